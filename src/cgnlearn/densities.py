@@ -1,0 +1,82 @@
+"""The formulas: log probabilities, log densities and log evidences, on stacked arrays.
+
+Each is one expression of the paper (equations as numbered in ``docs/model.md``); nothing else in the package has
+one. Shapes broadcast.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+Floats = NDArray[np.float64]
+
+
+def categorical(counts: Floats, weight: float) -> Floats:
+    """ln p(level | cell) after ``counts`` (…, levels) with a Dirichlet of ``weight`` per level; 0 is ML."""
+    mass = counts + weight
+    probability: Floats = np.log(mass) - np.log(mass.sum(axis=-1, keepdims=True))
+    return probability
+
+
+def categorical_evidence(counts: Floats, weight: float) -> Floats:
+    """ln p(the counted rows, in their order) under a Dirichlet of ``weight`` per level: (…,)."""
+    n_levels = counts.shape[-1]
+    n = counts.sum(axis=-1)
+    inside = (gammaln(weight + counts) - gammaln(weight)).sum(axis=-1)
+    evidence: Floats = gammaln(weight * n_levels) - gammaln(weight * n_levels + n) + inside
+    return evidence
+
+
+def normal(residual: ArrayLike, variance: ArrayLike) -> Floats:
+    """ln N(residual | 0, variance)."""
+    residual, variance = np.asarray(residual), np.asarray(variance)
+    density: Floats = -0.5 * (np.log(2 * np.pi * variance) + residual * residual / variance)
+    return density
+
+
+def student(residual: Floats, spread: Floats, shape: Floats) -> Floats:
+    """ln of a Student t at ``residual``: 2ρ' degrees of freedom and scale² ``spread`` / 2ρ'.
+
+    ``shape`` is ρ' and ``spread`` is F h = 2φ'(1 + zᵀV'z): the predictive of Proposition 3 of the paper.
+    """
+    excess = np.square(residual)
+    excess /= spread
+    density: Floats = np.log1p(excess, out=excess)
+    density *= -(shape + 0.5)
+    density += gammaln(shape + 0.5) - gammaln(shape) - 0.5 * np.log(np.pi * spread)
+    return density
+
+
+def regression_evidence(
+    n: ArrayLike,
+    shape: ArrayLike,
+    prior_scale: ArrayLike,
+    spread: ArrayLike,
+    log_det_ratio: ArrayLike,
+    log_strength_ratio: ArrayLike,
+) -> Any:
+    """ln p(the child's n values | its parents' values): the normal inverse gamma's marginal likelihood.
+
+    Parameters
+    ----------
+    n : rows
+    shape : ρ0, the inverse gamma's prior shape
+    prior_scale : Ψ0 of the child, 2φ
+    spread : F, the posterior's 2φ'
+    log_det_ratio : ln|Ψ0| - ln|Ψ'| over the parents
+    log_strength_ratio : ln(κ0/κ'), summed over the classes that share the regression
+    """
+    n, shape = np.asarray(n), np.asarray(shape)
+    after = shape + n / 2
+    return (
+        gammaln(after)
+        - gammaln(shape)
+        + shape * np.log(np.asarray(prior_scale) / 2)
+        - after * np.log(np.asarray(spread) / 2)
+        + (np.asarray(log_det_ratio) + np.asarray(log_strength_ratio)) / 2
+        - n / 2 * np.log(2 * np.pi)
+    )

@@ -1,0 +1,172 @@
+"""The prior over the parameters, and the posterior that it and the moments give.
+
+Per cell, over all its continuous attributes at once, the prior is a normal inverse Wishart with location m0,
+strength κ0, and scale Ψ0 = diag(s²); seen from one attribute with |pc| continuous parents it is the paper's normal
+inverse gamma with shape ρ0 = 1.1 + |pc|/2. All of this is done in standard units, in which the training data have
+mean 0 and variance 1: nothing then overflows, and scaling or shifting an attribute changes no probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.statistics import Floats, Moments
+
+Location = Literal["pooled", "paper", "cell"]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is believed of the parameters before any data.
+
+    Parameters
+    ----------
+    dirichlet : float
+        Weight of every level of every discrete attribute, and of every class.
+    strength : float
+        κ0, how many rows the prior's location is worth.
+    shape : float
+        Shape of the inverse gamma of an attribute without continuous parents; each such parent adds a half.
+    location : {"pooled", "paper", "cell"} or array of one value per attribute
+        Where the means are expected. ``"pooled"``: at the mean over all training data; the order of the attributes
+        inside a group then does not matter and the evidence is valid. ``"paper"``: the same for the child, but
+        parents are centred at their mean in the cell, as the paper writes it. ``"cell"``: at the cell's own mean.
+    scale : "variance" or array of one value per attribute
+        The diagonal of Ψ0; ``"variance"`` is the attribute's variance over all training data.
+
+    Examples
+    --------
+    >>> Prior(strength=5.0)
+    Prior(dirichlet=0.01, strength=5.0, shape=1.1, location='pooled', scale='variance')
+    """
+
+    dirichlet: float = 0.01
+    strength: float = 1.0
+    shape: float = 1.1
+    location: Location | Sequence[float] = "pooled"
+    scale: Literal["variance"] | Sequence[float] = "variance"
+
+    def __post_init__(self) -> None:
+        for name in ("dirichlet", "strength", "shape"):
+            value = getattr(self, name)
+            if not _is_positive_number(value):
+                raise ValueError(f"the prior's {name} must be a positive number, not {value!r}")
+        for name, words in (("location", get_args(Location)), ("scale", ("variance",))):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                if value not in words:
+                    options = ", ".join(f'"{word}"' for word in words)
+                    raise ValueError(
+                        f"the prior's {name} must be {options} or an array of one value per attribute, not {value!r}"
+                    )
+                continue
+            numbers = np.asarray(value, dtype=float)
+            if numbers.ndim != 1 or not np.isfinite(numbers).all():
+                raise ValueError(f"the prior's {name} must be one finite number per attribute")
+            if name == "scale" and not (numbers > 0).all():
+                at = int(np.argmin(numbers > 0))
+                raise ValueError(f"the prior's scale must be positive, not {numbers[at]} (attribute {at})")
+            object.__setattr__(self, name, tuple(numbers.tolist()))
+
+    def check_attributes(self, n_attributes: int) -> None:
+        """Refuse arrays that do not have one value per attribute."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, tuple) and len(value) != n_attributes:
+                raise ValueError(
+                    f"the prior's {field.name} has {len(value)} values, but there are {n_attributes} attributes: "
+                    "give one value per column"
+                )
+
+    @property
+    def is_coherent(self) -> bool:
+        """Whether the location was chosen without looking at the cells, so that the evidence is one."""
+        return self.location not in ("paper", "cell")
+
+    def standard_scale(self, columns: NDArray[np.intp], unit: Floats) -> Floats:
+        """The diagonal of Ψ0 for these columns of X, in standard units."""
+        if isinstance(self.scale, str):
+            return np.ones(len(columns))
+        # In two steps: a square of the unit may not be representable.
+        return np.array(self.scale)[columns] / unit / unit
+
+    def posterior(
+        self, moments: Moments, columns: NDArray[np.intp], origin: Floats, unit: Floats, sharing: float
+    ) -> Posterior:
+        """The posterior after moments in standard units (``origin`` and ``unit`` say which)."""
+        n, mean = moments.n, moments.mean  # (configurations, classes), (…, attributes)
+        strength = self.strength + n
+        share = (self.strength * n / strength)[..., None]
+        m = mean.shape[-1]
+        added = moments.scatter
+        shift = own_spread = None
+        if isinstance(self.location, str):
+            location = np.zeros(m)
+        else:
+            location = (np.array(self.location)[columns] - origin) / unit
+        if self.is_coherent:
+            centre = (self.strength * location + n[..., None] * mean) / strength[..., None]
+            added = added + share * moments.products(mean - location)
+        else:
+            centre = mean
+            if self.location == "paper":
+                shift = self.strength * (mean - location) / strength[..., None]
+                own_spread = _shared(share * (mean - location) ** 2, sharing)
+        scale = _shared(added, sharing)
+        scale[..., :m] += self.standard_scale(columns, unit)
+        return Posterior(_shared(n, sharing), centre, scale, strength, shift, own_spread)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The normal inverse Wishart of every cell, on the needed pairs, in standard units.
+
+    Parameters
+    ----------
+    n : ndarray (configurations, classes)
+        Rows that speak of the regression, those of other classes counted as far as they share it.
+    centre : ndarray (…, attributes)
+        Where the attributes are centred, m'.
+    scale : ndarray (…, pairs)
+        Ψ'; for maximum likelihood the scatter divided by the rows.
+    strength : ndarray (configurations, classes) or None
+        κ'; None for maximum likelihood.
+    shift : ndarray (…, attributes) or None
+        How far the centre lies above the expectation of the attribute as a child (``"paper"`` only).
+    own_spread : ndarray (…, attributes) or None
+        What the attribute's spread gains when it is the child (``"paper"`` only).
+    """
+
+    n: Floats
+    centre: Floats
+    scale: Floats
+    strength: Floats | None = None
+    shift: Floats | None = None
+    own_spread: Floats | None = None
+
+
+def maximum_likelihood(moments: Moments, sharing: float) -> Posterior:
+    """The point that a posterior shrinks to with ever more data; undefined where a cell is empty."""
+    n = _shared(moments.n, sharing)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Posterior(n, moments.mean, _shared(moments.scatter, sharing) / n[..., None])
+
+
+def _shared(own: Floats, sharing: float) -> Floats:
+    """Each class's own part plus ``sharing`` times those of the other classes (axis 1)."""
+    if sharing == 0:
+        return own.copy()
+    shared: Floats = (1 - sharing) * own + sharing * own.sum(axis=1, keepdims=True)
+    return shared
+
+
+def _is_positive_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(value) and value > 0)
+    except (TypeError, ValueError):
+        return False

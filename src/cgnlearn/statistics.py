@@ -1,0 +1,236 @@
+"""Additive sufficient statistics: counts of discrete families, moments of continuous ones.
+
+Everything the classifier knows of its training data stands here, and ``a + b`` is what the rows of both would give.
+Moments are centred, because raw sums of squares lose all their digits at a mean of 1e8 and unit variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.layout import Layout, Partition
+from cgnlearn.table import Table
+
+Floats = NDArray[np.float64]
+
+CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Weight, mean and centred scatter of every cell of a partition, on the needed pairs only.
+
+    Parameters
+    ----------
+    pairs : ndarray (pairs, 2)
+        Positions of the attributes; the first ``mean.shape[-1]`` pairs are the diagonal.
+    n : ndarray (configurations, classes)
+    mean : ndarray (configurations, classes, attributes)
+    scatter : ndarray (configurations, classes, pairs)
+    """
+
+    pairs: NDArray[np.intp]
+    n: Floats
+    mean: Floats
+    scatter: Floats
+
+    def __add__(self, other: Moments) -> Moments:
+        n = self.n + other.n
+        # Where both are empty the share is of no account: 0 / 1.
+        share = other.n / np.where(n > 0, n, 1.0)
+        step = np.where(self.n[..., None] > 0, other.mean - self.mean, 0.0)
+        return Moments(
+            self.pairs,
+            n,
+            np.where(self.n[..., None] > 0, self.mean + step * share[..., None], other.mean),
+            self.scatter + other.scatter + (self.n * share)[..., None] * self.products(step),
+        )
+
+    def products(self, vector: Floats) -> Floats:
+        """v vᵀ on the pairs."""
+        product: Floats = vector[..., self.pairs[:, 0]] * vector[..., self.pairs[:, 1]]
+        return product
+
+    def overall(self) -> tuple[Floats, Floats]:
+        """Mean and variance (divisor n) of every attribute over all cells: (attributes,), (attributes,)."""
+        n = self.n[..., None]
+        total = n.sum()
+        # Around one cell's mean first, so that the weighted mean loses no digits.
+        origin = self.mean.reshape(-1, self.mean.shape[-1])[np.argmax(self.n)]
+        mean = origin + (n * (self.mean - origin)).sum(axis=(0, 1)) / total
+        within = self.scatter[..., : len(mean)].sum(axis=(0, 1))
+        between = (n * (self.mean - mean) ** 2).sum(axis=(0, 1))
+        return mean, (within + between) / total
+
+    def standardised(self, origin: Floats, unit: Floats) -> Moments:
+        """The moments of ``(y - origin) / unit``."""
+        return Moments(
+            self.pairs,
+            self.n,
+            np.where(self.n[..., None] > 0, (self.mean - origin) / unit, 0.0),
+            self.scatter / unit[self.pairs[:, 0]] / unit[self.pairs[:, 1]],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """All that is kept of the training data; ``sum()`` of the parts is the whole.
+
+    Parameters
+    ----------
+    layout : Layout
+        Which families were counted.
+    classes : ndarray (classes,)
+        Weight of each class.
+    counts : tuple of ndarray (classes, configurations, levels)
+        One for each discrete family.
+    moments : tuple of Moments
+        One for each partition.
+    """
+
+    layout: Layout
+    classes: Floats
+    counts: tuple[Floats, ...]
+    moments: tuple[Moments, ...]
+
+    def __add__(self, other: Statistics) -> Statistics:
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        return Statistics(
+            self.layout,
+            self.classes + other.classes,
+            tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
+            tuple(a + b for a, b in zip(self.moments, other.moments, strict=True)),
+        )
+
+    def __radd__(self, other: Literal[0]) -> Statistics:
+        return self if other == 0 else NotImplemented
+
+
+def collect(table: Table, layout: Layout) -> Statistics:
+    """The statistics of the rows of a labelled table."""
+    assert table.labels is not None
+    n_classes = layout.n_classes
+    counts = []
+    for family in layout.discrete:
+        shape = (n_classes, family.cells.n, family.n_levels)
+        cell = np.ravel_multi_index(
+            (table.labels, family.cells.index(table), table.codes[:, family.code]), shape
+        )
+        counts.append(np.bincount(cell, table.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
+    return Statistics(
+        layout,
+        np.bincount(table.labels, table.weights, minlength=n_classes).astype(float),
+        tuple(counts),
+        tuple(_moments(table, partition, n_classes) for partition in layout.partitions),
+    )
+
+
+def _moments(table: Table, partition: Partition, n_classes: int) -> Moments:
+    assert table.labels is not None
+    shape = (partition.cells.n, n_classes)
+    m, pairs = partition.n_attributes, partition.pairs
+    n = np.zeros(shape)
+    mean = np.zeros((*shape, m))
+    scatter = np.zeros((*shape, len(pairs)))
+    strides = _strides(pairs, m)
+    cell = partition.cells.index(table) * n_classes + table.labels
+    for place, rows in rows_by_cell(cell, shape[0] * n_classes):
+        total: Moments | None = None
+        for part in _chunks(rows, max(m, 1)):
+            chunk = _chunk_moments(table, partition.values, pairs, strides, part)
+            total = chunk if total is None else total + chunk
+        if total is not None:
+            at = divmod(place, n_classes)
+            n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
+    return Moments(pairs, n, mean, scatter)
+
+
+def _chunk_moments(
+    table: Table,
+    columns: NDArray[np.intp],
+    pairs: NDArray[np.intp],
+    strides: list[NDArray[np.intp]] | None,
+    rows: NDArray[np.intp],
+) -> Moments:
+    """Moments of a few rows of one cell."""
+    centred = take(table.values, rows, columns).astype(np.float64, copy=False)
+    origin = centred[0].copy()
+    centred -= origin  # a constant column becomes exact zeros, whatever its value
+    weights = None if table.weights is None else table.weights[rows]
+    n = float(len(rows) if weights is None else weights.sum())
+    if n == 0:
+        return Moments(pairs, np.zeros((1, 1)), origin[None, None], np.zeros((1, 1, len(pairs))))
+    offset = (centred.sum(axis=0) if weights is None else weights @ centred) / n
+    centred -= offset
+    weighted = centred if weights is None else centred * weights[:, None]
+    scatter = _scatter(weighted, centred, pairs, strides)
+    return Moments(pairs, np.full((1, 1), n), (origin + offset)[None, None], scatter[None, None])
+
+
+def _strides(pairs: NDArray[np.intp], m: int) -> list[NDArray[np.intp]] | None:
+    """Places of the pairs, those the same distance apart together; None if a whole Gram matrix is as cheap.
+
+    In a band or a box a distance makes one or a few long slices, where a product of columns is fast.
+    """
+    if len(pairs) > max(m, m * m // 4):
+        return None
+    distance = pairs[:, 1] - pairs[:, 0]
+    order = np.argsort(distance, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(distance[order])) + 1)
+
+
+def _scatter(
+    weighted: Floats, centred: Floats, pairs: NDArray[np.intp], strides: list[NDArray[np.intp]] | None
+) -> Floats:
+    """Sums of products of the columns of each pair."""
+    if strides is None:
+        gram = weighted.T @ centred
+        dense: Floats = gram[pairs[:, 0], pairs[:, 1]]
+        return dense
+    found = np.empty(len(pairs))
+    for places in strides:
+        first = columns_of(weighted, pairs[places, 0])
+        second = columns_of(centred, pairs[places, 1])
+        found[places] = np.einsum("rp,rp->p", first, second)
+    return found
+
+
+def columns_of(array: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
+    """Columns of an array: a view where they stand side by side, else a copy."""
+    return array[:, _span(columns)]
+
+
+def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[np.intp]) -> NDArray[Any]:
+    """Rows and columns of an array: a copy, unless both stand side by side."""
+    span = _span(columns)
+    if isinstance(span, slice) or isinstance(rows, slice):
+        return array[rows, span]
+    return array[rows[:, None], columns]
+
+
+def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
+    """The slice that these indexes fill, if they do."""
+    first, last = int(columns[0]), int(columns[-1])
+    side_by_side = last - first == len(columns) - 1 and bool(np.all(np.diff(columns) == 1))
+    return slice(first, last + 1) if side_by_side else columns
+
+
+def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Each occupied cell with the indexes of its rows, in their order."""
+    narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # 8 and 16 bits sort by radix
+    order = np.argsort(narrow, kind="stable")
+    ends = np.cumsum(np.bincount(cell, minlength=n_cells))
+    for place in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
+        yield place, order[ends[place - 1] if place else 0 : ends[place]]
+
+
+def _chunks(rows: NDArray[np.intp], width: int) -> Iterator[NDArray[np.intp]]:
+    step = max(64, CHUNK // width)
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]

@@ -1,0 +1,292 @@
+"""Structures: which attributes each attribute depends on, besides the class.
+
+A structure is a directed acyclic graph over the attributes in the model. The class is a parent of every one of
+them and is therefore not drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import networkx
+
+Node = Any  # a column's index or name
+
+
+class Family(NamedTuple):
+    """One attribute with its parents (the class, a parent of all, left unsaid)."""
+
+    child: Node
+    parents: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Structure:
+    """An immutable directed acyclic graph over attributes; build one with the named constructors.
+
+    Parameters
+    ----------
+    nodes : tuple
+        Column indexes or names of the attributes in the model, every parent before its children.
+    indptr, indices : ndarray of int
+        ``nodes[i]`` has the parents ``nodes[j] for j in indices[indptr[i]:indptr[i + 1]]``.
+
+    Examples
+    --------
+    >>> Structure.band(4, 3).parents
+    {0: (), 1: (0,), 2: (0, 1), 3: (1, 2)}
+    >>> Structure.from_parents({"age": [], "dose": ["age"]})
+    Structure(2 attributes, 1 edge)
+    """
+
+    nodes: tuple[Node, ...]
+    indptr: NDArray[np.intp]
+    indices: NDArray[np.intp]
+
+    def __post_init__(self) -> None:
+        self.indptr.flags.writeable = self.indices.flags.writeable = False
+
+    # ---- constructors
+
+    @classmethod
+    def naive_bayes(cls, n: int) -> Structure:
+        """Every attribute depends on the class alone."""
+        return cls.band(n, 1)
+
+    @classmethod
+    def complete(cls, n: int) -> Structure:
+        """Every attribute depends on all attributes before it."""
+        return cls.band(n, max(n, 1))
+
+    @classmethod
+    def jan(cls, groups: Iterable[Iterable[Node]]) -> Structure:
+        """Join augmented naive Bayes: complete inside a group, independent between groups.
+
+        Inside a group each attribute depends on those listed before it, so discrete attributes come first.
+        """
+        listed = [tuple(group) for group in groups]
+        if any(not group for group in listed):
+            raise ValueError("a JAN group is empty: leave it out")
+        nodes = tuple(node for group in listed for node in group)
+        repeated = sorted({str(node) for node in nodes if nodes.count(node) > 1}) if _repeats(nodes) else []
+        if repeated:
+            raise ValueError(f"attributes in more than one place of a JAN's groups: {', '.join(repeated)}")
+        sizes = [len(group) for group in listed]
+        before = np.concatenate([np.arange(size) for size in sizes]) if sizes else np.zeros(0, np.intp)
+        return cls.of_preceding(nodes, before)
+
+    @classmethod
+    def box(cls, n: int, k: int) -> Structure:
+        """k-BOX: contiguous groups of ``k`` attributes, complete inside, independent between."""
+        _check_order(k)
+        return cls.of_preceding(tuple(range(n)), np.arange(n) % k)
+
+    @classmethod
+    def band(cls, n: int, k: int) -> Structure:
+        """k-BAND: every attribute depends on the ``k - 1`` attributes just before it."""
+        _check_order(k)
+        return cls.of_preceding(tuple(range(n)), np.minimum(np.arange(n), k - 1))
+
+    @classmethod
+    def tree(cls, parents: Sequence[int | None]) -> Structure:
+        """Each attribute has at most one attribute parent; ``None`` (or -1) marks a root."""
+        return cls.from_parents(
+            {child: [] if parent is None or parent == -1 else [parent] for child, parent in enumerate(parents)}
+        )
+
+    @classmethod
+    def from_parents(cls, mapping: Mapping[Node, Iterable[Node]]) -> Structure:
+        """Any directed acyclic graph, as a mapping from each attribute to its parents."""
+        parents: dict[Node, tuple[Node, ...]] = {}
+        for child, listed in mapping.items():
+            if isinstance(listed, str) or not isinstance(listed, Iterable):
+                raise TypeError(f"the parents of {child!r} must be a list, not {listed!r}")
+            parents[child] = tuple(dict.fromkeys(listed))
+            for parent in parents[child]:
+                if parent not in mapping:
+                    raise ValueError(
+                        f"{parent!r}, a parent of {child!r}, is not in the model: "
+                        f"give it an entry of its own ({parent!r}: [])"
+                    )
+        order = _topological(parents)
+        position = {node: i for i, node in enumerate(order)}
+        listed_positions = [sorted(position[parent] for parent in parents[node]) for node in order]
+        return cls(
+            nodes=order,
+            indptr=np.cumsum([0] + [len(positions) for positions in listed_positions], dtype=np.intp),
+            indices=np.array([i for positions in listed_positions for i in positions], dtype=np.intp),
+        )
+
+    @classmethod
+    def from_chordal(
+        cls, edges: Iterable[tuple[Node, Node]], n: int | Sequence[Node], discrete: Iterable[Node] = ()
+    ) -> Structure:
+        """A decomposable Markov network, directed along a perfect numbering of its nodes.
+
+        Parameters
+        ----------
+        edges : iterable of pairs
+            The undirected edges; every cycle of four or more nodes needs a chord.
+        n : int or sequence
+            The number of attributes, or their names.
+        discrete : iterable
+            Nodes that are discrete: they are numbered first, as no discrete attribute may have a continuous parent.
+        """
+        nodes = tuple(range(n)) if isinstance(n, int) else tuple(n)
+        neighbours: dict[Node, set[Node]] = {node: set() for node in nodes}
+        for a, b in edges:
+            for node in (a, b):
+                if node not in neighbours:
+                    raise ValueError(f"the edge ({a!r}, {b!r}) names {node!r}, which is not among the nodes")
+            if a == b:
+                raise ValueError(f"the edge ({a!r}, {b!r}) joins a node with itself")
+            neighbours[a].add(b)
+            neighbours[b].add(a)
+        first = set(discrete)
+        # Maximum cardinality search (Tarjan and Yannakakis 1984): number next the node with most numbered
+        # neighbours. The graph is decomposable if and only if those neighbours are then always joined.
+        parents: dict[Node, list[Node]] = {node: [] for node in nodes}
+        numbered: dict[Node, list[Node]] = {}
+        while parents:
+            node = max(parents, key=lambda candidate: (candidate in first, len(parents[candidate])))
+            numbered[node] = parents.pop(node)
+            for i, a in enumerate(numbered[node]):
+                for b in numbered[node][:i]:
+                    if b not in neighbours[a]:
+                        raise ValueError(
+                            f"the graph is not decomposable: {node!r} is joined to {b!r} and {a!r}, "
+                            f"which are not joined; add the edge ({b!r}, {a!r})"
+                        )
+            for other in neighbours[node]:
+                if other in parents:
+                    parents[other].append(node)
+        return cls.from_parents(numbered)
+
+    @classmethod
+    def of_preceding(cls, nodes: tuple[Node, ...], before: NDArray[np.intp]) -> Structure:
+        """Each node depends on as many of the nodes just before it as ``before`` says."""
+        indptr = np.concatenate([[0], np.cumsum(before)]).astype(np.intp)
+        starts = np.arange(len(nodes)) - before
+        indices = np.arange(indptr[-1]) - np.repeat(indptr[:-1], before) + np.repeat(starts, before)
+        return cls(nodes=nodes, indptr=indptr, indices=indices.astype(np.intp))
+
+    # ---- views
+
+    @property
+    def families(self) -> Iterator[Family]:
+        """The families, parents before children."""
+        for i, node in enumerate(self.nodes):
+            own = self.indices[self.indptr[i] : self.indptr[i + 1]].tolist()
+            yield Family(node, tuple(self.nodes[j] for j in own))
+
+    @cached_property
+    def parents(self) -> dict[Node, tuple[Node, ...]]:
+        """The parents of every attribute in the model."""
+        return dict(self.families)
+
+    @property
+    def n_edges(self) -> int:
+        """How many edges join attributes."""
+        return len(self.indices)
+
+    def renamed(self, names: Mapping[Node, Node]) -> Structure:
+        """The same graph with other names for its nodes."""
+        return Structure(tuple(names[node] for node in self.nodes), self.indptr, self.indices)
+
+    def n_parameters(
+        self, n_classes: int, levels: Mapping[Node, int] | None = None, *, sharing: float = 0.0
+    ) -> int:
+        """Free parameters of the classifier, the class's own included.
+
+        Parameters
+        ----------
+        n_classes : int
+            How many classes there are.
+        levels : mapping
+            The number of levels of every discrete attribute; all others are continuous.
+        sharing : float
+            With 1.0 slopes and variance are counted once for all classes; each class has its own intercept.
+        """
+        levels = levels or {}
+        total = n_classes - 1
+        if not levels:
+            slopes = n_classes if sharing < 1 else 1
+            return total + len(self.nodes) * (n_classes + slopes) + self.n_edges * slopes
+        for child, parents in self.families:
+            cells = int(np.prod([levels[parent] for parent in parents if parent in levels], dtype=object))
+            if child in levels:
+                total += n_classes * cells * (levels[child] - 1)
+            else:
+                n_continuous = sum(parent not in levels for parent in parents)
+                total += cells * (n_classes + (n_classes if sharing < 1 else 1) * (n_continuous + 1))
+        return total
+
+    def to_networkx(self) -> networkx.DiGraph:
+        """The graph over the attributes as a networkx ``DiGraph`` (needs ``cgnlearn[graph]``)."""
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from((parent, child) for child, parents in self.families for parent in parents)
+        return graph
+
+    def to_dot(self) -> str:
+        """The graph over the attributes in Graphviz's language."""
+
+        def quoted(node: Node) -> str:
+            return '"' + str(node).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+        lines = [f"  {quoted(node)};" for node in self.nodes]
+        lines += [
+            f"  {quoted(parent)} -> {quoted(child)};" for child, parents in self.families for parent in parents
+        ]
+        return "\n".join(["digraph structure {", *lines, "}"])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Structure):
+            return NotImplemented
+        return {child: frozenset(ps) for child, ps in self.families} == {
+            child: frozenset(ps) for child, ps in other.families
+        }
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.nodes), self.n_edges))
+
+    def __repr__(self) -> str:
+        def counted(number: int, noun: str) -> str:
+            return f"{number} {noun}" + ("" if number == 1 else "s")
+
+        return f"Structure({counted(len(self.nodes), 'attribute')}, {counted(self.n_edges, 'edge')})"
+
+
+def _repeats(nodes: tuple[Hashable, ...]) -> bool:
+    return len(set(nodes)) < len(nodes)
+
+
+def _check_order(k: int) -> None:
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1, not {k!r}")
+
+
+def _topological(parents: Mapping[Node, tuple[Node, ...]]) -> tuple[Node, ...]:
+    """The nodes with parents before children, in the order given wherever that one will do."""
+    seen: set[Node] = set()
+    for child, listed in parents.items():
+        if not seen.issuperset(listed):
+            break
+        seen.add(child)
+    else:
+        return tuple(parents)
+    try:
+        return tuple(TopologicalSorter(parents).static_order())
+    except CycleError as error:
+        cycle = " -> ".join(repr(node) for node in error.args[1])
+        raise ValueError(f"the structure has a cycle: {cycle}; remove one of these edges") from None
