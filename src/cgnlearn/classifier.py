@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -294,7 +295,7 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every class: (rows, classes)."""
-        return np.exp(self.predict_log_proba(X))
+        return softmax(self.predict_joint_log_proba(X), copy=False)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""

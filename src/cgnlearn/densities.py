@@ -38,16 +38,44 @@ def normal(residual: ArrayLike, variance: ArrayLike) -> Floats:
     return density
 
 
-def student(residual: Floats, spread: Floats, shape: Floats) -> Floats:
+def student(residual: ArrayLike, spread: ArrayLike, shape: ArrayLike) -> Floats:
     """ln of a Student t at ``residual``: 2ρ' degrees of freedom and scale² ``spread`` / 2ρ'.
 
     ``shape`` is ρ' and ``spread`` is F h = 2φ'(1 + zᵀV'z): the predictive of Proposition 3 of the paper.
     """
-    excess = np.square(residual)
-    excess /= spread
-    density: Floats = np.log1p(excess, out=excess)
-    density *= -(shape + 0.5)
-    density += gammaln(shape + 0.5) - gammaln(shape) - 0.5 * np.log(np.pi * spread)
+    residual, spread, shape = np.asarray(residual), np.asarray(spread), np.asarray(shape)
+    density: Floats = (
+        gammaln(shape + 0.5)
+        - gammaln(shape)
+        - 0.5 * np.log(np.pi * spread)
+        - (shape + 0.5) * np.log1p(residual * residual / spread)
+    )
+    return density
+
+
+def student_blocks(log_given: Floats, log_whole: Floats, spread: Floats, shape: Floats) -> Floats:
+    """ln of the density of whole blocks, each member given those before it: the sum of `student` over them.
+
+    With F = L_jj² the members' leverages telescope, h_j (1 + w_j²/h_j) = h_{j+1}, and only the first and the last
+    remain; what is left is a multivariate Student t.
+
+    Parameters
+    ----------
+    log_given, log_whole : (rows,)
+        Σ over blocks of ln h before the first own member and after the last.
+    spread : (blocks, own members)
+        F.
+    shape : (own members,)
+        ρ', growing by a half from member to member.
+    """
+    constant = gammaln(shape + 0.5) - gammaln(shape) - 0.5 * np.log(np.pi * spread)
+    density: Floats = shape[0] * log_given - (shape[-1] + 0.5) * log_whole + constant.sum()
+    return density
+
+
+def normal_blocks(given: Floats, whole: Floats, variance: Floats) -> Floats:
+    """The sum of `normal` over whole blocks, of whose squares only the sums before and after are needed."""
+    density: Floats = -0.5 * (np.log(2 * np.pi * variance).sum() + whole - given)
     return density
 
 

@@ -83,6 +83,18 @@ class Stack:
         """How many members each block has."""
         return int(self.members.shape[1])
 
+    def without(self, left_out: NDArray[np.bool_]) -> tuple[Stack, ...]:
+        """The blocks without some of the partition's attributes: they then differ in shape."""
+        gone = left_out[self.members]
+        if not gone.any():
+            return (self,)
+        shapes: dict[tuple[int, int], list[NDArray[np.intp]]] = {}
+        for members, leaving in zip(self.members, gone, strict=True):
+            n_given = self.n_given - int(leaving[: self.n_given].sum())
+            if len(members) - leaving.sum() > n_given:
+                shapes.setdefault((len(members) - leaving.sum(), n_given), []).append(members[~leaving])
+        return tuple(Stack(np.array(found), n_given) for (_, n_given), found in shapes.items())
+
 
 @dataclass(frozen=True, eq=False)
 class Partition:

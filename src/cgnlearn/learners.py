@@ -130,7 +130,7 @@ class Tree(Learner):
         else:
             scores = _log_maxima(statistics)
         alone = np.zeros(n)
-        gain = np.full((n, n), -np.inf)  # from parent to child
+        gain = np.zeros((n, n))  # from parent to child; a constant attribute has no evidence and gains nothing
         pairs: list[tuple[int, int, float]] = []
         for (child, parents), score in scores:
             if parents:
@@ -198,14 +198,12 @@ def _tree_parents(gain: Floats, encoder: Encoder) -> list[int | None]:
     discrete, continuous = encoder.discrete, encoder.continuous
     if len(discrete) > 1:
         both = gain[np.ix_(discrete, discrete)]
-        np.fill_diagonal(both, 0.0)
         for child, parent in _grown(both + both.T).items():  # the two directions differ by the prior only
             parents[discrete[child]] = discrete[parent]
     if not continuous:
         return parents
     among = gain[np.ix_(continuous, continuous)]
-    among = np.where(np.isfinite(among), among, among.T)
-    np.fill_diagonal(among, 0.0)
+    among = among + among.T  # of the two directions one was scored
     if not discrete:
         for child, parent in _grown(among).items():
             parents[continuous[child]] = continuous[parent]

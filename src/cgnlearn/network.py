@@ -93,9 +93,14 @@ class Network:
             else:
                 posterior = maximum_likelihood(standard, sharing)
                 if not (moments.n > 0).all():
-                    raise naming.empty_cell(partition.columns[0], partition.cells, moments.n)
+                    child = partition.columns[partition.stacks[0].members[0, -1]]
+                    raise naming.empty_cell(child, partition.cells, moments.n)
+            # What is constant says nothing of the class. By maximum likelihood it is an error, found below.
+            left_out = moments.constant() if parameters == "bayes" else np.zeros(partition.n_attributes, bool)
             stacks = tuple(
-                Regressions.of(partition, stack, posterior, units, prior) for stack in partition.stacks
+                Regressions.of(partition, kept, posterior, units, prior)
+                for stack in partition.stacks
+                for kept in stack.without(left_out)
             )
             if parameters == "ml":
                 for found in stacks:
@@ -108,20 +113,26 @@ class Network:
 
     def log_densities(self, table: Table) -> Iterator[LogDensities]:
         """Log density of every row, attribute and class, in parts; attributes left out of it add nothing."""
-        for family, probabilities in zip(self.statistics.layout.discrete, self.tables, strict=True):
-            configuration, code = family.cells.index(table), table.codes[:, family.code]
-            for label, of_class in enumerate(probabilities):
-                found = of_class[configuration, code][:, None]
-                yield LogDensities(slice(None), np.array([family.column]), label, found)
+        yield from self._discrete_log_densities(table)
         for stacks in self.regressions:
             for stack in stacks:
                 yield from stack.log_densities(table)
 
+    def _discrete_log_densities(self, table: Table) -> Iterator[LogDensities]:
+        for family, probabilities in zip(self.statistics.layout.discrete, self.tables, strict=True):
+            configuration, code = family.cells.index(table), table.codes[:, family.code]
+            for label, of_class in enumerate(probabilities):
+                found = of_class[configuration, code][None]
+                yield LogDensities(slice(0, table.n_rows), np.array([family.column]), label, found)
+
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class) of every row and class."""
         total = np.zeros((table.n_rows, len(self.class_log_prior)))
-        for part in self.log_densities(table):
-            total[part.rows, part.label] += part.values.sum(axis=1)
+        for part in self._discrete_log_densities(table):
+            total[:, part.label] += part.values[0]
+        for stacks in self.regressions:
+            for stack in stacks:
+                total += stack.log_likelihood(table)
         return total
 
     def contributions(self, table: Table, n_columns: int) -> Floats:
@@ -129,7 +140,7 @@ class Network:
         apart = np.zeros((table.n_rows, n_columns, len(self.class_log_prior)))
         for part in self.log_densities(table):
             of_class = apart[part.rows, :, part.label]
-            of_class[:, part.columns] = part.values
+            of_class[:, part.columns] = part.values.T
             apart[part.rows, :, part.label] = of_class
         return apart
 
@@ -163,10 +174,11 @@ class Network:
         values = np.zeros((len(labels), len(encoder.continuous)))
         codes = np.zeros((len(labels), len(encoder.discrete)), np.int32)
         table = Table(values, codes, labels)
+        layout = self.statistics.layout
         place = {column: i for i, column in enumerate(encoder.continuous)}
         discrete = {
             family.column: (family, probabilities)
-            for family, probabilities in zip(self.statistics.layout.discrete, self.tables, strict=True)
+            for family, probabilities in zip(layout.discrete, self.tables, strict=True)
         }
         regressed = {
             column: (stack, block, member)
@@ -176,6 +188,11 @@ class Network:
             for member, column in enumerate(members)
             if member >= stack.n_given
         }
+        constants = {
+            column: mean
+            for partition, moments in zip(layout.partitions, self.statistics.moments, strict=True)
+            for column, mean in zip(partition.columns.tolist(), moments.overall()[0].tolist(), strict=True)
+        }
         for column in order:
             if column in discrete:
                 family, probabilities = discrete[column]
@@ -183,6 +200,9 @@ class Network:
                 below = np.cumsum(rows, axis=1) < rng.random(len(labels))[:, None] * rows.sum(axis=1)[:, None]
                 codes[:, family.code] = below.sum(axis=1)
             else:
+                if column not in regressed:  # constant in the training data
+                    values[:, place[column]] = constants[column]
+                    continue
                 stack, block, member = regressed[column]
                 configuration = stack.cells.index(table)
                 for at in sorted(set(zip(configuration.tolist(), labels.tolist(), strict=True))):

@@ -89,9 +89,9 @@ class Prior:
         return self.location not in ("paper", "cell")
 
     def standard_scale(self, columns: NDArray[np.intp], unit: Floats) -> Floats:
-        """The diagonal of Ψ0 for these columns of X, in standard units."""
+        """The diagonal of Ψ0 for these columns of X (any shape), in standard units."""
         if isinstance(self.scale, str):
-            return np.ones(len(columns))
+            return np.ones(columns.shape)
         # In two steps: a square of the unit may not be representable.
         return np.array(self.scale)[columns] / unit / unit
 

@@ -22,7 +22,10 @@ from cgnlearn.prior import Posterior, Prior
 from cgnlearn.statistics import CHUNK, Floats, Moments, rows_by_cell, take
 from cgnlearn.table import Table
 
+Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
+
 FARTHEST = 1e140  # in standard units: squares of values farther out would overflow
+COMPILED_PAYS = 1 << 21  # multiplications; below this, importing compiled code takes longer than it saves
 SINGULAR = 64 * np.finfo(float).eps  # relative to the attribute's variance and per member
 
 
@@ -31,23 +34,21 @@ class Units(NamedTuple):
 
     origin: Floats
     unit: Floats
-    constant: NDArray[np.bool_]
 
     @classmethod
     def of(cls, moments: Moments) -> Units:
-        """Standard units: mean and standard deviation over all training data."""
+        """Standard units: mean and standard deviation over all training data; 1 for what is constant there."""
         origin, variance = moments.overall()
-        constant = variance <= (8 * np.finfo(float).eps * np.abs(origin)) ** 2
-        return cls(origin, np.where(constant, 1.0, np.sqrt(variance)), constant)
+        return cls(origin, np.where(moments.constant(), 1.0, np.sqrt(variance)))
 
 
 class LogDensities(NamedTuple):
     """Log densities of some rows, for some attributes, under one class."""
 
-    rows: NDArray[np.intp] | slice
+    rows: Rows
     columns: NDArray[np.intp]
     label: int
-    values: Floats  # (rows, columns)
+    values: Floats  # (columns, rows)
 
 
 class Singular(NamedTuple):
@@ -80,11 +81,12 @@ class Regressions:
         L.
     n : ndarray (configurations, classes)
         The rows behind each regression.
-    shape : ndarray (…, blocks or 1, members)
+    shape : ndarray (configurations, classes, members)
         ρ'; meaningless for maximum likelihood.
     strength : ndarray (configurations, classes) or None
         κ'; None for maximum likelihood.
     shift : ndarray (…, blocks, members) or None
+        What separates the centre from the expectation of the member as a child.
     """
 
     cells: Cells
@@ -106,18 +108,9 @@ class Regressions:
     ) -> Regressions:
         """Factorise the blocks of a stack."""
         members = stack.members
-        units = Units(*(part[members] for part in units))
         scale = posterior.scale[..., partition.pair_index(stack)]  # (…, blocks, size, size)
-        constant = units.constant
-        if constant.any():  # no one's parent: as if it were independent of all
-            kept = ~(constant[:, :, None] | constant[:, None, :])
-            scale = np.where(kept, scale, np.eye(stack.size)) if posterior.strength is not None else scale
-            n_parents = np.cumsum(~constant, axis=1) - ~constant
-        else:
-            n_parents = np.arange(stack.size)[None]
         factor = _factorised(scale, always=posterior.strength is not None)
-        diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
-        spread = np.square(diagonal)
+        spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
         if posterior.own_spread is not None:
             spread = spread + posterior.own_spread[..., members]
         return cls(
@@ -125,12 +118,12 @@ class Regressions:
             values=partition.values[members],
             columns=partition.columns[members],
             n_given=stack.n_given,
-            units=units,
+            units=Units(units.origin[members], units.unit[members]),
             centre=posterior.centre[..., members],
             spread=spread,
             factor=factor,
             n=posterior.n,
-            shape=prior.shape + n_parents / 2 + posterior.n[..., None, None] / 2,
+            shape=prior.shape + (np.arange(stack.size) + posterior.n[..., None]) / 2,
             strength=posterior.strength,
             shift=None if posterior.shift is None else posterior.shift[..., members],
         )
@@ -145,7 +138,6 @@ class Regressions:
         # The factor's row j has the member's variance as its squared length.
         variance = np.square(np.tril(self.factor)).sum(axis=-1)
         bad = ~(self.spread > SINGULAR * self.size * variance)
-        bad |= (self.n == 0)[..., None, None]
         bad[..., : self.n_given] = False
         if not bad.any():
             return None
@@ -154,83 +146,140 @@ class Regressions:
             int(self.columns[block, member]), configuration, label, self.n[configuration, label], member
         )
 
+    # ---- densities
+
+    def log_likelihood(self, table: Table) -> Floats:
+        """ln p(own members | given ones, class), summed over the blocks: (rows, classes)."""
+        n_classes, n_blocks = self.n.shape[1], len(self.columns)
+        total = np.zeros((table.n_rows, n_classes))
+        small = table.n_rows * n_classes * n_blocks * self.size**2 < COMPILED_PAYS
+        if small or self.shift is not None:
+            for part in self.log_densities(table):
+                total[part.rows, part.label] += part.values.sum(axis=0)
+            return total
+        from cgnlearn.kernels import in_threads
+
+        parts = [
+            (configuration, part)
+            for configuration, rows in _rows_by_configuration(self.cells, table)
+            for part in _parts(rows, max(1024, CHUNK // self.size))
+        ]
+
+        def fill(of: tuple[int, Rows]) -> None:
+            total[of[1]] = self._log_likelihood_compiled(table, *of)
+
+        in_threads(fill, parts)
+        return total
+
+    def _log_likelihood_compiled(self, table: Table, configuration: int, rows: Rows) -> Floats:
+        """The same for rows of one configuration, with one logarithm for many factors."""
+        from cgnlearn.kernels import gathered_leverages
+
+        indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        n_classes = self.n.shape[1]
+        given = np.zeros((n_classes, len(indexes)))
+        whole = np.zeros_like(given)
+        least = np.array([self._least_leverage((configuration, label)) for label in range(n_classes)])
+        bayes = self.strength is not None
+        gathered_leverages(
+            table.values,
+            indexes,
+            self.values,
+            self.units.origin,
+            1 / self.units.unit,
+            FARTHEST,
+            self.centre[configuration],
+            self.factor[configuration],
+            least,
+            self.n_given,
+            bayes,
+            given,
+            whole,
+        )
+        own = slice(self.n_given, None)
+        if self.n_given == 0:
+            given[:] = len(self.columns) * (np.log(least) if bayes else least)[:, None]
+        found = np.empty((len(indexes), n_classes))
+        for label in range(n_classes):
+            spread = self.spread[configuration, label][:, own]
+            if bayes:
+                shape = self.shape[configuration, label, own]
+                found[:, label] = densities.student_blocks(given[label], whole[label], spread, shape)
+            else:
+                found[:, label] = densities.normal_blocks(given[label], whole[label], spread)
+        return found - np.log(self.units.unit[:, own]).sum()
+
     def log_densities(self, table: Table) -> Iterator[LogDensities]:
-        """ln p(member | members before it, cell) of every row, member and class, in parts."""
-        n_blocks, n_classes = len(self.columns), self.n.shape[1]
+        """ln p(member | members before it, cell) of every row, own member and class, in parts."""
+        n_blocks = len(self.columns)
         # Long blocks go one by one through BLAS; short ones side by side, a member at a time.
         by_block = self.size > 8 or self.size**2 > 8 * n_blocks
-        of_rows = self._of_blocks if by_block else self._of_positions
-        width = self.size if by_block else n_blocks
         for configuration, rows in _rows_by_configuration(self.cells, table):
-            for part in _parts(rows, table.n_rows, width):
-                yield from of_rows(table, part, configuration, range(n_classes))
+            if by_block:
+                for part in _parts(rows, max(1024, CHUNK // self.size)):
+                    for block in range(n_blocks):
+                        yield from self._of_block(table, part, configuration, block)
+            else:
+                for part in _parts(rows, max(1024, CHUNK // n_blocks)):
+                    for blocks in _parts(slice(0, n_blocks), max(1, CHUNK // _length(part))):
+                        yield from self._of_positions(table, part, configuration, blocks)
 
-    def _of_positions(
-        self, table: Table, rows: NDArray[np.intp] | slice, configuration: int, labels: range
-    ) -> Iterator[LogDensities]:
-        standard = [self._standard(table, rows, (slice(None), j)) for j in range(self.size)]
-        for label in labels:
+    def _of_positions(self, table: Table, rows: Rows, configuration: int, blocks: Any) -> Iterator[LogDensities]:
+        standard = [self._standard(table, rows, (blocks, j)) for j in range(self.size)]
+        for label in range(self.n.shape[1]):
             at = (configuration, label)
             leverage: Any = self._least_leverage(at)
             whitened: list[Floats] = []
             for j, value in enumerate(standard):
-                member = (*at, slice(None), j)
-                residual = value - self.centre[member]
+                member = (*at, blocks, j)
+                residual = value - self.centre[member][:, None]
                 for i, earlier in enumerate(whitened):
-                    residual -= earlier * self.factor[(*member, i)]
+                    residual -= earlier * self.factor[(*member, i)][:, None]
                 if j >= self.n_given:
                     found = self._density(residual, leverage, member)
-                    yield LogDensities(rows, self.columns[:, j], label, found)
+                    yield LogDensities(rows, self.columns[blocks, j], label, found)
                 if j < self.size - 1:
-                    residual /= self.factor[(*member, j)]
+                    residual /= self.factor[(*member, j)][:, None]
                     whitened.append(residual)
                     leverage = leverage + np.square(residual)
 
-    def _of_blocks(
-        self, table: Table, rows: NDArray[np.intp] | slice, configuration: int, labels: range
-    ) -> Iterator[LogDensities]:
-        for block in range(len(self.columns)):
-            standard = self._standard(table, rows, block)
-            for label in labels:
-                at = (configuration, label)
-                factor = self.factor[(*at, block)]
-                # As LAPACK sees it the C-ordered (rows, members) is (members, rows), and L is its transpose.
-                residual = standard - self.centre[(*at, block)]
-                whitened = dtrsm(1.0, factor.T, residual.T, trans_a=1, overwrite_b=1).T
-                leverage = np.cumsum(np.square(whitened), axis=1)
-                leverage -= np.square(whitened)
-                leverage += self._least_leverage(at)
-                own = slice(self.n_given, None)
-                found = self._density(
-                    (whitened * np.diagonal(factor))[:, own], leverage[:, own], (*at, block, own)
-                )
-                yield LogDensities(rows, self.columns[block, own], label, found)
+    def _of_block(self, table: Table, rows: Rows, configuration: int, block: int) -> Iterator[LogDensities]:
+        own = slice(self.n_given, None)
+        standard = self._standard(table, rows, block)
+        for label in range(self.n.shape[1]):
+            at = (configuration, label)
+            factor = self.factor[(*at, block)]
+            whitened = _whitened(factor, standard - self.centre[(*at, block)][:, None])
+            leverage = self._least_leverage(at) + _before(np.square(whitened), axis=0)
+            residual = whitened * np.diagonal(factor)[:, None]
+            found = self._density(residual[own], leverage[own], (*at, block, own))
+            yield LogDensities(rows, self.columns[block, own], label, found)
 
-    def _standard(self, table: Table, rows: NDArray[np.intp] | slice, members: Any) -> Floats:
-        """Values of these members in standard units, (rows, members)."""
-        standard = take(table.values, rows, self.values[members]) - self.units.origin[members]
+    def _standard(self, table: Table, rows: Rows, members: Any) -> Floats:
+        """Values of these members in standard units, (members, rows): long loops over rows are fast ones."""
+        values = take(table.values, rows, self.values[members]).T
+        standard: Floats = np.empty(values.shape)
+        np.subtract(values, self.units.origin[members][:, None], out=standard)
         with np.errstate(over="ignore"):
-            standard /= self.units.unit[members]
-        clipped: Floats = np.clip(standard, -FARTHEST, FARTHEST, out=standard)
-        return np.where(self.units.constant[members], 0.0, clipped) if self.units.constant.any() else clipped
+            standard /= self.units.unit[members][:, None]
+        return np.clip(standard, -FARTHEST, FARTHEST, out=standard)
 
     def _least_leverage(self, at: tuple[int, int]) -> float:
         return 1.0 if self.strength is None else float(1 + 1 / self.strength[at])
 
     def _density(self, residual: Floats, leverage: Floats | float, at: tuple[Any, ...]) -> Floats:
-        """Log densities in the attributes' own units, for the members that ``at`` selects."""
-        members = at[2:]
+        """Log densities in the attributes' own units, for the members that ``at`` selects: (members, rows)."""
+        spread = self.spread[at][:, None]
         if self.strength is None:
-            found = densities.normal(residual, self.spread[at])
+            found = densities.normal(residual, spread)
         else:
             if self.shift is not None:
-                residual = residual + self.shift[at]
-            shape = self.shape[at] if self.shape.shape[2] > 1 else self.shape[(*at[:2], 0, at[3])]
-            found = densities.student(residual, self.spread[at] * leverage, shape)
-        found -= np.log(self.units.unit[members])
-        if self.units.constant[members].any():
-            found[:, self.units.constant[members]] = 0.0
-        return found
+                residual = residual + self.shift[at][:, None]
+            shape = np.atleast_1d(self.shape[(*at[:2], at[3])])[:, None]
+            found = densities.student(residual, spread * leverage, shape)
+        return found - np.log(self.units.unit[at[2:]])[:, None]
+
+    # ---- evidence and draws
 
     def log_evidence(self, prior: Prior, own_n: Floats, *, shared: bool) -> Floats:
         """ln m of every own member: (blocks, members - n_given).
@@ -238,58 +287,60 @@ class Regressions:
         ``own_n`` (configurations, classes) are the classes' own rows; ``shared`` says that all classes have one
         regression, which then has one evidence.
         """
-        assert self.strength is not None
-        scale = np.ones(self.columns.shape)
-        for position in range(self.size):
-            scale[:, position] = prior.standard_scale(self.columns[:, position], self.units.unit[:, position])
-        scale = np.where(self.units.constant, 1.0, scale)
+        scale = prior.standard_scale(self.columns, self.units.unit)
         log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
-        log_det = _before(np.log(scale)) - 2 * _before(log_diagonal)
+        log_det_ratio = _before(np.log(scale)) - 2 * _before(log_diagonal)
         log_strength = np.log(prior.strength / (prior.strength + own_n))
-        n = self.n
-        parts: list[Floats] = [n, self.shape - n[..., None, None] / 2, self.spread, log_det]
+        regressions = slice(0, 1) if shared else slice(None)  # of the classes, those that count apart
         if shared:
-            n, shape, spread, log_det = (part[:, :1] for part in parts)
             log_strength = log_strength.sum(axis=1, keepdims=True)
-        else:
-            n, shape, spread, log_det = parts
-        n = n[..., None, None]
+        n = self.n[:, regressions, None, None]
         evidence: Floats = densities.regression_evidence(
-            n, shape, scale, spread, log_det, log_strength[..., None, None]
+            n,
+            prior.shape + np.arange(self.size) / 2,
+            scale,
+            self.spread[:, regressions],
+            log_det_ratio[:, regressions],
+            log_strength[..., None, None],
         ) - n * np.log(self.units.unit)
-        total = np.where(self.units.constant, 0.0, evidence.sum(axis=(0, 1)))
-        return total[:, self.n_given :]
+        total: Floats = evidence.sum(axis=(0, 1))[:, self.n_given :]
+        return total
 
     def draw(
         self, block: int, member: int, table: Table, rows: NDArray[np.intp], at: tuple[int, int], rng: Any
     ) -> Floats:
         """Values of a member drawn from its predictive, given the rows' earlier members."""
         place = (*at, block, member)
-        if self.units.constant[block, member]:
-            return np.full(len(rows), self.units.origin[block, member])
         before = slice(0, member)
         factor = self.factor[(*at, block)]
-        residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)] if member else None
         location = np.full(len(rows), self.centre[place])
         leverage: Any = self._least_leverage(at)
-        if residual is not None:
-            whitened = dtrsm(1.0, factor[before, before].T, residual.T, trans_a=1).T
-            location += whitened @ factor[member, before]
-            leverage = leverage + np.square(whitened).sum(axis=1)
+        if member:
+            residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)][:, None]
+            whitened = _whitened(factor[before, before], residual)
+            location += factor[member, before] @ whitened
+            leverage = leverage + np.square(whitened).sum(axis=0)
         if self.strength is None:
             noise = rng.standard_normal(len(rows)) * np.sqrt(self.spread[place])
         else:
             if self.shift is not None:
                 location -= self.shift[place]
-            shape = self.shape[(*at, block if self.shape.shape[2] > 1 else 0, member)]
+            shape = self.shape[(*at, member)]
             noise = rng.standard_t(2 * shape, len(rows)) * np.sqrt(self.spread[place] * leverage / (2 * shape))
         drawn: Floats = (location + noise) * self.units.unit[block, member] + self.units.origin[block, member]
         return drawn
 
 
-def _before(terms: Floats) -> Floats:
+def _whitened(factor: Floats, residual: Floats) -> Floats:
+    """L⁻¹ times (members, rows)."""
+    # Seen in Fortran's order, C's (members, rows) is (rows, members) and L is its transpose: no copies are made.
+    white: Floats = dtrsm(1.0, factor.T, residual.T, side=1, overwrite_b=1).T
+    return white
+
+
+def _before(terms: Floats, axis: int = -1) -> Floats:
     """Sums over the members before each one."""
-    sums: Floats = np.cumsum(terms, axis=-1) - terms
+    sums: Floats = np.cumsum(terms, axis=axis) - terms
     return sums
 
 
@@ -318,22 +369,21 @@ def _factorised(scale: Floats, *, always: bool) -> Floats:
     return factor
 
 
-def _rows_by_configuration(
-    cells: Cells, table: Table
-) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
+def _rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Rows]]:
     if not cells.columns:
         yield 0, slice(0, table.n_rows)
-        return
-    yield from rows_by_cell(cells.index(table), cells.n)
-
-
-def _parts(
-    rows: NDArray[np.intp] | slice, n_rows: int, width: int
-) -> Iterator[NDArray[np.intp] | slice]:
-    step = max(32, CHUNK // width)
-    if isinstance(rows, slice):
-        for start in range(0, n_rows, step):
-            yield slice(start, min(start + step, n_rows))
     else:
-        for start in range(0, len(rows), step):
+        yield from rows_by_cell(cells.index(table), cells.n)
+
+
+def _length(rows: Rows) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def _parts(rows: Rows, step: int) -> Iterator[Rows]:
+    """The same rows (or blocks), so many at a time."""
+    for start in range(0, _length(rows), step):
+        if isinstance(rows, slice):
+            yield slice(rows.start + start, min(rows.start + start + step, rows.stop))
+        else:
             yield rows[start : start + step]

@@ -67,6 +67,12 @@ class Moments:
         between = (n * (self.mean - mean) ** 2).sum(axis=(0, 1))
         return mean, (within + between) / total
 
+    def constant(self) -> NDArray[np.bool_]:
+        """Which attributes have no variance, up to rounding."""
+        mean, variance = self.overall()
+        flat: NDArray[np.bool_] = variance <= (8 * np.finfo(float).eps * np.abs(mean)) ** 2
+        return flat
+
     def standardised(self, origin: Floats, unit: Floats) -> Moments:
         """The moments of ``(y - origin) / unit``."""
         return Moments(
