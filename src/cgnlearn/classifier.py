@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import softmax
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -24,9 +25,18 @@ from cgnlearn.layout import Layout
 from cgnlearn.learners import Learner, column_index, learner_of
 from cgnlearn.network import Network
 from cgnlearn.prior import Prior
-from cgnlearn.statistics import Floats, Statistics, collect
+from cgnlearn.statistics import Floats, collect
 from cgnlearn.structure import Structure
 from cgnlearn.table import Encoder, Table, as_array, as_frame
+
+
+def _needs_no_learning(model: CGNClassifier) -> bool:
+    learner = learner_of(model.structure)
+    if isinstance(learner, Learner) and learner.needs_rows:
+        raise AttributeError(
+            f"partial_fit cannot learn the structure {model.structure!r}: fit once, then pass on its structure_"
+        )
+    return True
 
 
 class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -125,6 +135,7 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _ = self.network_  # raises here and now if the sample does not allow it
         return self
 
+    @available_if(_needs_no_learning)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows; after any number of calls the model equals one `fit` on all of them.
 
@@ -142,12 +153,6 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if first:
             if classes is None:
                 raise ValueError("the first call of partial_fit needs classes: name all that will occur")
-            learner = learner_of(self.structure)
-            if isinstance(learner, Learner) and learner.needs_rows:
-                raise ValueError(
-                    f"partial_fit cannot learn the structure {self.structure!r}: fit once, "
-                    "then pass its structure_"
-                )
             self._start(X, y, classes)
         elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
             raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
@@ -164,15 +169,15 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         for name in ("statistics_", "network_"):
             self.__dict__.pop(name, None)
+        X = _readable(X)
+        validate_data(self, X, reset=True, skip_check_array=True)
         check_classification_targets(column_or_1d(y))
         self.classes_: NDArray[Any] = unique_labels(column_or_1d(y) if classes is None else classes)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class only, {self.classes_[0]!r}: a classifier needs rows of at least two classes"
+                f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two classes"
             )
         self._class_prior()
-        X = _readable(X)
-        validate_data(self, X, reset=True, skip_check_array=True)
         self._encoder = Encoder.learn(X, self.categorical_features)
         self._prior.check_attributes(self.n_features_in_)
 
@@ -210,7 +215,7 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unknown = self.classes_[labels] != y
         if np.any(unknown):
             raise ValueError(
-                f"y has the class {y[np.argmax(unknown)]!r}, which is not among the classes "
+                f"y has the class {y.tolist()[np.argmax(unknown)]!r}, which is not among the classes "
                 f"{self.classes_.tolist()}: name it in the first call of partial_fit"
             )
         weights = None
@@ -299,7 +304,8 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""
-        return self.classes_[np.argmax(self.predict_joint_log_proba(X), axis=1)]
+        best = np.argmax(self.predict_joint_log_proba(X), axis=1)
+        return self.classes_[best]
 
     def score_samples(self, X: Any) -> Floats:
         """Log p(x): (rows,). Low where a row is unlike the training data."""

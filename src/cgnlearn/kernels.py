@@ -5,7 +5,6 @@ Importing this module imports numba, which takes half a second: import it where 
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,14 +25,14 @@ def compiled(function: Function) -> Function:
     """Compile on the first call and keep the result on disk; without a place to write, only in memory."""
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:
         warnings.warn(
             "compiled code cannot be kept on disk, so every process compiles it anew: "
             "set NUMBA_CACHE_DIR to a folder that can be written",
             stacklevel=2,
         )
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -43,7 +42,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     ``NUMBA_NUM_THREADS`` limits their number.
     """
     listed = list(items)
-    n_threads = min(len(listed), int(numba.config.NUMBA_NUM_THREADS), os.cpu_count() or 1)
+    n_threads = min(len(listed), numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if n_threads < 2:
         return [function(item) for item in listed]
     with ThreadPoolExecutor(n_threads) as pool:

@@ -204,9 +204,7 @@ class _Blocks:
             shapes.setdefault((len(members), n_given), []).append(members)
         stacked = {shape: np.array(found, np.intp) for shape, found in shapes.items()}
         columns = np.unique(np.concatenate([members.ravel() for members in stacked.values()]))
-        stacks = tuple(
-            Stack(np.searchsorted(columns, members), n_given) for (_, n_given), members in stacked.items()
-        )
+        stacks = tuple(Stack(np.searchsorted(columns, members), n_given) for (_, n_given), members in stacked.items())
         return Partition(
             cells=self.cells,
             columns=columns,

@@ -70,7 +70,7 @@ class Network:
             class_log_prior = np.log(class_prior)
         else:
             if parameters == "ml" and not (statistics.classes > 0).all():
-                empty = classes[np.argmin(statistics.classes)]
+                empty = classes.tolist()[np.argmin(statistics.classes)]
                 raise SampleNotAcceptable(
                     f"maximum likelihood needs rows of every class, and there are none of {empty!r}: "
                     'add some or use parameters="bayes"'
@@ -219,7 +219,7 @@ class _Naming:
     classes: NDArray[Any]
 
     def cell(self, cells: Cells, configuration: int, label: int) -> str:
-        parts = [f"class {self.classes[label]!r}"]
+        parts = [f"class {self.classes.tolist()[label]!r}"]
         codes = np.unravel_index(configuration, cells.levels) if cells.levels else ()
         for column, code in zip(cells.columns, codes, strict=True):
             levels = self.encoder.levels[column]

@@ -105,10 +105,8 @@ class Prior:
         m = mean.shape[-1]
         added = moments.scatter
         shift = own_spread = None
-        if isinstance(self.location, str):
-            location = np.zeros(m)
-        else:
-            location = (np.array(self.location)[columns] - origin) / unit
+        given = origin if isinstance(self.location, str) else np.array(self.location)[columns]
+        location = (given - origin) / unit
         if self.is_coherent:
             centre = (self.strength * location + n[..., None] * mean) / strength[..., None]
             added = added + share * moments.products(mean - location)

@@ -103,9 +103,7 @@ class Regressions:
     shift: Floats | None
 
     @classmethod
-    def of(
-        cls, partition: Partition, stack: Stack, posterior: Posterior, units: Units, prior: Prior
-    ) -> Regressions:
+    def of(cls, partition: Partition, stack: Stack, posterior: Posterior, units: Units, prior: Prior) -> Regressions:
         """Factorise the blocks of a stack."""
         members = stack.members
         scale = posterior.scale[..., partition.pair_index(stack)]  # (…, blocks, size, size)
@@ -142,9 +140,7 @@ class Regressions:
         if not bad.any():
             return None
         configuration, label, block, member = (int(i) for i in np.argwhere(bad)[0])
-        return Singular(
-            int(self.columns[block, member]), configuration, label, self.n[configuration, label], member
-        )
+        return Singular(int(self.columns[block, member]), configuration, label, self.n[configuration, label], member)
 
     # ---- densities
 
@@ -353,7 +349,7 @@ def _factorised(scale: Floats, *, always: bool) -> Floats:
     if scale.shape[-1] == 1:
         return np.sqrt(np.maximum(scale, 0.0))
     try:
-        return np.linalg.cholesky(scale)
+        return np.linalg.cholesky(scale).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         pass
     factor = np.empty_like(scale)

@@ -125,9 +125,7 @@ def collect(table: Table, layout: Layout) -> Statistics:
     counts = []
     for family in layout.discrete:
         shape = (n_classes, family.cells.n, family.n_levels)
-        cell = np.ravel_multi_index(
-            (table.labels, family.cells.index(table), table.codes[:, family.code]), shape
-        )
+        cell = np.ravel_multi_index((table.labels, family.cells.index(table), table.codes[:, family.code]), shape)
         counts.append(np.bincount(cell, table.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
     return Statistics(
         layout,

@@ -201,9 +201,7 @@ class Structure:
         """The same graph with other names for its nodes."""
         return Structure(tuple(names[node] for node in self.nodes), self.indptr, self.indices)
 
-    def n_parameters(
-        self, n_classes: int, levels: Mapping[Node, int] | None = None, *, sharing: float = 0.0
-    ) -> int:
+    def n_parameters(self, n_classes: int, levels: Mapping[Node, int] | None = None, *, sharing: float = 0.0) -> int:
         """Free parameters of the classifier, the class's own included.
 
         Parameters
@@ -245,9 +243,7 @@ class Structure:
             return '"' + str(node).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
         lines = [f"  {quoted(node)};" for node in self.nodes]
-        lines += [
-            f"  {quoted(parent)} -> {quoted(child)};" for child, parents in self.families for parent in parents
-        ]
+        lines += [f"  {quoted(parent)} -> {quoted(child)};" for child, parents in self.families for parent in parents]
         return "\n".join(["digraph structure {", *lines, "}"])
 
     def __eq__(self, other: object) -> bool:

@@ -72,13 +72,15 @@ class Encoder:
         """Read names and levels off the training data."""
         frame = as_frame(X)
         if frame is not None:
-            names = tuple(str(name) for name in frame.columns)
-            chosen = _chosen_columns(categorical_features, names, len(names))
+            columns = frame.columns
+            names = tuple(columns) if all(isinstance(name, str) for name in columns) else None
+            chosen = _chosen_columns(categorical_features, columns, len(columns))
             if chosen is None:
-                chosen = [i for i, name in enumerate(names) if _is_categorical(frame[name])]
-            levels = [
-                _levels_of_series(frame[name]) if i in set(chosen) else None for i, name in enumerate(names)
-            ]
+                kinds = frame.schema.values()
+                chosen = [i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)]
+            levels: list[Levels | None] = [None] * len(columns)
+            for i in chosen:
+                levels[i] = _levels_of_series(frame[columns[i]])
             return cls(names, tuple(levels), frame.implementation.value)
         array = as_array(X)
         chosen = _chosen_columns(categorical_features, None, array.shape[1]) or []
@@ -106,18 +108,20 @@ class Encoder:
         frame = as_frame(X)
         if frame is None:
             return self._encode_array(as_array(X))
-        columns = frame.columns
-        continuous = [columns[i] for i in self.continuous]
-        for i, name in enumerate(columns):
-            if self.levels[i] is None and not _is_number(frame[name].dtype):
+        columns, kinds = frame.columns, list(frame.schema.values())
+        for i in self.continuous:
+            if not (kinds[i].is_numeric() or kinds[i] == nw.Boolean):
                 raise ValueError(
-                    f"{self.name(i)} holds {frame[name].dtype} and is not categorical: "
+                    f"{self.name(i)} holds {kinds[i]} and is not categorical: "
                     "cast it to a categorical dtype or name it in categorical_features"
                 )
-        # Column by column: a frame may hold integers, booleans and nulls side by side.
-        values = np.empty((len(frame), len(continuous)), order="F" if continuous else "C")
-        for position, name in enumerate(continuous):
-            values[:, position] = frame[name].cast(nw.Float64).to_numpy()
+        if self.continuous:
+            numbers = frame if not self.discrete else frame.select([columns[i] for i in self.continuous])
+            values = numbers.to_numpy()
+            if values.dtype not in (np.float32, np.float64):
+                values = np.asarray(numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy(), np.float64)
+        else:
+            values = np.empty((len(frame), 0))
         self._refuse_missing(values)
         codes = np.empty((len(frame), len(self.discrete)), np.int32)
         for position, i in enumerate(self.discrete):
@@ -145,9 +149,9 @@ class Encoder:
         for i in self.continuous:
             try:
                 array[:, i] = array[:, i].astype(np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"{self.name(i)} holds values that are not numbers and is not categorical: "
+            except (TypeError, ValueError) as error:
+                raise type(error)(
+                    f"{self.name(i)} holds values that are not numbers ({error}) and is not categorical: "
                     "name it in categorical_features"
                 ) from None
         return array if self.discrete else array.astype(np.float64)
@@ -184,8 +188,7 @@ class Encoder:
         row, position = np.argwhere(~finite)[0]
         what = "NaN" if np.isnan(values[row, position]) else "infinity"
         raise ValueError(
-            f"{self.name(self.continuous[position])} holds {what} in row {row}: "
-            "impute such values or drop their rows"
+            f"{self.name(self.continuous[position])} holds {what} in row {row}: impute such values or drop their rows"
         )
 
     def decode(self, values: NDArray[np.float64], codes: NDArray[np.int32]) -> Any:
@@ -197,9 +200,7 @@ class Encoder:
             levels = np.array(self.levels[i], dtype=object)
             columns[i] = levels[codes[:, position]]
         if self.names is None:
-            numeric = all(
-                isinstance(level, int | float) for levels in self.levels if levels for level in levels
-            )
+            numeric = all(isinstance(level, int | float) for levels in self.levels if levels for level in levels)
             return np.column_stack(columns).astype(float if numeric else object)
         named = dict(zip(self.names, columns, strict=True))
         if self.frame == "pandas":
@@ -211,7 +212,7 @@ class Encoder:
                     for (name, column), levels in zip(named.items(), self.levels, strict=True)
                 }
             )
-        frame = nw.from_dict({name: list(column) for name, column in named.items()}, backend=self.frame)
+        frame = nw.from_dict({name: list(column) for name, column in named.items()}, backend=self.frame)  # type: ignore[arg-type]
         textual = {
             self.names[i]: levels
             for i, levels in enumerate(self.levels)
@@ -253,14 +254,6 @@ def _distinct(column: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np
     return distinct, inverse
 
 
-def _is_categorical(series: nw.Series[Any]) -> bool:
-    return series.dtype in (nw.Categorical, nw.Enum)
-
-
-def _is_number(dtype: Any) -> bool:
-    return dtype.is_numeric() or dtype == nw.Boolean
-
-
 def _levels_of_series(series: nw.Series[Any]) -> Levels:
     """The levels a column declares in its dtype, or else the ones it holds, sorted."""
     if series.dtype == nw.Enum:
@@ -271,9 +264,7 @@ def _levels_of_series(series: nw.Series[Any]) -> Levels:
     return tuple(sorted(series.drop_nulls().unique().to_list()))
 
 
-def _chosen_columns(
-    categorical_features: Any, names: Sequence[str] | None, n_columns: int
-) -> list[int] | None:
+def _chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
     """Indexes of the columns that `categorical_features` names; None leaves the choice to the dtypes."""
     if isinstance(categorical_features, str):
         if categorical_features == "from_dtype":
