@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -171,8 +171,10 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(name, None)
         X = _readable(X)
         validate_data(self, X, reset=True, skip_check_array=True)
-        check_classification_targets(column_or_1d(y))
-        self.classes_: NDArray[Any] = unique_labels(column_or_1d(y) if classes is None else classes)
+        y = column_or_1d(y)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        self.classes_: NDArray[Any] = unique_labels(y if classes is None else classes)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two classes"
@@ -220,9 +222,9 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            if not weights.any():
+            if not np.asarray(sample_weight).any():
                 raise ValueError("all of sample_weight is zero: give some rows a positive weight")
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return Table(table.values, table.codes, labels, weights)
 
     # ---- parameters

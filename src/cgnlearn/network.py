@@ -87,7 +87,7 @@ class Network:
             if not np.isfinite(units.unit).all():
                 column = partition.columns[np.argmin(np.isfinite(units.unit))]
                 raise ValueError(f"the squares of {encoder.name(column)} overflow: divide it by a constant")
-            standard = moments.standardised(units.origin, units.unit)
+            standard = moments.standardised(units.unit)
             if parameters == "bayes":
                 posterior = prior.posterior(standard, partition.columns, units.origin, units.unit, sharing)
             else:
@@ -189,9 +189,9 @@ class Network:
             if member >= stack.n_given
         }
         constants = {
-            column: mean
+            column: value
             for partition, moments in zip(layout.partitions, self.statistics.moments, strict=True)
-            for column, mean in zip(partition.columns.tolist(), moments.overall()[0].tolist(), strict=True)
+            for column, value in zip(partition.columns.tolist(), moments.origin.tolist(), strict=True)
         }
         for column in order:
             if column in discrete:

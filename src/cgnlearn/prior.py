@@ -2,8 +2,8 @@
 
 Per cell, over all its continuous attributes at once, the prior is a normal inverse Wishart with location m0,
 strength κ0, and scale Ψ0 = diag(s²); seen from one attribute with |pc| continuous parents it is the paper's normal
-inverse gamma with shape ρ0 = 1.1 + |pc|/2. All of this is done in standard units, in which the training data have
-mean 0 and variance 1: nothing then overflows, and scaling or shifting an attribute changes no probability.
+inverse gamma with shape ρ0 = 1.1 + |pc|/2. All of this is done in standard units, in which the training data lie near
+0 and have variance 1: nothing then overflows, and scaling or shifting an attribute changes no probability.
 """
 
 from __future__ import annotations
@@ -105,8 +105,10 @@ class Prior:
         m = mean.shape[-1]
         added = moments.scatter
         shift = own_spread = None
-        given = origin if isinstance(self.location, str) else np.array(self.location)[columns]
-        location = (given - origin) / unit
+        if isinstance(self.location, str):
+            location = moments.overall()[0]
+        else:
+            location = (np.array(self.location)[columns] - origin) / unit
         if self.is_coherent:
             centre = (self.strength * location + n[..., None] * mean) / strength[..., None]
             added = added + share * moments.products(mean - location)

@@ -37,9 +37,8 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, moments: Moments) -> Units:
-        """Standard units: mean and standard deviation over all training data; 1 for what is constant there."""
-        origin, variance = moments.overall()
-        return cls(origin, np.where(moments.constant(), 1.0, np.sqrt(variance)))
+        """Standard units: the moments' origin and the standard deviation over all training data (1 if that is 0)."""
+        return cls(moments.origin, np.where(moments.constant(), 1.0, np.sqrt(moments.overall()[1])))
 
 
 class LogDensities(NamedTuple):

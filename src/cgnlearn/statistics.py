@@ -31,56 +31,57 @@ class Moments:
         Positions of the attributes; the first ``mean.shape[-1]`` pairs are the diagonal.
     n : ndarray (configurations, classes)
     mean : ndarray (configurations, classes, attributes)
+        Measured from ``origin``.
     scatter : ndarray (configurations, classes, pairs)
+    origin : ndarray (attributes,)
+        A point among the data: at 1e8 with unit variance a mean on its own would keep only eight digits.
     """
 
     pairs: NDArray[np.intp]
     n: Floats
     mean: Floats
     scatter: Floats
+    origin: Floats
 
     def __add__(self, other: Moments) -> Moments:
+        if not self.n.any():
+            return other
         n = self.n + other.n
-        # Where both are empty the share is of no account: 0 / 1.
-        share = other.n / np.where(n > 0, n, 1.0)
-        step = np.where(self.n[..., None] > 0, other.mean - self.mean, 0.0)
+        share = other.n / np.where(n > 0, n, 1.0)  # of no account where both are empty
+        # The difference of two origins is exact, or as good as exact, in floating point.
+        theirs = other.mean + (other.origin - self.origin)
+        step = np.where(self.n[..., None] > 0, theirs - self.mean, 0.0)
         return Moments(
             self.pairs,
             n,
-            np.where(self.n[..., None] > 0, self.mean + step * share[..., None], other.mean),
+            np.where(self.n[..., None] > 0, self.mean + step * share[..., None], theirs),
             self.scatter + other.scatter + (self.n * share)[..., None] * self.products(step),
+            self.origin,
         )
 
     def products(self, vector: Floats) -> Floats:
         """v vᵀ on the pairs."""
-        product: Floats = vector[..., self.pairs[:, 0]] * vector[..., self.pairs[:, 1]]
-        return product
+        return vector[..., self.pairs[:, 0]] * vector[..., self.pairs[:, 1]]
 
     def overall(self) -> tuple[Floats, Floats]:
-        """Mean and variance (divisor n) of every attribute over all cells: (attributes,), (attributes,)."""
+        """Mean (measured from the origin) and variance (divisor n) of every attribute over all cells."""
         n = self.n[..., None]
-        total = n.sum()
-        # Around one cell's mean first, so that the weighted mean loses no digits.
-        origin = self.mean.reshape(-1, self.mean.shape[-1])[np.argmax(self.n)]
-        mean = origin + (n * (self.mean - origin)).sum(axis=(0, 1)) / total
-        within = self.scatter[..., : len(mean)].sum(axis=(0, 1))
-        between = (n * (self.mean - mean) ** 2).sum(axis=(0, 1))
-        return mean, (within + between) / total
+        mean = (n * self.mean).sum(axis=(0, 1)) / n.sum()
+        with np.errstate(over="ignore"):
+            within = self.scatter[..., : len(mean)].sum(axis=(0, 1))
+            between = (n * (self.mean - mean) ** 2).sum(axis=(0, 1))
+            return mean, (within + between) / n.sum()
 
     def constant(self) -> NDArray[np.bool_]:
         """Which attributes have no variance, up to rounding."""
         mean, variance = self.overall()
-        flat: NDArray[np.bool_] = variance <= (8 * np.finfo(float).eps * np.abs(mean)) ** 2
-        return flat
+        return np.sqrt(variance) <= 8 * np.finfo(float).eps * np.abs(self.origin + mean)
 
-    def standardised(self, origin: Floats, unit: Floats) -> Moments:
-        """The moments of ``(y - origin) / unit``."""
-        return Moments(
-            self.pairs,
-            self.n,
-            np.where(self.n[..., None] > 0, (self.mean - origin) / unit, 0.0),
-            self.scatter / unit[self.pairs[:, 0]] / unit[self.pairs[:, 1]],
-        )
+    def standardised(self, unit: Floats) -> Moments:
+        """The moments of ``(y - origin) / unit``; an empty cell gets the mean over all cells."""
+        mean = np.where(self.n[..., None] > 0, self.mean, self.overall()[0])
+        scatter = self.scatter / unit[self.pairs[:, 0]] / unit[self.pairs[:, 1]]
+        return Moments(self.pairs, self.n, mean / unit, scatter, np.zeros_like(unit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,39 +143,46 @@ def _moments(table: Table, partition: Partition, n_classes: int) -> Moments:
     n = np.zeros(shape)
     mean = np.zeros((*shape, m))
     scatter = np.zeros((*shape, len(pairs)))
+    origin = _origin(table, partition.values)
     strides = _strides(pairs, m)
     cell = partition.cells.index(table) * n_classes + table.labels
     for place, rows in rows_by_cell(cell, shape[0] * n_classes):
         total: Moments | None = None
         for part in _chunks(rows, max(m, 1)):
-            chunk = _chunk_moments(table, partition.values, pairs, strides, part)
+            chunk = _chunk_moments(table, partition.values, origin, pairs, strides, part)
             total = chunk if total is None else total + chunk
         if total is not None:
             at = divmod(place, n_classes)
             n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
-    return Moments(pairs, n, mean, scatter)
+    return Moments(pairs, n, mean, scatter, origin)
+
+
+def _origin(table: Table, columns: NDArray[np.intp]) -> Floats:
+    """The first row that counts: no farther from the mean than √n standard deviations."""
+    first = 0 if table.weights is None or not table.weights.any() else int(np.argmax(table.weights > 0))
+    return table.values[first, columns].astype(np.float64) if table.n_rows else np.zeros(len(columns))
 
 
 def _chunk_moments(
     table: Table,
     columns: NDArray[np.intp],
+    origin: Floats,
     pairs: NDArray[np.intp],
     strides: list[NDArray[np.intp]] | None,
     rows: NDArray[np.intp],
 ) -> Moments:
     """Moments of a few rows of one cell."""
-    centred = take(table.values, rows, columns).astype(np.float64, copy=False)
-    origin = centred[0].copy()
-    centred -= origin  # a constant column becomes exact zeros, whatever its value
+    # A constant column becomes exact zeros here, whatever its value.
+    centred = take(table.values, rows, columns) - origin
     weights = None if table.weights is None else table.weights[rows]
     n = float(len(rows) if weights is None else weights.sum())
     if n == 0:
-        return Moments(pairs, np.zeros((1, 1)), origin[None, None], np.zeros((1, 1, len(pairs))))
-    offset = (centred.sum(axis=0) if weights is None else weights @ centred) / n
-    centred -= offset
+        return Moments(pairs, np.zeros((1, 1)), np.zeros((1, 1, len(columns))), np.zeros((1, 1, len(pairs))), origin)
+    mean = (centred.sum(axis=0) if weights is None else weights @ centred) / n
+    centred -= mean
     weighted = centred if weights is None else centred * weights[:, None]
     scatter = _scatter(weighted, centred, pairs, strides)
-    return Moments(pairs, np.full((1, 1), n), (origin + offset)[None, None], scatter[None, None])
+    return Moments(pairs, np.full((1, 1), n), mean[None, None], scatter[None, None], origin)
 
 
 def _strides(pairs: NDArray[np.intp], m: int) -> list[NDArray[np.intp]] | None:

@@ -1,0 +1,37 @@
+"""scikit-learn's own contract."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cgnlearn import Band, Box, CGNClassifier
+
+NO_VARIANCE = "the check's data have a class without variance in some column: maximum likelihood does not exist"
+
+
+def expected_failures(model):
+    if model.parameters != "ml":
+        return {}
+    return dict.fromkeys(
+        [
+            "check_sample_weights_shape",
+            "check_sample_weights_not_overwritten",
+            "check_sample_weight_equivalence_on_dense_data",
+        ],
+        NO_VARIANCE,
+    )
+
+
+@parametrize_with_checks(
+    [
+        CGNClassifier(),
+        CGNClassifier("complete"),
+        CGNClassifier(Box(2)),
+        CGNClassifier(Band(3)),
+        CGNClassifier("tree"),
+        CGNClassifier(sharing=0.3),
+        CGNClassifier(sharing=1.0),
+        CGNClassifier(parameters="ml"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)

@@ -1,0 +1,36 @@
+"""Imports point one way, and the light ones stay light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import cgnlearn
+
+PACKAGE = Path(cgnlearn.__file__).parent
+ORDER = [
+    "structure", "table", "layout", "statistics", "prior", "densities", "kernels", "regressions", "network", "learners",
+    "classifier", "datasets", "evaluation", "cli", "__main__",
+]  # fmt: skip
+
+
+def imported_modules(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("cgnlearn"):
+            names = [alias.name for alias in node.names] if node.module == "cgnlearn" else [node.module.split(".")[1]]
+            yield from (name for name in names if (PACKAGE / f"{name}.py").exists() or (PACKAGE / name).is_dir())
+
+
+def test_imports_point_one_way():
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    assert modules == set(ORDER), "list a new module where its imports allow"
+    for name in ORDER:
+        for other in imported_modules(PACKAGE / f"{name}.py"):
+            assert ORDER.index(other) < ORDER.index(name), f"{name} imports {other}, which stands after it"
+
+
+def test_importing_the_package_leaves_heavy_ones_alone():
+    heavy = ["numba", "polars", "matplotlib", "networkx", "rich", "click", "jinja2", "dask"]
+    code = f"import cgnlearn, sys; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"

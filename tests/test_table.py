@@ -1,0 +1,119 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from cgnlearn.table import Encoder
+
+
+def pandas_frame():
+    return pd.DataFrame(
+        {
+            "age": [30, 41, 55],
+            "grade": pd.Categorical(["low", "high", "low"], categories=["low", "mid", "high"]),
+            "dose": np.array([0.5, 1.5, 2.5], np.float32),
+            "smoker": [True, False, True],
+        }
+    )
+
+
+def polars_frame():
+    return pl.DataFrame(
+        {
+            "age": [30, 41, 55],
+            "grade": pl.Series(["low", "high", "low"], dtype=pl.Enum(["low", "mid", "high"])),
+            "dose": pl.Series([0.5, 1.5, 2.5], dtype=pl.Float32),
+            "smoker": [True, False, True],
+        }
+    )
+
+
+@pytest.mark.parametrize("frame", [pandas_frame(), polars_frame()], ids=["pandas", "polars"])
+def test_frames_by_dtype(frame):
+    encoder = Encoder.learn(frame, "from_dtype")
+    assert encoder.names == ("age", "grade", "dose", "smoker")
+    assert encoder.levels == (None, ("low", "mid", "high"), None, None)  # the declared level that does not occur too
+    table = encoder.encode(frame)
+    np.testing.assert_array_equal(table.values, [[30, 0.5, 1], [41, 1.5, 0], [55, 2.5, 1]])
+    np.testing.assert_array_equal(table.codes, [[0], [2], [0]])
+
+
+@pytest.mark.parametrize(
+    "frame", [pandas_frame(), polars_frame(), polars_frame().to_arrow()], ids=["pandas", "polars", "arrow"]
+)
+def test_decode_is_the_inverse_of_encode(frame):
+    encoder = Encoder.learn(frame, "from_dtype")
+    table = encoder.encode(frame)
+    back = encoder.decode(table.values, table.codes)
+    assert type(back) is type(frame)
+    again = encoder.encode(back)
+    np.testing.assert_array_equal(again.values, table.values)
+    np.testing.assert_array_equal(again.codes, table.codes)
+    if not isinstance(frame, pa.Table):
+        assert Encoder.learn(back, "from_dtype").levels == encoder.levels
+
+
+def test_a_polars_categorical_has_only_the_levels_it_holds():
+    frame = pl.DataFrame({"a": ["x", "y"], "b": ["z", "z"]}, schema={"a": pl.Categorical, "b": pl.Categorical})
+    assert Encoder.learn(frame, "from_dtype").levels == (("x", "y"), ("z",))
+
+
+def test_arrays_with_named_discrete_columns():
+    X = np.array([[3.0, 1.5], [7.0, 2.5], [3.0, 0.5]])
+    for chosen in ([0], [True, False], np.array([0])):
+        encoder = Encoder.learn(X, chosen)
+        assert encoder.levels == ((3.0, 7.0), None)
+    table = encoder.encode(X)
+    np.testing.assert_array_equal(table.codes, [[0], [1], [0]])
+    np.testing.assert_array_equal(table.values, [[1.5], [2.5], [0.5]])
+    strings = np.array([["b", 1.5], ["a", 2.5]], dtype=object)
+    assert Encoder.learn(strings, [0]).encode(strings).codes.tolist() == [[1], [0]]
+    assert Encoder.learn([["b", 1.5], ["a", 2.5]], [0]).encode([["a", 1.5]]).codes.tolist() == [[0]]
+
+
+def test_plain_floats_are_not_copied():
+    X = np.arange(6.0).reshape(3, 2)
+    assert Encoder.learn(X, "from_dtype").encode(X).values is X
+
+
+def test_names_choose_columns_of_frames():
+    frame = pd.DataFrame({"a": ["u", "v"], "b": [1, 2]})
+    assert Encoder.learn(frame, ["a"]).levels == (("u", "v"), None)
+    assert Encoder.learn(frame, ["a", "b"]).levels == (("u", "v"), (1, 2))
+    assert Encoder.learn(frame.assign(a=[1, 2]), None).levels == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("X", "categorical", "message"),
+    [
+        (pd.DataFrame({"city": ["a", "b"]}), "from_dtype", "column 'city' holds String and is not categorical: cast"),
+        (pl.DataFrame({"city": ["a", "b"]}), "from_dtype", "column 'city' holds String and is not categorical: cast"),
+        (np.array([["a", 1], ["b", 2]], dtype=object), "from_dtype", "column 0 holds values that are not numbers"),
+        (np.array([[1.0, np.nan]]), "from_dtype", "column 1 holds NaN in row 0: impute"),
+        (np.array([[1.0], [np.inf]]), "from_dtype", "column 0 holds infinity in row 1: impute"),
+        (pd.DataFrame({"x": [1.0, None]}), "from_dtype", "column 'x' holds NaN in row 1"),
+        (pl.DataFrame({"x": [1, None]}), "from_dtype", "column 'x' holds NaN in row 1"),
+        (pd.DataFrame({"g": pd.Categorical(["a", None])}), "from_dtype", "column 'g' has missing values"),
+        (np.array([["a"], [None]], dtype=object), [0], "column 0 has missing values"),
+        (np.array([[1.0], [np.nan]]), [0], "column 0 has missing values"),
+        (np.array([["a"], [3]], dtype=object), [0], "column 0 mixes levels of different types"),
+        (np.zeros((2, 2)), "auto", 'must be "from_dtype" or a list'),
+        (np.zeros((2, 2)), [2], "names column 2, but X has 2"),
+        (np.zeros((2, 2)), [True], "masks 1 columns, but X has 2"),
+        (np.zeros((2, 2)), ["a"], "holds names, but X has none"),
+        (pd.DataFrame({"a": [1]}), ["b"], "names 'b', which is not a column"),
+        (np.zeros((2, 2)), [[0]], "flat list"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(X, categorical, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        Encoder.learn(X, categorical).encode(X)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_levels_are_refused_by_name():
+    encoder = Encoder.learn(pandas_frame(), "from_dtype")
+    other = pandas_frame().assign(grade=pd.Categorical(["low", "top", "low"]))
+    with pytest.raises(ValueError, match=r"column 'grade' has the level 'top', unknown.*'low', 'mid', 'high'"):
+        encoder.encode(other)
