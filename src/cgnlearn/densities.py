@@ -1,6 +1,6 @@
 """The formulas: log probabilities, log densities and log evidences, on stacked arrays.
 
-Each is one expression of the paper (equations as numbered in ``docs/model.md``); nothing else in the package has
+Each is one expression of the paper (see ``docs/model.md``); nothing else in the package has
 one. Shapes broadcast.
 """
 

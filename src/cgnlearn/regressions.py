@@ -25,7 +25,7 @@ from cgnlearn.table import Table
 Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
 
 FARTHEST = 1e140  # in standard units: squares of values farther out would overflow
-COMPILED_PAYS = 1 << 21  # multiplications; below this, importing compiled code takes longer than it saves
+COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 SINGULAR = 64 * np.finfo(float).eps  # relative to the attribute's variance and per member
 
 

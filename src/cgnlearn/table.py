@@ -234,6 +234,8 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
 
 def as_array(X: Any) -> NDArray[Any]:
     """X as a two-dimensional NumPy array of numbers or objects; finiteness is the encoder's to check."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiub":
+        return X
     if isinstance(X, list | tuple) and any(isinstance(cell, str) for row in X for cell in np.atleast_1d(row)):
         X = np.array(X, dtype=object)
     array: NDArray[Any] = check_array(
