@@ -104,6 +104,8 @@ def test_names_choose_columns_of_frames():
         (np.zeros((2, 2)), ["a"], "holds names, but X has none"),
         (pd.DataFrame({"a": [1]}), ["b"], "names 'b', which is not a column"),
         (np.zeros((2, 2)), [[0]], "flat list"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "from_dtype", "columns of the same name: rename them"),
+        (pl.LazyFrame({"a": [1]}), "from_dtype", "lazy frame: collect"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(X, categorical, message):

@@ -8,6 +8,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
@@ -228,7 +229,12 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """X as a narwhals frame if it is an eager data frame of any library, else None."""
     if isinstance(X, np.ndarray | list | tuple):
         return None
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except DuplicateError as error:
+        raise ValueError(f"X has columns of the same name: rename them ({' '.join(str(error).split())})") from None
+    if isinstance(frame, nw.LazyFrame):
+        raise ValueError("X is a lazy frame: collect() it first")
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
