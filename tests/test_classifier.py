@@ -422,7 +422,10 @@ def test_pipelines_clones_and_pickles():
 def test_representations_are_readable():
     X, y = IRIS
     model = CGNClassifier(Structure.band(4, 2), prior=Prior(strength=2.0)).fit(X, y)
-    assert "structure=Structure(4 attributes, 3 edges)" in repr(model)
+    assert repr(model) == (
+        "CGNClassifier(prior=Prior(strength=2.0),\n              structure=Structure(4 attributes, 3 edges))"
+    )
+    assert repr(model.network_) == "Network(Statistics(150 rows, 3 classes))"
     page = model._repr_html_()
     assert "Structure(4 attributes, 3 edges)" in page
     assert "CGNClassifier" in page

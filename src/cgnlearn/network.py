@@ -111,6 +111,9 @@ class Network:
             regressions.append(stacks)
         return cls(statistics, prior, sharing, class_log_prior, tables, tuple(regressions))
 
+    def __repr__(self) -> str:
+        return f"Network({self.statistics!r})"
+
     def log_densities(self, table: Table) -> Iterator[LogDensities]:
         """Log density of every row, attribute and class, in parts; attributes left out of it add nothing."""
         yield from self._discrete_log_densities(table)

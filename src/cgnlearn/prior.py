@@ -20,7 +20,7 @@ from cgnlearn.statistics import Floats, Moments
 Location = Literal["pooled", "paper", "cell"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prior:
     """What is believed of the parameters before any data.
 
@@ -42,7 +42,7 @@ class Prior:
     Examples
     --------
     >>> Prior(strength=5.0)
-    Prior(dirichlet=0.01, strength=5.0, shape=1.1, location='pooled', scale='variance')
+    Prior(strength=5.0)
     """
 
     dirichlet: float = 0.01
@@ -72,6 +72,10 @@ class Prior:
                 at = int(np.argmin(numbers > 0))
                 raise ValueError(f"the prior's scale must be positive, not {numbers[at]} (attribute {at})")
             object.__setattr__(self, name, tuple(numbers.tolist()))
+
+    def __repr__(self) -> str:
+        changed = [field for field in fields(self) if getattr(self, field.name) != field.default]
+        return f"Prior({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in changed)})"
 
     def check_attributes(self, n_attributes: int) -> None:
         """Refuse arrays that do not have one value per attribute."""

@@ -105,6 +105,9 @@ class Statistics:
     counts: tuple[Floats, ...]
     moments: tuple[Moments, ...]
 
+    def __repr__(self) -> str:
+        return f"Statistics({self.classes.sum():g} rows, {len(self.classes)} classes)"
+
     def __add__(self, other: Statistics) -> Statistics:
         if not isinstance(other, Statistics):
             return NotImplemented
