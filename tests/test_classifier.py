@@ -118,7 +118,8 @@ def test_a_weight_of_two_is_the_row_twice(seed, structure, sharing):
     weighted = CGNClassifier(structure, sharing=sharing).fit(X, y, weights)
     repeated = CGNClassifier(structure, sharing=sharing).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-10)
-    assert weighted.log_evidence_ == pytest.approx(repeated.log_evidence_) if sharing == 0 else True
+    if sharing == 0:
+        assert weighted.log_evidence_ == pytest.approx(repeated.log_evidence_)
 
 
 # ---- settings
@@ -307,8 +308,7 @@ def test_bayes_always_answers(rng, structure, location, sharing):
 def test_a_constant_column_says_nothing():
     X, y = IRIS
     padded = np.column_stack([X[:, :2], np.full(len(y), 0.1), X[:, 2:]])
-    for structure, groups in (("naive_bayes", None), ("complete", None), (Band(3), None)):
-        del groups
+    for structure in ("naive_bayes", "complete", Band(3)):
         model = CGNClassifier(structure).fit(padded, y)
         elsewhere = padded.copy()
         elsewhere[:, 2] = 55.0
@@ -376,15 +376,10 @@ def test_samples_follow_the_model(mixed, parameters, location):
     drawn, labels = model.sample(20_000, random_state=1)
     assert drawn.shape == (20_000, 5)
     np.testing.assert_allclose(np.bincount(labels) / len(labels), np.exp(model.class_log_prior_), atol=0.02)
-    again = CGNClassifier(structure, parameters="ml", categorical_features=[0, 1]).fit(
-        np.where(np.arange(5) == 1, X[np.arange(20_000) % 90], drawn), labels
-    )
-    # What the model says of rows like its own, it says of the drawn ones: mean log p(x) agrees.
-    other, _ = model.sample(20_000, random_state=2)
-    assert model.score_samples(drawn).mean() == pytest.approx(model.score_samples(other).mean(), abs=0.1)
-    # Refitting the draws gives back the densities at the training rows.
-    gap = again.predict_joint_log_proba(X) - model.predict_joint_log_proba(X)
-    assert np.abs(np.median(gap)) < 0.25
+    # Refitting many draws by maximum likelihood gives back the densities of the training rows.
+    refitted = CGNClassifier(structure, parameters="ml", categorical_features=[0]).fit(drawn, labels)
+    gap = refitted.predict_joint_log_proba(X) - model.predict_joint_log_proba(X)
+    assert np.median(np.abs(gap)) < 0.1
     np.testing.assert_array_equal(model.sample(5, random_state=3)[0], model.sample(5, random_state=3)[0])
     with pytest.raises(ValueError, match="n_samples"):
         model.sample(0)
