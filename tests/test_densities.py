@@ -32,6 +32,13 @@ def test_student_blocks_is_a_multivariate_t(rng):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+def test_normal_blocks_is_the_sum_of_normals(rng):
+    residual, variance = rng.normal(size=(3, 2, 5)), rng.gamma(2, size=(3, 2))
+    squares = (residual**2 / variance[..., None]).sum(axis=(0, 1))
+    expected = norm.logpdf(residual, 0, np.sqrt(variance)[..., None]).sum(axis=(0, 1))
+    np.testing.assert_allclose(densities.normal_blocks(np.full(5, 7.0), 7.0 + squares, variance), expected)
+
+
 def test_categorical_against_counting():
     counts = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     np.testing.assert_allclose(
