@@ -27,6 +27,7 @@ test: lint
 
 bench: $(VENV)/.bench
 	$(BIN)/python bench/core.py
+	$(BIN)/python bench/search.py
 
 clean:
 	rm -rf $(VENV)

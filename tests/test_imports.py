@@ -10,7 +10,7 @@ import cgnlearn
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
     "structure", "table", "layout", "statistics", "prior", "densities", "kernels", "regressions", "network", "learners",
-    "classifier", "datasets", "evaluation", "cli", "__main__",
+    "folds", "search", "progress", "classifier", "datasets", "evaluation", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from cgnlearn.classifier import CGNClassifier
 from cgnlearn.learners import Band, Box, Complete, Jan, NaiveBayes, Tree
 from cgnlearn.network import SampleNotAcceptable
 from cgnlearn.prior import Prior
+from cgnlearn.search import GreedyJan
 from cgnlearn.structure import Structure
 
 __version__ = "0.1.0.dev0"
@@ -13,6 +14,7 @@ __all__ = [
     "Box",
     "CGNClassifier",
     "Complete",
+    "GreedyJan",
     "Jan",
     "NaiveBayes",
     "Prior",

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.metaestimators import available_if
@@ -22,9 +22,11 @@ from sklearn.utils.validation import (
 )
 
 from cgnlearn.layout import Layout
-from cgnlearn.learners import Learner, column_index, learner_of
+from cgnlearn.learners import Learner, column_index
 from cgnlearn.network import Network
 from cgnlearn.prior import Prior
+from cgnlearn.progress import CallbackSupportMixin, reported, watched
+from cgnlearn.search import GreedyJan, SearchState, learner_of
 from cgnlearn.statistics import Floats, collect
 from cgnlearn.structure import Structure
 from cgnlearn.table import Encoder, Table, as_array, as_frame
@@ -39,7 +41,7 @@ def _needs_no_learning(model: CGNClassifier) -> bool:
     return True
 
 
-class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CGNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Conditional Gaussian network classifier, by exact Bayesian averaging or by maximum likelihood.
 
     Attributes are continuous or discrete; continuous ones follow, in each class, linear regressions on their
@@ -49,8 +51,9 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     structure : str, Structure, learner or mapping, default="naive_bayes"
         Which attributes each attribute depends on besides the class: ``"naive_bayes"``, ``"complete"``, ``"tree"``,
-        a `Structure`, a learner such as ``Band(5)``, or a mapping from each attribute to its parents, by column
-        names or indexes; attributes left out of a mapping are not in the model.
+        ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` (searched, see `GreedyJan`), a `Structure`, a learner such as
+        ``Band(5)``, or a mapping from each attribute to its parents, by column names or indexes; attributes left
+        out of a mapping are not in the model.
     parameters : {"bayes", "ml"}, default="bayes"
         ``"bayes"`` averages over all parameters, exactly; ``"ml"`` takes the likeliest.
     sharing : float from 0 to 1, default=0.0
@@ -66,13 +69,15 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
     random_state : int, RandomState or None
-        For structures whose search draws at random.
+        How a search given by its name cuts its folds; None stands for `GreedyJan`'s default of 0.
 
     Attributes
     ----------
     classes_ : ndarray (classes,)
     structure_ : Structure
         With column names as nodes where X has names, else column indexes.
+    search_path_ : list of SearchState
+        The structures that a search visited, with their scores; only where the structure was searched.
     statistics_ : Statistics
         All that is kept of the training data; additive.
     class_log_prior_ : ndarray (classes,)
@@ -118,6 +123,7 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- training
 
+    @reported
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the structure, if it is to be learned, and the parameters.
 
@@ -167,7 +173,7 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _start(self, X: Any, y: Any, classes: Any) -> None:
         """Check the parameters and remember what the columns are."""
         self._check_parameters()
-        for name in ("statistics_", "network_"):
+        for name in ("statistics_", "network_", "search_path_"):
             self.__dict__.pop(name, None)
         X = _readable(X)
         validate_data(self, X, reset=True, skip_check_array=True)
@@ -185,8 +191,10 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn_structure(self, table: Table) -> None:
         encoder, n_classes = self._encoder, len(self.classes_)
-        learner = learner_of(self.structure)
-        if isinstance(learner, Learner):
+        learner = learner_of(self.structure, self.random_state)
+        if isinstance(learner, GreedyJan):
+            structure = self._search(learner, table)
+        elif isinstance(learner, Learner):
             structure = learner.learn(table, encoder, n_classes, self._prior)
         else:
             structure = learner.renamed({node: column_index(encoder, node) for node in learner.nodes})
@@ -203,6 +211,14 @@ class CGNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         self.n_parameters_ = self.structure_.n_parameters(n_classes, levels, sharing=self.sharing)
         self.temperature_ = float(self.temperature)
+
+    def _search(self, learner: GreedyJan, table: Table) -> Structure:
+        """The structure found; the path to it is kept, with the columns' names."""
+        learner = clone(learner)  # what it learns is not the parameter's to keep
+        states = learner.states(table, self._encoder, len(self.classes_), self._prior)
+        names = dict(enumerate(self._encoder.names or range(self.n_features_in_)))
+        self.search_path_: list[SearchState] = [state.renamed(names) for state in watched(self, states)]
+        return learner.search_path_[-1].structure
 
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
         """X in the model's form, with labels and weights if there is a y."""

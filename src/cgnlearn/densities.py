@@ -79,6 +79,27 @@ def normal_blocks(given: Floats, whole: Floats, variance: Floats) -> Floats:
     return density
 
 
+def multivariate_normal(distance: ArrayLike, log_det: ArrayLike, size: ArrayLike) -> Floats:
+    """ln N of ``size`` attributes at once: squared Mahalanobis ``distance``, ln|Σ|."""
+    density: Floats = -0.5 * (np.asarray(size) * np.log(2 * np.pi) + log_det + distance)
+    return density
+
+
+def multivariate_student(
+    distance: ArrayLike, log_det: ArrayLike, size: ArrayLike, shape: ArrayLike, leverage: ArrayLike
+) -> Floats:
+    """The sum of `student` over ``size`` attributes, each given those before it, in one expression.
+
+    ``distance`` is Σ w², ``log_det`` ln|Ψ'|, ``shape`` the ρ' and ``leverage`` the h = 1 + 1/κ' of the first one:
+    from one attribute to the next h grows by w² and ρ' by a half, so that all terms between cancel.
+    """
+    shape, leverage, half = np.asarray(shape), np.asarray(leverage), np.asarray(size) / 2
+    density: Floats = (shape + half) * -np.log(leverage + distance)
+    density += gammaln(shape + half) - gammaln(shape) + shape * np.log(leverage)
+    density -= half * np.log(np.pi) + np.asarray(log_det) / 2
+    return density
+
+
 def regression_evidence(
     n: ArrayLike,
     shape: ArrayLike,

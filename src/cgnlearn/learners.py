@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -247,25 +247,3 @@ def column_index(encoder: Encoder, node: Node) -> int:
 def discrete_first(group: list[int], encoder: Encoder) -> list[int]:
     """The same columns, the discrete ones ahead, as no continuous one may be their parent."""
     return sorted(group, key=lambda column: encoder.levels[column] is None)
-
-
-def learner_of(structure: Any) -> Learner | Structure:
-    """What a user's ``structure`` stands for."""
-    if isinstance(structure, Learner | Structure):
-        return structure
-    if isinstance(structure, str):
-        by_name: dict[str, Learner] = {
-            "naive_bayes": NaiveBayes(),
-            "complete": Complete(),
-            "tree": Tree(),
-        }
-        if structure in by_name:
-            return by_name[structure]
-        names = ", ".join(f'"{name}"' for name in by_name)
-        raise ValueError(f"structure must be one of {names}, a Structure, a learner or a mapping, not {structure!r}")
-    try:
-        return Structure.from_parents(dict(structure))
-    except TypeError:
-        raise TypeError(
-            f"structure must be a name, a Structure, a learner or a mapping child -> parents, not {structure!r}"
-        ) from None

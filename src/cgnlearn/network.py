@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn import densities
-from cgnlearn.layout import Cells, DiscreteFamily
+from cgnlearn.layout import Cells, DiscreteFamily, Partition
 from cgnlearn.prior import Prior, maximum_likelihood
 from cgnlearn.regressions import LogDensities, Regressions, Units
-from cgnlearn.statistics import Floats, Statistics
+from cgnlearn.statistics import Floats, Moments, Statistics
 from cgnlearn.structure import Family
 from cgnlearn.table import Encoder, Table
 
@@ -83,10 +83,7 @@ class Network:
         tables = tuple(densities.categorical(counts, weight) for counts in statistics.counts)
         regressions = []
         for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
-            units = Units.of(moments)
-            if not np.isfinite(units.unit).all():
-                column = partition.columns[np.argmin(np.isfinite(units.unit))]
-                raise ValueError(f"the squares of {encoder.name(column)} overflow: divide it by a constant")
+            units = standard_units(moments, partition, encoder)
             standard = moments.standardised(units.unit)
             if parameters == "bayes":
                 posterior = prior.posterior(standard, partition.columns, units.origin, units.unit, sharing)
@@ -212,6 +209,15 @@ class Network:
                     chosen = np.flatnonzero((configuration == at[0]) & (labels == at[1]))
                     values[chosen, place[column]] = stack.draw(block, member, table, chosen, at, rng)
         return table
+
+
+def standard_units(moments: Moments, partition: Partition, encoder: Encoder) -> Units:
+    """Units in which the training data have mean 0 and variance 1, if such can be represented."""
+    units = Units.of(moments)
+    if not np.isfinite(units.unit).all():
+        column = partition.columns[np.argmin(np.isfinite(units.unit))]
+        raise ValueError(f"the squares of {encoder.name(column)} overflow: divide it by a constant")
+    return units
 
 
 @dataclass(frozen=True)

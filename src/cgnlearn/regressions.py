@@ -106,7 +106,7 @@ class Regressions:
         """Factorise the blocks of a stack."""
         members = stack.members
         scale = posterior.scale[..., partition.pair_index(stack)]  # (…, blocks, size, size)
-        factor = _factorised(scale, always=posterior.strength is not None)
+        factor = factorised(scale, always=posterior.strength is not None)
         spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
         if posterior.own_spread is not None:
             spread = spread + posterior.own_spread[..., members]
@@ -335,11 +335,14 @@ def _whitened(factor: Floats, residual: Floats) -> Floats:
 
 def _before(terms: Floats, axis: int = -1) -> Floats:
     """Sums over the members before each one."""
-    sums: Floats = np.cumsum(terms, axis=axis) - terms
-    return sums
+    # Not the sums with each one less itself: a huge term would swallow the small ones before it.
+    terms = np.moveaxis(terms, axis, 0)
+    sums = np.zeros_like(terms)
+    np.cumsum(terms[:-1], axis=0, out=sums[1:])
+    return np.moveaxis(sums, 0, axis)
 
 
-def _factorised(scale: Floats, *, always: bool) -> Floats:
+def factorised(scale: Floats, *, always: bool) -> Floats:
     """Lower Cholesky factors of stacked matrices.
 
     A matrix that rounding has made singular gets a little more of its diagonal if ``always``; else its factor ends

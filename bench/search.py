@@ -1,0 +1,140 @@
+"""Structure searches and trees beside scikit-learn's quadratic discriminant analysis, in one run.
+
+``python bench/search.py`` prints the tables; ``--write`` also puts them into docs/bench-search.md; ``--quick`` leaves
+out the long rows of the growth tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+from cgnlearn import CGNClassifier, GreedyJan, Jan, Prior, Tree
+from cgnlearn.datasets import make_waveform
+from cgnlearn.table import Encoder
+
+FOLDS = StratifiedKFold(10, shuffle=True, random_state=0)
+SEARCHES = {"bwGJAN": "backward", "fwGJAN": "forward", "wcGJAN": "condensed"}
+
+
+def seconds(work, repeats):
+    """The best of several runs."""
+    best = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def waveform(n, p, seed=0):
+    """Waveforms cut down to p attributes, or filled up with noise to p."""
+    X, y = make_waveform(n, random_state=seed)
+    noise = np.random.default_rng(seed).normal(size=(n, max(p - 21, 0)))
+    return np.column_stack([X[:, :p], noise]), y
+
+
+def searched(X, y, search):
+    """A learner after its search, for the number of structures it scored."""
+    learner = GreedyJan(search)
+    encoder = Encoder.learn(X, None)
+    table = replace(encoder.encode(X), labels=y)
+    learner.learn(table, encoder, len(np.unique(y)), Prior())
+    return learner
+
+
+def refit_seconds(X, y, path):
+    """What one cross-validation of a visited structure costs by refitting, on average over the path."""
+    some = [path[i] for i in np.unique(np.linspace(0, len(path) - 1, 6).astype(int))]
+    models = [CGNClassifier(Jan(state.groups), parameters="ml") for state in some]
+    cross_val_score(models[0], X, y, cv=FOLDS)  # compiles what is compiled
+    times = [seconds(lambda model=model: cross_val_score(model, X, y, cv=FOLDS), 1) for model in models]
+    return float(np.mean(times))
+
+
+def table(header, rows):
+    """Lines of a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
+
+
+def ratios():
+    """Searches against one cross-validation of QDA, trees against its fit."""
+    X, y = waveform(4500, 21)
+    crossvalidated = seconds(lambda: cross_val_score(QuadraticDiscriminantAnalysis(), X, y, cv=FOLDS), 5)
+    fitted = seconds(lambda: QuadraticDiscriminantAnalysis().fit(X, y), 20)
+    rows = []
+    for name, search in SEARCHES.items():
+        took = seconds(lambda s=search: CGNClassifier(GreedyJan(s), parameters="ml").fit(X, y), 3)
+        learner = searched(X, y, search)
+        plain = refit_seconds(X, y, learner.search_path_) * learner.n_scored_
+        rows.append(
+            [
+                name,
+                f"{took * 1e3:.0f} ms",
+                f"10-fold CV of QDA, {crossvalidated * 1e3:.0f} ms",
+                f"{took / crossvalidated:.1f}",
+                "12" if name == "bwGJAN" else "",
+                learner.n_scored_,
+                f"{plain:.0f} s",
+                f"{plain / took:.0f}",
+            ]
+        )
+    for score in ("evidence", "mutual_information"):
+        took = seconds(lambda s=score: CGNClassifier(Tree(s)).fit(X, y), 10)
+        against = f"QDA's fit, {fitted * 1e3:.1f} ms"
+        rows.append([f"TAN, {score}", f"{took * 1e3:.1f} ms", against, f"{took / fitted:.1f}", "8", "", "", ""])
+    header = ["", "time", "peer", "ratio", "at most", "structures scored", "by refitting each", "times as long"]
+    return table(header, rows)
+
+
+def growth(sizes):
+    """Seconds of each search and of a tree for each (n, p)."""
+    rows = []
+    for n, p in sizes:
+        X, y = waveform(n, p)
+        took = [seconds(lambda s=s, X=X, y=y: CGNClassifier(GreedyJan(s)).fit(X, y), 1) for s in SEARCHES.values()]
+        took.append(seconds(lambda X=X, y=y: CGNClassifier(Tree()).fit(X, y), 2))
+        rows.append([f"{n:,}", p, *(f"{one:.3g} s" for one in took)])
+    return table(["rows", "attributes", *SEARCHES, "TAN"], rows)
+
+
+def main():
+    """Print, and write if asked to."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--write", action="store_true")
+    options.add_argument("--quick", action="store_true")
+    chosen = options.parse_args()
+    warnings.simplefilter("ignore")
+    by_p = [(4500, p) for p in (10, 20, 40, 80)][: 3 if chosen.quick else 4]
+    by_n = [(n, 21) for n in (1000, 10_000, 100_000)][: 2 if chosen.quick else 3]
+    lines = [
+        "# Searches and trees: measured",
+        "",
+        "Waveforms (Breiman), 4,500 × 21, 3 classes; best of several runs, all in one process. Made by",
+        "`python bench/search.py --write`; absolute times are those of the machine it ran on, ratios travel better.",
+        "The cost of refitting each structure is extrapolated from measured cross-validations of visited ones.",
+        "",
+        *ratios(),
+        "",
+        "How the time grows with attributes (columns beyond 21 are noise) and with rows:",
+        "",
+        *growth(by_p),
+        "",
+        *growth(by_n),
+    ]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if chosen.write:
+        (Path(__file__).parent.parent / "docs" / "bench-search.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,393 @@
+"""Wrapper searches over JAN structures (Algorithm 1 of the paper): one greedy loop, three neighbourhoods.
+
+A structure is a tuple of groups of columns. The loop is a generator of the states it visits, so that progress, early
+stopping and inspection need nothing else.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
+
+from cgnlearn.folds import Fold, Folds, Group
+from cgnlearn.learners import Complete, Learner, NaiveBayes, Tree, discrete_first
+from cgnlearn.prior import Prior
+from cgnlearn.statistics import CHUNK, Floats
+from cgnlearn.structure import Node, Structure
+from cgnlearn.table import Encoder, Table
+
+Groups = tuple[Group, ...]
+
+SAME = 1e-12  # scores closer than this are equal: the order in which folds are summed must break no tie
+MOST_BYTES = 1 << 29  # of remembered log odds
+
+
+class Move(NamedTuple):
+    """A step to a neighbour: some groups go, by position, and one comes (unless it is empty)."""
+
+    removed: tuple[int, ...]
+    added: Group
+
+    def applied(self, groups: Groups) -> Groups:
+        """The neighbour: a changed group keeps its place, a new or joined one goes to the end."""
+        kept = [group for i, group in enumerate(groups) if i not in self.removed]
+        place = self.removed[0] if len(self.removed) == 1 else len(kept)
+        if self.added:
+            kept.insert(place, self.added)
+        return tuple(kept)
+
+
+def forward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
+    """Each absent attribute as a new group, then into each group (fwGJAN)."""
+    present = {column for group in groups for column in group}
+    for column in columns:
+        if column not in present:
+            yield Move((), (column,))
+            for i, group in enumerate(groups):
+                yield Move((i,), (*group, column))
+
+
+def condensed(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
+    """Each attribute removed (wcGJAN)."""
+    for i, group in enumerate(groups):
+        for position in range(len(group)):
+            yield Move((i,), group[:position] + group[position + 1 :])
+
+
+def backward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
+    """Each attribute removed, then each two groups joined (bwGJAN)."""
+    yield from condensed(groups, columns)
+    for a in range(1, len(groups)):
+        for b in range(a):
+            yield Move((b, a), groups[b] + groups[a])
+
+
+NEIGHBOURS: dict[str, Callable[[Groups, Sequence[int]], Iterator[Move]]] = {
+    "forward": forward,
+    "backward": backward,
+    "condensed": condensed,
+}
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """A structure that a search visited.
+
+    Parameters
+    ----------
+    groups : tuple of tuples
+        The attributes of each group, in the order in which the search put them there.
+    structure : Structure
+    score : float
+        The cross-validated score; minus infinity if the sample is not acceptable for this structure.
+    n_scored : int
+        How many structures had been scored when this one was chosen.
+    """
+
+    groups: tuple[tuple[Node, ...], ...]
+    structure: Structure
+    score: float
+    n_scored: int
+
+    def renamed(self, names: Mapping[Node, Node]) -> SearchState:
+        """The same with other names for the attributes."""
+        groups = tuple(tuple(names[node] for node in group) for group in self.groups)
+        return replace(self, groups=groups, structure=self.structure.renamed(names))
+
+
+def greedy(
+    start: Groups,
+    neighbours: Callable[[Groups], Iterator[Move]],
+    scores: Callable[[Groups, Sequence[Move]], Floats],
+) -> Iterator[tuple[Groups, float]]:
+    """Algorithm 1: go to the best neighbour while it is not worse; of equal ones to the first."""
+    groups, score = start, float(scores(start, [Move((), ())])[0])
+    yield groups, score
+    while moves := list(neighbours(groups)):
+        found = scores(groups, moves)
+        slack = SAME * max(1.0, abs(score)) if np.isfinite(score) else 0.0
+        best = int(np.argmax(found >= found.max() - slack))
+        if found[best] < score - slack:
+            return
+        groups, score = moves[best].applied(groups), float(found[best])
+        yield groups, score
+
+
+class Scores:
+    """Cross-validated scores of neighbours, from remembered log odds of groups.
+
+    Parameters
+    ----------
+    folds : Folds
+    scoring : {"accuracy", "cll"}
+    most_bytes : int
+        How much of the log odds is remembered. Of a step that needs more the rest is computed anew in every step.
+    """
+
+    def __init__(self, folds: Folds, scoring: str, most_bytes: int) -> None:
+        self.n_scored = 0
+        self.any_acceptable = False
+        self._folds = folds
+        self._score_of = {"accuracy": _accuracies, "cll": _log_likelihoods}[scoring]
+        self._room = max(1, most_bytes // (8 * folds.n_odds))  # groups
+        self._known: dict[Group, Floats | None] = {}
+        # Inside a group the order is of no account, unless the prior's location is the paper's.
+        self._key: Callable[[Group], Group] = (
+            tuple if folds.prior.location == "paper" else lambda group: tuple(sorted(group))
+        )
+
+    def __call__(self, groups: Groups, moves: Sequence[Move]) -> Floats:
+        """The score of each neighbour of these groups."""
+        self.n_scored += len(moves)
+        own = [self._key(group) for group in groups]
+        added = [self._key(move.added) for move in moves]
+        self._forget_all_but({*own, *added})
+        odds = self._odds(own, {})
+        # Where a neighbour comes from: the greatest group that it changes.
+        bases = {
+            key: max((own[i] for i in move.removed), key=len)
+            for move, key in zip(moves, added, strict=True)
+            if move.removed
+        }
+        bad = np.array([found is None for found in odds], bool)
+        # Sums over the kept groups, the class's own odds first: as a product of matrices, without a subtraction,
+        # since "all less the removed" would lose every digit where one group finds a row all but impossible.
+        stacked = np.concatenate([self._folds.class_odds] + [self._none if o is None else o[None] for o in odds])
+        kept = np.ones((len(moves), len(stacked)))
+        for i, move in enumerate(moves):
+            kept[i, [1 + position for position in move.removed]] = 0.0
+        scores = np.full(len(moves), -np.inf)
+        possible = np.flatnonzero((kept[:, 1:] @ bad == 0) & self._folds.acceptable)
+        step = max(1, 64 * CHUNK // self._folds.n_odds)
+        for start in range(0, len(possible), step):
+            chosen = possible[start : start + step].tolist()
+            new = self._odds([added[i] for i in chosen], bases)
+            good = [i for i, of_group in zip(chosen, new, strict=True) if of_group is not None]
+            if good:
+                scores[good] = self._of_sums(kept[good], stacked, [o for o in new if o is not None])
+        return scores
+
+    @property
+    def _none(self) -> Floats:
+        return np.zeros((1, self._folds.n_odds))
+
+    def _forget_all_but(self, needed: set[Group]) -> None:
+        if len(self._known) + len(needed - self._known.keys()) > self._room:
+            self._known = {group: odds for group, odds in self._known.items() if group in needed}
+
+    def _odds(self, groups: Sequence[Group], bases: Mapping[Group, Group]) -> list[Floats | None]:
+        """Log odds of each group; what has to be computed is remembered as long as there is room."""
+        found = {group: self._known[group] for group in groups if group in self._known}
+        found[()] = self._none[0]
+        unknown = [group for group in dict.fromkeys(groups) if group not in found]
+        for group, odds in self._computed(unknown, bases):
+            found[group] = odds
+            self.any_acceptable |= odds is not None
+            if len(self._known) < self._room:
+                # A copy: as a row of a batch it would keep the whole batch in memory.
+                self._known[group] = None if odds is None else odds.copy()
+        return [found[group] for group in groups]
+
+    def _computed(self, groups: Sequence[Group], bases: Mapping[Group, Group]) -> Iterator[tuple[Group, Floats | None]]:
+        """Log odds of groups: those that differ from one base by one attribute together, then the others."""
+        near: dict[Group, list[Group]] = {}
+        for group in groups:
+            base = bases.get(group, ())
+            if base and abs(len(group) - len(base)) == 1 and self._folds.is_batched((*group, *base)):
+                near.setdefault(base, []).append(group)
+        done = set()
+        for base, wanted in near.items():
+            if len(wanted) > 2:
+                for group, odds in self._folds.near(base, wanted):
+                    done.add(group)
+                    yield group, odds
+        yield from self._folds.log_odds([group for group in groups if group not in done])
+
+    def _of_sums(self, kept: Floats, stacked: Floats, added: Sequence[Floats]) -> Floats:
+        total = np.zeros(len(kept))
+        for fold in self._folds.folds:
+            odds = kept @ stacked[:, fold.place]
+            for row, of_group in zip(odds, added, strict=True):
+                row += of_group[fold.place]
+            odds = odds.reshape(len(kept), self._folds.n_classes - 1, -1)
+            total += self._score_of(odds, fold)
+        return total / len(self._folds.folds)
+
+
+def _accuracies(odds: Floats, fold: Fold) -> Floats:
+    """The share of the fold's rows whose own class is the first of the most probable ones."""
+    labels, weights = fold.table.labels, fold.table.weights
+    assert labels is not None
+    # Against a later class equal odds suffice, that is, less than the least positive number.
+    later = np.arange(odds.shape[1])[:, None] >= labels
+    right = (odds < np.where(later, np.nextafter(0, 1), 0.0)).all(axis=1)
+    if weights is None:
+        return np.count_nonzero(right, axis=1) / len(labels)
+    shares: Floats = right @ weights / weights.sum()
+    return shares
+
+
+def _log_likelihoods(odds: Floats, fold: Fold) -> Floats:
+    """The mean conditional log likelihood of the fold's rows."""
+    found: Floats = -np.average(np.logaddexp.reduce(odds, axis=1, initial=0.0), axis=1, weights=fold.table.weights)
+    return found
+
+
+class GreedyJan(Learner):
+    """Greedy wrapper search over groups of attributes, scored by cross-validation inside the training data.
+
+    fwGJAN starts from the class alone and adds attributes, bwGJAN starts from naive Bayes and removes attributes or
+    joins groups, wcGJAN starts from one group of all attributes and removes some (Pérez, Larrañaga and Inza 2006).
+    The best neighbour is taken while it is not worse; of equal neighbours the first one is. Attributes that are
+    constant in the training data take no part. Scores use a regression of its own for each class, whatever the
+    classifier's sharing, and the classifier's prior.
+
+    Parameters
+    ----------
+    search : {"forward", "backward", "condensed"}
+    cv : int, default=10
+        Stratified folds, cut once; fewer if a class has fewer rows.
+    scoring : {"accuracy", "cll"}
+        The share of rows classified correctly, or the mean log probability of the true class; mean over the folds.
+    parameters : {"ml", "bayes"}
+        Which parameters the scored structures have. With ``"ml"`` a structure for which they do not exist in some
+        fold scores minus infinity.
+    random_state : int, RandomState or None, default=0
+        How the folds are cut.
+
+    Attributes
+    ----------
+    search_path_ : list of SearchState
+        The visited structures with their scores, the chosen one last.
+    n_scored_ : int
+        How many structures were scored.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from cgnlearn import CGNClassifier, GreedyJan
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CGNClassifier(GreedyJan("forward")).fit(X, y)
+    >>> for state in model.search_path_:
+    ...     print(f"{state.score:.4f}", state.groups)
+    0.3333 ()
+    0.9533 ((3,),)
+    0.9667 ((3, 2),)
+    0.9800 ((3, 2, 0),)
+    """
+
+    needs_rows: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        search: Literal["forward", "backward", "condensed"] = "forward",
+        cv: int = 10,
+        scoring: Literal["accuracy", "cll"] = "accuracy",
+        parameters: Literal["ml", "bayes"] = "ml",
+        random_state: Any = 0,
+    ) -> None:
+        self.search = search
+        self.cv = cv
+        self.scoring = scoring
+        self.parameters = parameters
+        self.random_state = random_state
+
+    def learn(self, table: Table, encoder: Encoder, n_classes: int, prior: Prior) -> Structure:
+        """The structure, its nodes being indexes of columns."""
+        for _ in self.states(table, encoder, n_classes, prior):
+            pass
+        return self.search_path_[-1].structure
+
+    def states(self, table: Table, encoder: Encoder, n_classes: int, prior: Prior) -> Iterator[SearchState]:
+        """The search, one visited state after the other; stop wherever you like."""
+        self._check()
+        if table.weights is not None:
+            table = table.rows(np.flatnonzero(table.weights))
+        folds = Folds(table, encoder, n_classes, prior, self.parameters, self._cuts(table, n_classes))
+        columns = [column for column in range(len(encoder.levels)) if column not in set(folds.constant)]
+        start: dict[str, Groups] = {
+            "forward": (),
+            "backward": tuple((column,) for column in columns),
+            "condensed": (tuple(columns),) if columns else (),
+        }
+        scores = Scores(folds, self.scoring, MOST_BYTES)
+        neighbours = NEIGHBOURS[self.search]
+        self.search_path_: list[SearchState] = []
+        for groups, score in greedy(start[self.search], lambda now: neighbours(now, columns), scores):
+            yield self._visited(groups, encoder, score, scores.n_scored)
+        self.n_scored_ = scores.n_scored
+        if not scores.any_acceptable:
+            if groups:  # with a class missing outside some fold even the class alone scored minus infinity
+                yield self._visited((), encoder, score, scores.n_scored)
+            warnings.warn(
+                "the search met no structure that the sample allows, and is left with the class alone: "
+                'use parameters="bayes" in GreedyJan, or more rows',
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def _visited(self, groups: Groups, encoder: Encoder, score: float, n_scored: int) -> SearchState:
+        structure = Structure.jan([discrete_first(list(group), encoder) for group in groups])
+        self.search_path_.append(SearchState(groups, structure, score, n_scored))
+        return self.search_path_[-1]
+
+    def _check(self) -> None:
+        for name, allowed in (
+            ("search", tuple(NEIGHBOURS)),
+            ("scoring", ("accuracy", "cll")),
+            ("parameters", ("ml", "bayes")),
+        ):
+            if getattr(self, name) not in allowed:
+                options = " or ".join(f'"{word}"' for word in allowed)
+                raise ValueError(f"GreedyJan's {name} must be {options}, not {getattr(self, name)!r}")
+        if not isinstance(self.cv, int | np.integer) or isinstance(self.cv, bool) or self.cv < 2:
+            raise ValueError(f"GreedyJan's cv must be a whole number of at least 2, not {self.cv!r}")
+
+    def _cuts(self, table: Table, n_classes: int) -> list[NDArray[np.intp]]:
+        """The rows of each fold."""
+        labels = table.labels
+        assert labels is not None
+        fewest = int(np.bincount(labels, minlength=n_classes).min())
+        n_folds = min(self.cv, max(fewest, 2))
+        if n_folds < self.cv:
+            warnings.warn(
+                f"the smallest class has {fewest} rows, so that the search cuts {n_folds} folds instead of {self.cv}",
+                UserWarning,
+                stacklevel=2,
+            )
+        cutter = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a class with one row; we have said it
+            return [outside for _, outside in cutter.split(labels, labels)]
+
+
+def learner_of(structure: Any, random_state: Any = None) -> Learner | Structure:
+    """What a user's ``structure`` stands for; searches given by name cut their folds by ``random_state``."""
+    if isinstance(structure, Learner | Structure):
+        return structure
+    if isinstance(structure, str):
+        seed = 0 if random_state is None else random_state
+        by_name: dict[str, Learner] = {
+            "naive_bayes": NaiveBayes(),
+            "complete": Complete(),
+            "tree": Tree(),
+            "fwgjan": GreedyJan("forward", random_state=seed),
+            "bwgjan": GreedyJan("backward", random_state=seed),
+            "wcgjan": GreedyJan("condensed", random_state=seed),
+        }
+        if structure in by_name:
+            return by_name[structure]
+        names = ", ".join(f'"{name}"' for name in by_name)
+        raise ValueError(f"structure must be one of {names}, a Structure, a learner or a mapping, not {structure!r}")
+    try:
+        return Structure.from_parents(dict(structure))
+    except TypeError:
+        raise TypeError(
+            f"structure must be a name, a Structure, a learner or a mapping child -> parents, not {structure!r}"
+        ) from None

@@ -1,0 +1,417 @@
+"""The searches against one that refits every candidate with scikit-learn, and against hostile input."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+
+from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptable
+from cgnlearn.folds import Folds
+from cgnlearn.search import Scores
+from cgnlearn.table import Encoder, Table
+
+
+def mixed(n=120, seed=3):
+    """Two discrete and three continuous columns that depend on the class and on each other."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    colour = (y + rng.integers(0, 2, n)) % 3
+    switch = (rng.random(n) < 0.3 + 0.2 * (y == 1)).astype(int)
+    a = y + switch + rng.normal(size=n)
+    b = a * (y - 1) + rng.normal(size=n)
+    X = pd.DataFrame(
+        {
+            "a": a,
+            "colour": pd.Categorical(np.array(["red", "green", "blue"])[colour], ["red", "green", "blue"]),
+            "b": b,
+            "switch": pd.Categorical(np.where(switch, "on", "off"), ["off", "on"]),
+            "noise": rng.normal(size=n),
+        }
+    )
+    return X, y
+
+
+def subset(load, columns):
+    X, y = load(return_X_y=True)
+    return X[:, columns], y
+
+
+SETS = {
+    "iris": lambda: load_iris(return_X_y=True),
+    "wine": lambda: subset(load_wine, [0, 2, 6, 9, 11]),
+    "mixed": mixed,
+}
+
+
+# ---- the oracle: Algorithm 1 as it is written, each structure refitted from scratch
+
+
+def own_class_log_proba(model, X, y):
+    return model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)].mean()
+
+
+def refitted_score(groups, X, y, learner, prior):
+    model = CGNClassifier(Jan(groups), parameters=learner.parameters, prior=prior)
+    folds = StratifiedKFold(learner.cv, shuffle=True, random_state=learner.random_state)
+    scoring = "accuracy" if learner.scoring == "accuracy" else own_class_log_proba
+    try:
+        return cross_val_score(model, X, y, cv=folds, scoring=scoring, error_score="raise").mean()
+    except SampleNotAcceptable:
+        return -np.inf
+
+
+def literal_neighbours(search, groups, n_columns):
+    found = []
+    if search == "forward":
+        for v in range(n_columns):
+            if not any(v in group for group in groups):
+                found.append([*groups, [v]])
+                for i in range(len(groups)):
+                    found.append([[*g, v] if j == i else g for j, g in enumerate(groups)])
+        return found
+    for i, group in enumerate(groups):
+        for v in group:
+            changed = [[u for u in g if u != v] if j == i else g for j, g in enumerate(groups)]
+            found.append([g for g in changed if g])
+    if search == "backward":
+        for a in range(1, len(groups)):
+            for b in range(a):
+                found.append([g for j, g in enumerate(groups) if j not in (a, b)] + [groups[b] + groups[a]])
+    return found
+
+
+def refitting_search(X, y, learner, prior):
+    n = X.shape[1]
+    now = {"forward": [], "backward": [[v] for v in range(n)], "condensed": [list(range(n))]}[learner.search]
+    score = refitted_score(now, X, y, learner, prior)
+    path = [(now, score)]
+    while candidates := literal_neighbours(learner.search, now, n):
+        scores = [refitted_score(candidate, X, y, learner, prior) for candidate in candidates]
+        best = max(scores)
+        chosen = next(i for i, s in enumerate(scores) if s == best or s > best - 1e-12)
+        if scores[chosen] < score - 1e-12:
+            break
+        now, score = candidates[chosen], scores[chosen]
+        path.append((now, score))
+    return path
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
+@pytest.mark.parametrize(
+    ("scoring", "parameters", "prior"),
+    [
+        ("accuracy", "ml", Prior()),
+        ("cll", "ml", Prior()),
+        ("accuracy", "bayes", Prior()),
+        ("cll", "bayes", Prior(strength=3.0, location="cell")),
+    ],
+)
+def test_same_path_as_refitting_every_candidate(name, search, scoring, parameters, prior):
+    X, y = SETS[name]()
+    learner = GreedyJan(search, cv=4, scoring=scoring, parameters=parameters, random_state=1)
+    ours = CGNClassifier(learner, prior=prior).fit(X, y)
+    names = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
+    theirs = refitting_search(X, y, learner, prior)
+    assert [state.groups for state in ours.search_path_] == [
+        tuple(tuple(names[v] for v in group) for group in groups) for groups, _ in theirs
+    ]
+    np.testing.assert_allclose([s.score for s in ours.search_path_], [s for _, s in theirs], rtol=1e-9)
+    assert ours.structure_ == ours.search_path_[-1].structure
+
+
+def test_ten_folds_by_name_are_the_papers():
+    X, y = load_iris(return_X_y=True)
+    theirs = refitting_search(X, y, GreedyJan("forward", random_state=0), Prior())
+    ours = CGNClassifier("fwgjan", random_state=0).fit(X, y)
+    assert [s.groups for s in ours.search_path_] == [tuple(map(tuple, groups)) for groups, _ in theirs]
+
+
+def test_paper_location_depends_on_the_order_in_a_group():
+    X, y = subset(load_wine, [0, 6, 9])
+    learner = GreedyJan("backward", cv=3, scoring="cll", parameters="bayes")
+    prior = Prior(location="paper", strength=20.0)
+    ours = CGNClassifier(learner, prior=prior).fit(X, y)
+    theirs = refitting_search(X, y, learner, prior)
+    assert [s.groups for s in ours.search_path_] == [tuple(map(tuple, groups)) for groups, _ in theirs]
+    np.testing.assert_allclose([s.score for s in ours.search_path_], [s for _, s in theirs], rtol=1e-9)
+
+
+# ---- what the answer may depend on
+
+
+def path_of(X, y, learner):
+    return [(s.groups, s.score) for s in CGNClassifier(learner).fit(X, y).search_path_]
+
+
+def test_depends_on_random_state_only():
+    X, y = load_wine(return_X_y=True)
+    first = path_of(X, y, GreedyJan("forward", random_state=5))
+    assert path_of(X, y, GreedyJan("forward", random_state=5)) == first
+    assert path_of(X, y, GreedyJan("forward", random_state=6)) != first
+    by_name = CGNClassifier("fwgjan", random_state=5).fit(X, y)
+    assert [(s.groups, s.score) for s in by_name.search_path_] == first
+    unseeded = [CGNClassifier("fwgjan").fit(X, y).search_path_ for _ in range(2)]
+    assert unseeded[0] == unseeded[1]
+
+
+@pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
+@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+def test_column_order_does_not_matter_without_ties(search, parameters):
+    X, y = load_wine(return_X_y=True)
+    X = X[:, :7]
+    order = np.random.default_rng(0).permutation(7)
+
+    def sets(model, names):
+        return {frozenset(names[v] for v in group) for group in model.search_path_[-1].groups}
+
+    learner = GreedyJan(search, cv=3, scoring="cll", parameters=parameters)
+    assert sets(CGNClassifier(learner).fit(X, y), range(7)) == sets(CGNClassifier(learner).fit(X[:, order], y), order)
+
+
+@pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
+def test_little_memory_gives_the_same_path(search, monkeypatch):
+    X, y = load_wine(return_X_y=True)
+    learner = GreedyJan(search, cv=3, scoring="cll")
+    roomy = path_of(X[:, :6], y, learner)
+    remembered = []
+    original = Scores.__call__
+
+    def watched(self, *args):
+        found = original(self, *args)
+        remembered.append(sum(odds.nbytes for odds in self._known.values() if odds is not None))
+        return found
+
+    bound = 4 * 8 * len(y) * 2  # four groups
+    monkeypatch.setattr("cgnlearn.search.MOST_BYTES", bound)
+    monkeypatch.setattr(Scores, "__call__", watched)
+    cramped = path_of(X[:, :6], y, learner)
+    assert [groups for groups, _ in cramped] == [groups for groups, _ in roomy]
+    np.testing.assert_allclose([s for _, s in cramped], [s for _, s in roomy], rtol=1e-12)
+    assert max(remembered) <= bound
+
+
+@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+@pytest.mark.parametrize("scale", [1.0, 1e-120, 1e120])
+def test_batched_groups_are_those_of_the_network(parameters, scale):
+    X, y = load_wine(return_X_y=True)
+    X = X[:, :6] * scale
+    X[7, 2] = 1e30 * scale  # a row that the other folds find all but impossible
+    table = Table(X, np.empty((len(y), 0), np.int32), y)
+    encoder = Encoder(None, (None,) * 6)
+    cuts = [rows for _, rows in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)]
+    folds = Folds(table, encoder, 3, Prior(), parameters, cuts)
+    groups = [(0,), (4,), (1, 2), (5, 3), (0, 2, 5), (0, 1, 2, 3, 4, 5)]
+    for group, odds in folds.log_odds(groups):
+        np.testing.assert_allclose(odds, folds._of_any_group(group), rtol=1e-9, atol=1e-9)
+
+
+def test_an_impossible_row_does_not_swallow_the_other_groups():
+    X, y = load_iris(return_X_y=True)
+    X = np.column_stack([X, np.random.default_rng(0).normal(size=len(y))])
+    X[10, 4] = 1e60
+    learner = GreedyJan("backward", cv=5, scoring="cll")
+    ours = CGNClassifier(learner).fit(X, y)
+    theirs = refitting_search(X, y, learner, Prior())
+    assert [s.groups for s in ours.search_path_] == [tuple(map(tuple, groups)) for groups, _ in theirs]
+    np.testing.assert_allclose([s.score for s in ours.search_path_], [s for _, s in theirs], rtol=1e-9)
+
+
+def test_weights_of_zero_are_rows_left_out():
+    X, y = load_iris(return_X_y=True)
+    weights = np.tile([1.0, 2.0, 0.0], 50)
+    kept = weights > 0
+    whole = CGNClassifier("bwgjan").fit(X, y, weights)
+    part = CGNClassifier("bwgjan").fit(X[kept], y[kept], weights[kept])
+    assert whole.search_path_ == part.search_path_
+    scaled = CGNClassifier("bwgjan").fit(X[kept], y[kept], 3 * weights[kept])
+    assert [s.groups for s in scaled.search_path_] == [s.groups for s in part.search_path_]
+
+
+# ---- bad or scarce input
+
+
+@pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
+@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+def test_constant_columns_take_no_part(search, parameters):
+    X, y = load_iris(return_X_y=True)
+    learner = GreedyJan(search, cv=5, parameters=parameters)
+    without = path_of(X, y, learner)
+    columns = [0, 1, 3, 4]
+    wide = np.full((len(y), 6), 7.3)
+    wide[:, columns] = X
+    renamed = [(tuple(tuple(columns[v] for v in g) for g in groups), score) for groups, score in without]
+    assert path_of(wide, y, learner) == renamed
+
+
+def test_column_constant_outside_one_fold():
+    X, y = load_iris(return_X_y=True)
+    X = np.column_stack([X, np.zeros(len(y))])
+    X[3, 4] = 1.0
+    learner = GreedyJan("condensed", cv=5, scoring="cll", parameters="bayes")
+    ours = CGNClassifier(learner).fit(X, y)
+    theirs = refitting_search(X, y, learner, Prior())
+    assert [s.groups for s in ours.search_path_] == [tuple(map(tuple, groups)) for groups, _ in theirs]
+    np.testing.assert_allclose([s.score for s in ours.search_path_], [s for _, s in theirs], rtol=1e-9)
+
+
+def test_condensed_walks_down_to_the_first_acceptable_structure():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 8)
+    X = rng.normal(size=(16, 12)) + y[:, None]
+    model = CGNClassifier(GreedyJan("condensed", cv=4)).fit(X, y)
+    scores = [state.score for state in model.search_path_]
+    # Outside a fold a class has 6 rows, whose scatter has rank 5.
+    assert scores[:7] == [-np.inf] * 7
+    assert np.isfinite(scores[7:]).all()
+    assert model.search_path_[6].groups == (tuple(range(6, 12)),)  # of equals the first was removed
+
+
+def test_class_with_fewer_rows_than_folds():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:104], y[:104]  # four rows of the last class
+    with pytest.warns(UserWarning, match="4 rows, so that the search cuts 4 folds instead of 10"):
+        model = CGNClassifier("fwgjan").fit(X, y)
+    expected = CGNClassifier(GreedyJan("forward", cv=4)).fit(X, y)
+    assert model.search_path_ == expected.search_path_
+
+
+def test_class_with_one_row():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:101], y[:101]
+    with pytest.warns(UserWarning, match="cuts 2 folds"):
+        bayes = CGNClassifier(GreedyJan("forward", parameters="bayes")).fit(X, y)
+    assert bayes.structure_.nodes
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ml = CGNClassifier("fwgjan").fit(X, y)
+    assert ["folds" in str(w.message) for w in caught] == [True, False]
+    assert "met no structure" in str(caught[1].message)
+    assert ml.structure_.nodes == ()
+
+
+@pytest.mark.parametrize("name", ["fwgjan", "bwgjan", "wcgjan"])
+@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+def test_no_acceptable_structure_leaves_the_class_alone(name, parameters):
+    y = np.repeat([0, 1, 2], [10, 20, 12])
+    X = np.column_stack([y == 1, y == 2]).astype(float)  # constant inside every class
+    with pytest.warns(UserWarning, match=r"class alone.*bayes"):
+        model = CGNClassifier(name, parameters=parameters).fit(X, y)
+    assert model.structure_.nodes == ()
+    assert (model.predict(X) == 1).all()
+    np.testing.assert_allclose(model.predict_proba(X[:2]), np.exp(model.class_log_prior_)[None].repeat(2, axis=0))
+    assert model.contributions(X).shape == (42, 2, 3)
+    assert not model.contributions(X).any()
+    assert model.n_parameters_ == 2
+    drawn, labels = model.sample(50, random_state=0)
+    assert drawn.shape == (50, 2)
+    assert set(labels) <= {0, 1, 2}
+    assert model.search_path_[-1].groups == ()
+
+
+def test_only_constant_columns():
+    y = np.repeat([0, 1], 10)
+    with pytest.warns(UserWarning, match="class alone"):
+        model = CGNClassifier("bwgjan").fit(np.ones((20, 2)), y)
+    assert model.structure_.nodes == ()
+
+
+def test_too_many_cells_are_not_acceptable():
+    rng = np.random.default_rng(0)
+    n = 60
+    y = rng.integers(0, 2, n)
+    X = np.column_stack([*(rng.integers(0, 9, (8, n))), rng.normal(size=n) + y])
+    model = CGNClassifier(GreedyJan("condensed", cv=3, parameters="bayes"), categorical_features=list(range(8)))
+    model.fit(X, y)
+    assert model.search_path_[0].score == -np.inf
+    assert np.isfinite(model.search_path_[-1].score)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"search": "sideways"}, 'search must be "forward" or "backward" or "condensed"'),
+        ({"scoring": "f1"}, 'scoring must be "accuracy" or "cll"'),
+        ({"parameters": "map"}, 'parameters must be "ml" or "bayes"'),
+        ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"cv": True}, "cv must be"),
+        ({"cv": 2.5}, "cv must be"),
+    ],
+)
+def test_wrong_options_are_refused(changed, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        CGNClassifier(GreedyJan(**changed)).fit(X, y)
+
+
+def test_names_are_listed_when_one_is_unknown():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match='"fwgjan", "bwgjan", "wcgjan"'):
+        CGNClassifier("gjan").fit(X, y)
+
+
+def test_groups_that_overlap_or_name_unknown_columns_are_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="more than one place of a JAN's groups: 1"):
+        CGNClassifier(Jan([[0, 1], [1, 2]])).fit(X, y)
+    with pytest.raises(ValueError, match="names column 9, but X has 4 columns"):
+        CGNClassifier(Jan([[0, 9]])).fit(X, y)
+    with pytest.raises(ValueError, match="'width', which is not a column of X"):
+        CGNClassifier(Jan([["width"]])).fit(pd.DataFrame(X, columns=list("abcd")), y)
+
+
+# ---- as a part of scikit-learn
+
+
+def test_the_parameter_is_left_alone_and_the_path_goes_with_the_structure():
+    X, y = load_iris(return_X_y=True)
+    learner = GreedyJan("condensed", cv=3)
+    model = CGNClassifier(learner).fit(X, y)
+    assert not hasattr(learner, "search_path_")
+    assert model.search_path_[0].n_scored == 1
+    assert model.search_path_[1].n_scored == 5
+    model.set_params(structure=NaiveBayes()).fit(X, y)
+    assert not hasattr(model, "search_path_")
+
+
+def test_grid_search_over_a_search():
+    X, y = load_iris(return_X_y=True)
+    grid = GridSearchCV(CGNClassifier(GreedyJan(cv=3)), {"structure__search": ["forward", "condensed"]}, cv=3)
+    assert grid.fit(X, y).best_score_ > 0.9
+
+
+def test_partial_fit_does_not_search():
+    assert not hasattr(CGNClassifier("bwgjan"), "partial_fit")
+
+
+class Recorder:
+    """A callback that counts finished tasks and may end the search."""
+
+    def __init__(self, most=np.inf):
+        self.steps, self.fits, self.most = 0, 0, most
+
+    def setup(self, estimator, context): ...
+    def teardown(self, estimator, context): ...
+    def on_fit_task_begin(self, estimator, context): ...
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "fit":
+            self.fits += 1
+        else:
+            self.steps += 1
+        return self.steps >= self.most
+
+
+def test_callbacks_hear_of_every_state_and_may_stop():
+    pytest.importorskip("sklearn.callback")
+    X, y = load_iris(return_X_y=True)
+    recorder = Recorder()
+    model = CGNClassifier("fwgjan").set_callbacks(recorder).fit(X, y)
+    assert recorder.steps == len(model.search_path_) > 2
+    assert recorder.fits == 1
+    stopped = clone(CGNClassifier("fwgjan")).set_callbacks(Recorder(most=2)).fit(X, y)
+    assert stopped.search_path_ == model.search_path_[:2]
+    assert stopped.structure_ == model.search_path_[1].structure
