@@ -16,7 +16,7 @@ from cgnlearn.table import Encoder, Table
 
 
 def mixed(n=120, seed=3):
-    """Two discrete and three continuous columns that depend on the class and on each other."""
+    """Two discrete and two continuous columns that depend on the class and on each other."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
     colour = (y + rng.integers(0, 2, n)) % 3
@@ -29,7 +29,6 @@ def mixed(n=120, seed=3):
             "colour": pd.Categorical(np.array(["red", "green", "blue"])[colour], ["red", "green", "blue"]),
             "b": b,
             "switch": pd.Categorical(np.where(switch, "on", "off"), ["off", "on"]),
-            "noise": rng.normal(size=n),
         }
     )
     return X, y
@@ -208,6 +207,29 @@ def test_batched_groups_are_those_of_the_network(parameters, scale):
     groups = [(0,), (4,), (1, 2), (5, 3), (0, 2, 5), (0, 1, 2, 3, 4, 5)]
     for group, odds in folds.log_odds(groups):
         np.testing.assert_allclose(odds, folds._of_any_group(group), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+def test_neighbours_of_a_group_are_those_computed_alone(parameters):
+    X, y = load_wine(return_X_y=True)
+    X = np.column_stack([X[:, :6], X[:, 0] + 1e-4 * X[:, 5], X[:, 0] - X[:, 1]])
+    X[7, 3] = 1e9
+    table = Table(X, np.empty((len(y), 0), np.int32), y)
+    cuts = [rows for _, rows in StratifiedKFold(4, shuffle=True, random_state=0).split(X, y)]
+    folds = Folds(table, Encoder(None, (None,) * 8), 3, Prior(), parameters, cuts)
+    collinear = {(0, 2), (2, 6)} if parameters == "ml" else set()  # the prior keeps them apart
+    for base, left_out in (((0, 1, 2, 4), set()), ((1, 2, 3, 5), {(1, 2, 5)}), ((0, 2, 6), collinear)):
+        shrunk = [base[:j] + base[j + 1 :] for j in range(len(base))]
+        grown = [tuple(sorted((*base, v))) for v in range(8) if v not in base]
+        found = dict(folds.near(base, shrunk + grown))
+        assert set(shrunk) - set(found) == left_out  # left out: the outlier's, and one of all but collinear attributes
+        alone = dict(folds.log_odds(list(found)))
+        for group, odds in found.items():
+            if alone[group] is None:
+                assert odds is None
+            else:
+                tolerance = 1e-5 if {0, 6} <= set(group) else 1e-9
+                np.testing.assert_allclose(odds, alone[group], rtol=tolerance, atol=tolerance)
 
 
 def test_an_impossible_row_does_not_swallow_the_other_groups():
@@ -415,3 +437,14 @@ def test_callbacks_hear_of_every_state_and_may_stop():
     stopped = clone(CGNClassifier("fwgjan")).set_callbacks(Recorder(most=2)).fit(X, y)
     assert stopped.search_path_ == model.search_path_[:2]
     assert stopped.structure_ == model.search_path_[1].structure
+
+
+def test_callbacks_pass_through_a_grid_search():
+    callback = pytest.importorskip("sklearn.callback")
+    X, y = load_iris(return_X_y=True)
+    recorder = Recorder()
+    recorder.max_propagation_depth = None
+    assert isinstance(recorder, callback.AutoPropagatedCallback)
+    grid = GridSearchCV(CGNClassifier(GreedyJan(cv=3)), {"parameters": ["ml", "bayes"]}, cv=2)
+    grid.set_callbacks(recorder).fit(X, y)
+    assert recorder.steps > 5

@@ -25,7 +25,7 @@ from cgnlearn.layout import Layout
 from cgnlearn.learners import Learner, column_index
 from cgnlearn.network import Network
 from cgnlearn.prior import Prior
-from cgnlearn.progress import CallbackSupportMixin, reported, watched
+from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.search import GreedyJan, SearchState, learner_of
 from cgnlearn.statistics import Floats, collect
 from cgnlearn.structure import Structure
@@ -41,7 +41,7 @@ def _needs_no_learning(model: CGNClassifier) -> bool:
     return True
 
 
-class CGNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Conditional Gaussian network classifier, by exact Bayesian averaging or by maximum likelihood.
 
     Attributes are continuous or discrete; continuous ones follow, in each class, linear regressions on their

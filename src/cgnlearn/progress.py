@@ -1,40 +1,52 @@
-"""Progress of a search, told to scikit-learn's callbacks where there are any (experimental, from 1.9 on)."""
+"""Progress of a search, told to scikit-learn's callbacks where there are any (experimental, from 1.9 on).
+
+Nothing of ``sklearn.callback`` is imported before someone sets a callback: it brings rich along.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import Any, TypeVar
+from importlib.util import find_spec
+from typing import Any, Self, TypeVar
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's where it has none."""
-
-    with_callbacks = None
-
-__all__ = ["CallbackSupportMixin", "reported", "watched"]
+from sklearn.utils.metaestimators import available_if
 
 T = TypeVar("T")
 
 
+class Watched:
+    """An estimator that takes scikit-learn's callbacks, if scikit-learn has them."""
+
+    @available_if(lambda _: find_spec("sklearn.callback") is not None)  # type: ignore[untyped-decorator]
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Set the callbacks that hear of the steps of a search, such as ``sklearn.callback.ProgressBar()``."""
+        from sklearn.callback import CallbackSupportMixin
+
+        CallbackSupportMixin.set_callbacks(self, *callbacks)
+        return self
+
+
 def reported(fit: Callable[..., T]) -> Callable[..., T]:
     """A ``fit(self, X, y, ...)`` of whose beginning and end the estimator's callbacks hear."""
-    if with_callbacks is None:
-        return fit
 
     @wraps(fit)
     def run(self: Any, X: Any, y: Any, *args: Any, **kwargs: Any) -> T:
-        context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        fitted = fit(self, X, y, *args, **kwargs)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        if not (hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx")):
+            return fit(self, X, y, *args, **kwargs)
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+        def task(self: Any) -> T:
+            context = CallbackSupportMixin._init_callback_context(self, max_subtasks=None)
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            fitted = fit(self, X, y, *args, **kwargs)
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+            return fitted
+
+        fitted: T = with_callbacks(task)(self)
         return fitted
 
-    managed: Callable[..., T] = with_callbacks(run)
-    return managed
+    return run
 
 
 def watched(estimator: Any, states: Iterable[T]) -> Iterator[T]:

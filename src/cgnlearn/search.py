@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
 from cgnlearn.folds import Fold, Folds, Group
 from cgnlearn.learners import Complete, Learner, NaiveBayes, Tree, discrete_first
@@ -351,6 +350,8 @@ class GreedyJan(Learner):
 
     def _cuts(self, table: Table, n_classes: int) -> list[NDArray[np.intp]]:
         """The rows of each fold."""
+        from sklearn.model_selection import StratifiedKFold
+
         labels = table.labels
         assert labels is not None
         fewest = int(np.bincount(labels, minlength=n_classes).min())
