@@ -6,7 +6,7 @@ Each is a scikit-learn estimator in its parameters alone, so that ``structure__k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from cgnlearn.layout import Layout
 from cgnlearn.network import Network
 from cgnlearn.prior import Prior
+from cgnlearn.regressions import Units
 from cgnlearn.statistics import Floats, Statistics, collect
 from cgnlearn.structure import Family, Node, Structure
 from cgnlearn.table import Encoder, Table
@@ -104,6 +105,8 @@ class Tree(Learner):
 
     A pair's weight is what knowing one attribute adds to the prediction of the other. Discrete attributes form a
     tree of their own on which the continuous ones grow, so that none of these is the parent of a discrete one.
+    Between discrete attributes the evidence differs a little with the direction; the mean of both counts. What is
+    constant in the training data stands alone.
 
     Parameters
     ----------
@@ -129,8 +132,8 @@ class Tree(Learner):
             scores = _log_evidences(statistics, encoder, n_classes, coherent)
         else:
             scores = _log_maxima(statistics)
-        alone = np.zeros(n)
-        gain = np.zeros((n, n))  # from parent to child; a constant attribute has no evidence and gains nothing
+        alone: dict[int, float] = {}
+        gain = np.zeros((n, n))  # from parent to child
         pairs: list[tuple[int, int, float]] = []
         for (child, parents), score in scores:
             if parents:
@@ -139,7 +142,7 @@ class Tree(Learner):
                 alone[child] = score
         for parent, child, score in pairs:
             gain[parent, child] = score - alone[child]
-        return Structure.tree(_tree_parents(gain, encoder)) if n else Structure.naive_bayes(0)
+        return Structure.tree(_tree_parents(gain, encoder, alone.keys()))
 
 
 def _singles_and_pairs(encoder: Encoder) -> Iterator[Family]:
@@ -174,28 +177,28 @@ def _log_maxima(statistics: Statistics) -> Iterator[tuple[Family, float]]:
             terms = np.where(counts > 0, counts * np.log(counts / total), 0.0)
         yield Family(family.column, family.cells.columns), float(terms.sum())
     for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
-        _, overall = moments.overall()
-        # A cell without variance would be infinitely sure of itself: at most ten digits of the attribute's own.
-        least = np.where(overall > 0, overall, 1.0) * 1e-20
+        standard = moments.standardised(Units.of(moments).unit)
+        varying = ~moments.constant()
         n = np.where(moments.n > 0, moments.n, 1.0)[..., None]
-        variance = moments.scatter[..., : partition.n_attributes] / n
+        variance = standard.scatter[..., : partition.n_attributes] / n
         for stack in partition.stacks:
-            child = stack.members[:, -1]
-            left = variance[..., child]
-            if stack.size == 2:
-                parent = stack.members[:, 0]
-                between = moments.scatter[..., partition.pair_index(stack)[:, 0, 1]] / n
-                explained = between**2 / np.where(variance[..., parent] > 0, variance[..., parent], np.inf)
-                left = left - explained
-            score = -0.5 * (moments.n[..., None] * np.log(np.maximum(left, least[child]))).sum(axis=(0, 1))
-            for members, value in zip(partition.columns[stack.members].tolist(), score.tolist(), strict=True):
-                yield Family(members[-1], (*partition.cells.columns, *members[:-1])), value
+            for position in range(stack.n_given, stack.size):  # 0 or, with a parent, 1
+                child, parent = stack.members[:, position], stack.members[:, 0]
+                left = variance[..., child]
+                if position:
+                    between = standard.scatter[..., partition.pair_index(stack)[:, 0, 1]] / n
+                    left = left - between**2 / np.where(variance[..., parent] > 0, variance[..., parent], np.inf)
+                # A cell without variance would be infinitely sure of itself: at most ten digits of the attribute's.
+                score = -0.5 * (moments.n[..., None] * np.log(np.maximum(left, 1e-20))).sum(axis=(0, 1))
+                for block in np.flatnonzero(varying[child] & varying[parent]).tolist():
+                    *before, column = partition.columns[stack.members[block, : position + 1]].tolist()
+                    yield Family(column, (*partition.cells.columns, *before)), float(score[block])
 
 
-def _tree_parents(gain: Floats, encoder: Encoder) -> list[int | None]:
-    """The best tree's parent of every column, given what each arc gains."""
+def _tree_parents(gain: Floats, encoder: Encoder, scored: Container[int]) -> list[int | None]:
+    """The best tree's parent of every column, given what each arc gains; what is constant stands alone."""
     parents: list[int | None] = [None] * len(gain)
-    discrete, continuous = encoder.discrete, encoder.continuous
+    discrete, continuous = encoder.discrete, [column for column in encoder.continuous if column in scored]
     if len(discrete) > 1:
         both = gain[np.ix_(discrete, discrete)]
         for child, parent in _grown(both + both.T).items():  # the two directions differ by the prior only

@@ -1,0 +1,175 @@
+"""TAN against every tree there is, with weights computed apart."""
+
+from itertools import pairwise, product
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris, load_wine
+
+from cgnlearn import CGNClassifier, Prior, Structure, Tree
+from cgnlearn.datasets import make_waveform
+
+
+def mutual_information(a, b, y):
+    """Plug-in conditional mutual information of two columns given the class, in nats per row."""
+    total = 0.0
+    for label in np.unique(y):
+        rows = y == label
+        u, v = a[rows], b[rows]
+        share = rows.mean()
+        kinds = u.dtype.kind + v.dtype.kind
+        if kinds == "ff":
+            total -= share * 0.5 * np.log(1 - np.corrcoef(u, v)[0, 1] ** 2)
+        elif kinds == "ii":
+            joint = pd.crosstab(u, v, normalize=True).to_numpy()
+            expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+            some = joint > 0
+            total += share * (joint[some] * np.log(joint[some] / expected[some])).sum()
+        else:
+            levels, values = (u, v) if kinds[0] == "i" else (v, u)
+            within = sum((levels == level).mean() * np.log(values[levels == level].var()) for level in set(levels))
+            total += share * 0.5 * (np.log(values.var()) - within)
+    return total
+
+
+def rooted_trees(discrete):
+    """Every choice of parents that is a tree in which no discrete attribute has a continuous parent."""
+    n = len(discrete)
+    for parents in product([None, *range(n)], repeat=n):
+        if parents.count(None) != 1:
+            continue
+        if any(p is not None and (p == v or (discrete[v] and not discrete[p])) for v, p in enumerate(parents)):
+            continue
+        graph = nx.DiGraph((p, v) for v, p in enumerate(parents) if p is not None)
+        graph.add_nodes_from(range(n))
+        if nx.is_arborescence(graph):
+            yield parents
+
+
+def mixed(seed=0, n=150):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    d = rng.integers(0, 3, n)
+    e = (d + rng.integers(0, 2, n) + y) % 2
+    a = rng.normal(size=n) + d * (1 + y)
+    b = 0.7 * a + rng.normal(size=n)
+    c = rng.normal(size=n) - e + 0.2 * b
+    columns = {"a": a, "d": pd.Categorical(d.astype(str)), "b": b, "e": pd.Categorical(e.astype(str)), "c": c}
+    return pd.DataFrame(columns), y
+
+
+def arrays(X):
+    return [
+        column.cat.codes.to_numpy(int) if str(column.dtype) == "category" else column.to_numpy()
+        for _, column in X.items()
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutual_information_is_greatest_among_all_trees(seed):
+    X, y = mixed(seed)
+    columns = arrays(X)
+    discrete = [column.dtype.kind == "i" for column in columns]
+    weight = {(p, v): mutual_information(columns[p], columns[v], y) for p in range(5) for v in range(5) if p != v}
+    totals = {
+        parents: sum(weight[p, v] for v, p in enumerate(parents) if p is not None) for parents in rooted_trees(discrete)
+    }
+    structure = CGNClassifier(Tree("mutual_information")).fit(X, y).structure_
+    names = list(X.columns)
+    ours = tuple(names.index(structure.parents[v][0]) if structure.parents[v] else None for v in names)
+    assert totals[ours] == pytest.approx(max(totals.values()), rel=1e-12)
+    assert len(totals) == 100
+
+
+@pytest.mark.parametrize("prior", [Prior(), Prior(strength=4.0, scale=[1.0, 1.0, 2.0, 1.0, 1.0])])
+def test_evidence_is_greatest_among_all_trees(prior):
+    X, y = mixed(1)
+    X = X.assign(e=X["c"] * 0.5 + X["a"] ** 2)  # one discrete attribute: no direction among such to choose
+    ours = CGNClassifier(Tree(), prior=prior).fit(X, y)
+    names = list(X.columns)
+    evidences = []
+    for parents in rooted_trees([False, True, False, False, False]):
+        structure = {names[v]: [] if p is None else [names[p]] for v, p in enumerate(parents)}
+        evidences.append(CGNClassifier(structure, prior=prior).fit(X, y).log_evidence_)
+    assert ours.log_evidence_ == pytest.approx(max(evidences), rel=1e-12)
+    assert np.ptp(evidences) > 10
+
+
+def test_discrete_attributes_follow_the_mean_gain_of_both_directions():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 200)
+    first = rng.integers(0, 2, 200)
+    X = pd.DataFrame({"u": first, "v": (first + (rng.random(200) < 0.2)) % 2, "w": rng.integers(0, 3, 200)})
+    X["x"] = (X["w"] + (rng.random(200) < 0.3)) % 3
+    X = X.astype(str).astype("category")
+    ours = CGNClassifier(Tree()).fit(X, y).structure_
+
+    def evidence(parents):
+        return CGNClassifier(parents).fit(X, y).log_evidence_
+
+    empty = {v: [] for v in X}
+    alone = evidence(empty)
+    weight = {
+        frozenset((p, v)): evidence({**empty, v: [p]}) + evidence({**empty, p: [v]}) - 2 * alone
+        for p in X for v in X if p < v
+    }  # fmt: skip
+    graph = nx.Graph([(*sorted(pair), {"weight": value}) for pair, value in weight.items()])
+    theirs = nx.maximum_spanning_tree(graph)
+    assert {frozenset((p[0], v)) for v, p in ours.parents.items() if p} == set(map(frozenset, theirs.edges))
+
+
+def test_a_chain_is_found_again():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    X = np.cumsum(rng.normal(size=(2000, 12)), axis=1) + y[:, None]
+    order = rng.permutation(12)
+    for score in ("evidence", "mutual_information"):
+        structure = CGNClassifier(Tree(score)).fit(X[:, order], y).structure_
+        edges = {frozenset((order[v], order[p[0]])) for v, p in structure.parents.items() if p}
+        assert edges == {frozenset(pair) for pair in pairwise(range(12))}
+
+
+@pytest.mark.parametrize("score", ["evidence", "mutual_information"])
+def test_units_do_not_matter(score):
+    X, y = load_wine(return_X_y=True)
+    scaled = X * np.logspace(-140, 140, 13) + np.logspace(-140, 140, 13) * 1e3
+    plain = CGNClassifier(Tree(score)).fit(X, y).structure_
+    assert CGNClassifier(Tree(score)).fit(scaled, y).structure_ == plain
+    assert plain.n_edges == 12
+
+
+@pytest.mark.parametrize("score", ["evidence", "mutual_information"])
+def test_constant_attributes_stand_alone(score):
+    X, y = load_iris(return_X_y=True)
+    wide = np.full((150, 6), 2.5)
+    columns = [1, 2, 4, 5]
+    wide[:, columns] = X
+    structure = CGNClassifier(Tree(score)).fit(wide, y).structure_
+    plain = CGNClassifier(Tree(score)).fit(X, y).structure_
+    expected = {columns[v]: tuple(columns[p] for p in parents) for v, parents in plain.parents.items()}
+    assert structure == Structure.from_parents({0: (), 3: (), **expected})
+
+
+@pytest.mark.parametrize("score", ["evidence", "mutual_information"])
+def test_repeated_columns_and_columns_constant_in_a_class(score):
+    X, y = load_iris(return_X_y=True)
+    X = np.column_stack([X, X[:, 0], np.where(y == 1, 0.0, X[:, 1])])
+    structure = CGNClassifier(Tree(score)).fit(X, y).structure_
+    assert structure.n_edges == 5
+    assert {0, 4} in [{v, *p} for v, p in structure.parents.items()]
+
+
+def test_a_tree_beats_naive_bayes_on_correlated_waves():
+    X, y = make_waveform(1500, random_state=0)
+    tree = CGNClassifier("tree").fit(X[:1000], y[:1000])
+    naive = CGNClassifier().fit(X[:1000], y[:1000])
+    own = (np.arange(500), y[1000:])
+    assert tree.predict_log_proba(X[1000:])[own].mean() > naive.predict_log_proba(X[1000:])[own].mean()
+
+
+def test_an_unknown_score_is_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match='"evidence" or "mutual_information"'):
+        CGNClassifier(Tree("aic")).fit(X, y)
