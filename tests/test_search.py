@@ -386,6 +386,21 @@ def test_groups_that_overlap_or_name_unknown_columns_are_refused():
         CGNClassifier(Jan([["width"]])).fit(pd.DataFrame(X, columns=list("abcd")), y)
 
 
+def test_discrete_columns_alone():
+    X, y = mixed()
+    X = X[["colour", "switch"]]
+    learner = GreedyJan("backward", cv=4, scoring="cll", parameters="bayes")
+    ours = CGNClassifier(learner).fit(X, y)
+    theirs = refitting_search(X, y, learner, Prior())
+    np.testing.assert_allclose([s.score for s in ours.search_path_], [s for _, s in theirs], rtol=1e-9)
+
+
+def test_more_columns_than_there_is_room_for_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="select columns first"):
+        CGNClassifier("fwgjan").fit(rng.normal(size=(24, 6000)), np.repeat([0, 1], 12))
+
+
 # ---- as a part of scikit-learn
 
 

@@ -30,6 +30,7 @@ Group = tuple[int, ...]  # columns of X
 
 MOST_INFLATION = 1e4  # of a variance, by what the other members explain, for an inverse to be accurate
 MOST_LOSS = 100.0  # how many times its result a difference may be; with the inflation, twelve digits less six
+MOST_MOMENTS = 1 << 31  # bytes of the moments of all pairs of attributes outside all folds
 MOST_NUMBERS = 1 << 20  # in the moments of one group with discrete attributes; a larger one is not acceptable
 
 
@@ -47,8 +48,6 @@ class Fold:
         Where the fold's log odds stand among those of all folds.
     posterior : Posterior
         In standard units, on all pairs of attributes.
-    scale : ndarray (classes, attributes, attributes)
-        The posterior's, as matrices.
     values : ndarray (attributes, rows)
         The rows in the same units.
     constant : ndarray of bool (attributes,)
@@ -59,9 +58,16 @@ class Fold:
     starts: list[int]
     place: slice
     posterior: Posterior
-    scale: Floats
     values: Floats
     constant: NDArray[np.bool_]
+
+    def scale(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Floats:
+        """Entries of the posterior's scale, between attributes in any shape: (classes, …)."""
+        n = len(self.constant)
+        i, j = np.minimum(first, second), np.maximum(first, second)
+        # The pairs are the diagonal, then the rest row by row.
+        place = np.where(i == j, i, n + i * (2 * n - i - 1) // 2 + j - i - 1)
+        return self.posterior.scale[0][:, place]
 
     def centred(self, members: NDArray[np.intp]) -> Floats:
         """Values of these attributes less their centre in each class: (classes, …, rows)."""
@@ -114,6 +120,12 @@ class Folds:
         self._position = {column: i for i, column in enumerate(encoder.continuous)}
         tables = [table.rows(cut[np.argsort(table.labels[cut], kind="stable")]) for cut in cuts]
         # All continuous attributes in one block: every pair's moments, once and for all groups.
+        n_bytes = 8 * len(cuts) * n_classes * len(encoder.continuous) ** 2 // 2
+        if n_bytes > MOST_MOMENTS:
+            raise ValueError(
+                f"a search over {len(encoder.continuous)} continuous columns needs {n_bytes / 2**30:.0f} GB for their "
+                "covariances: select columns first, or use Band or Box"
+            )
         together = Structure.jan([encoder.continuous] if encoder.continuous else [])
         self._layout = Layout.of(together, encoder, n_classes)
         parts = [collect(part, self._layout) for part in tables]
@@ -142,31 +154,26 @@ class Folds:
 
     def _fold(self, part: Table, outside: Statistics, start: int) -> Fold:
         assert part.labels is not None
-        n_attributes = len(self.encoder.continuous)
-        values = np.zeros((n_attributes, part.n_rows))
-        scale = np.zeros((self.n_classes, n_attributes, n_attributes))
-        constant = np.zeros(n_attributes, bool)
-        posterior = Posterior(outside.classes[None], values, scale)
+        values = np.zeros((0, part.n_rows))
+        constant = np.zeros(0, bool)
+        posterior = Posterior(outside.classes[None], values, values)
         for partition, moments in zip(self._layout.partitions, outside.moments, strict=True):
             units = standard_units(moments, partition, self.encoder)
             standard = moments.standardised(units.unit)
+            constant = moments.constant()
             with np.errstate(over="ignore"):
                 values = ((part.values - units.origin) / units.unit).T.clip(-FARTHEST, FARTHEST)
-            if self.parameters == "bayes":
-                columns = partition.columns
-                posterior = self.prior.posterior(standard, columns, units.origin, units.unit, 0.0)
-            else:
+            if self.parameters == "ml":
                 posterior = maximum_likelihood(standard, 0.0)
-            first, second = partition.pairs.T
-            scale[:, first, second] = scale[:, second, first] = posterior.scale[0]
-            if self.parameters == "bayes":  # a constant is no one's parent: as if it were independent of all
-                constant = moments.constant()
-                scale[:, constant] = scale[:, :, constant] = 0.0
-                scale[:, constant, constant] = 1.0
-                values[constant] = posterior.centre[..., constant] = 0.0
+                continue
+            posterior = self.prior.posterior(standard, partition.columns, units.origin, units.unit, 0.0)
+            # A constant is no one's parent: as if it were independent of all, and always at its centre.
+            posterior.scale[..., constant[partition.pairs].any(axis=1)] = 0.0
+            posterior.scale[..., np.flatnonzero(constant)] = 1.0
+            values[constant] = posterior.centre[..., constant] = 0.0
         starts = np.searchsorted(part.labels, np.arange(self.n_classes + 1)).tolist()
         place = slice(start, start + part.n_rows * (self.n_classes - 1))
-        return Fold(part, starts, place, posterior, scale, values, constant)
+        return Fold(part, starts, place, posterior, values, constant)
 
     def is_batched(self, group: Group) -> bool:
         """Whether the group is one of continuous attributes whose order is of no account."""
@@ -199,7 +206,7 @@ class Folds:
         odds = np.empty((len(groups), self.n_odds))
         acceptable = np.ones(len(groups), bool)
         for fold in self.folds:
-            scale = fold.scale[:, members[:, :, None], members[:, None, :]]  # (classes, groups, size, size)
+            scale = fold.scale(members[:, :, None], members[:, None, :])  # (classes, groups, size, size)
             factor, good = self._factorised(scale)
             acceptable &= good
             if not acceptable.any():
@@ -227,7 +234,7 @@ class Folds:
         accurate = np.ones(len(wanted), bool)
         acceptable = np.ones(len(grown), bool)
         for fold in self.folds:
-            scale = fold.scale[:, members[:, None], members]  # (classes, size, size)
+            scale = fold.scale(members[:, None], members)  # (classes, size, size)
             factor, good = self._factorised(scale[:, None])
             if not good:
                 return
@@ -236,8 +243,8 @@ class Folds:
             whole = np.square(whitened).sum(axis=1)[:, None]
             log_det = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
 
-            slopes = whitening @ fold.scale[:, members[:, None], more]  # (classes, size, grown)
-            own = fold.scale[:, more, more]
+            slopes = whitening @ fold.scale(members[:, None], more)  # (classes, size, grown)
+            own = fold.scale(more, more)
             left = own - np.square(slopes).sum(axis=1)
             regular = left > SINGULAR * (len(group) + 1) * own
             acceptable &= regular.all(axis=0)
