@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.model_selection import StratifiedKFold, cross_val_score
+from threadpoolctl import threadpool_limits
 
 from cgnlearn import CGNClassifier, GreedyJan, Jan, Prior, Tree
 from cgnlearn.datasets import make_waveform
@@ -22,6 +23,13 @@ from cgnlearn.table import Encoder
 
 FOLDS = StratifiedKFold(10, shuffle=True, random_state=0)
 SEARCHES = {"bwGJAN": "backward", "fwGJAN": "forward", "wcGJAN": "condensed"}
+
+
+TITLE = "# Searches and trees: measured"
+ABOUT = """Waveforms (Breiman), 4,500 × 21, 3 classes; best of several runs, all in one process with one BLAS thread.
+Made by `python bench/search.py --write`; absolute times are those of the machine it ran on, ratios travel better.
+What refitting each structure would cost is extrapolated from measured cross-validations of visited ones."""
+GROWTH = "How the time grows with attributes (columns beyond 21 are noise) and with rows:"
 
 
 def seconds(work, repeats):
@@ -115,21 +123,9 @@ def main():
     warnings.simplefilter("ignore")
     by_p = [(4500, p) for p in (10, 20, 40, 80)][: 3 if chosen.quick else 4]
     by_n = [(n, 21) for n in (1000, 10_000, 100_000)][: 2 if chosen.quick else 3]
-    lines = [
-        "# Searches and trees: measured",
-        "",
-        "Waveforms (Breiman), 4,500 × 21, 3 classes; best of several runs, all in one process. Made by",
-        "`python bench/search.py --write`; absolute times are those of the machine it ran on, ratios travel better.",
-        "The cost of refitting each structure is extrapolated from measured cross-validations of visited ones.",
-        "",
-        *ratios(),
-        "",
-        "How the time grows with attributes (columns beyond 21 are noise) and with rows:",
-        "",
-        *growth(by_p),
-        "",
-        *growth(by_n),
-    ]
+    with threadpool_limits(1, user_api="blas"):  # for all alike: the peers' products are small too
+        tables = [*ratios(), "", GROWTH, "", *growth(by_p), "", *growth(by_n)]
+    lines = [TITLE, "", ABOUT, "", *tables]
     text = "\n".join(lines) + "\n"
     print(text)
     if chosen.write:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from cgnlearn.folds import Fold, Folds, Group
 from cgnlearn.learners import Complete, Learner, NaiveBayes, Tree, discrete_first
@@ -144,6 +146,11 @@ class Scores:
     def __call__(self, groups: Groups, moves: Sequence[Move]) -> Floats:
         """The score of each neighbour of these groups."""
         self.n_scored += len(moves)
+        # Products this small gain little from a second thread, and wait for it long where other work keeps it busy.
+        with _libraries().limit(limits=1, user_api="blas"):
+            return self._scores(groups, moves)
+
+    def _scores(self, groups: Groups, moves: Sequence[Move]) -> Floats:
         own = [self._key(group) for group in groups]
         added = [self._key(move.added) for move in moves]
         self._forget_all_but({*own, *added})
@@ -217,6 +224,11 @@ class Scores:
             odds = odds.reshape(len(kept), self._folds.n_classes - 1, -1)
             total += self._score_of(odds, fold)
         return total / len(self._folds.folds)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _accuracies(odds: Floats, fold: Fold) -> Floats:
