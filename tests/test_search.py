@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptable
 from cgnlearn.folds import Folds
@@ -316,6 +317,11 @@ def test_class_with_one_row():
     assert ml.structure_.nodes == ()
 
 
+def test_a_row_of_each_class_is_too_little():
+    with pytest.raises(ValueError, match="no class has two"):
+        CGNClassifier("fwgjan").fit([[0.0], [1.0]], [0, 1])
+
+
 @pytest.mark.parametrize("name", ["fwgjan", "bwgjan", "wcgjan"])
 @pytest.mark.parametrize("parameters", ["ml", "bayes"])
 def test_no_acceptable_structure_leaves_the_class_alone(name, parameters):
@@ -413,6 +419,17 @@ def test_the_parameter_is_left_alone_and_the_path_goes_with_the_structure():
     assert model.search_path_[1].n_scored == 5
     model.set_params(structure=NaiveBayes()).fit(X, y)
     assert not hasattr(model, "search_path_")
+
+
+@pytest.mark.filterwarnings("ignore:the smallest class", "ignore:the search met no structure")
+@parametrize_with_checks(
+    [CGNClassifier(GreedyJan(cv=2, parameters="bayes")), CGNClassifier(GreedyJan("backward", cv=2, scoring="cll", parameters="bayes"))],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "a row twice may fall into two folds, a weight of 2 cannot"
+    },
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
 
 
 def test_grid_search_over_a_search():

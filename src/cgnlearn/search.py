@@ -366,7 +366,10 @@ class GreedyJan(Learner):
 
         labels = table.labels
         assert labels is not None
-        fewest = int(np.bincount(labels, minlength=n_classes).min())
+        sizes = np.bincount(labels, minlength=n_classes)
+        if sizes.max() < 2:
+            raise ValueError("a search cuts the rows into folds, but no class has two: give more rows, or a structure")
+        fewest = int(sizes.min())
         n_folds = min(self.cv, max(fewest, 2))
         if n_folds < self.cv:
             warnings.warn(
