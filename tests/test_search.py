@@ -423,7 +423,10 @@ def test_the_parameter_is_left_alone_and_the_path_goes_with_the_structure():
 
 @pytest.mark.filterwarnings("ignore:the smallest class", "ignore:the search met no structure")
 @parametrize_with_checks(
-    [CGNClassifier(GreedyJan(cv=2, parameters="bayes")), CGNClassifier(GreedyJan("backward", cv=2, scoring="cll", parameters="bayes"))],
+    [
+        CGNClassifier(GreedyJan(cv=2, parameters="bayes")),
+        CGNClassifier(GreedyJan("backward", cv=2, scoring="cll", parameters="bayes")),
+    ],
     expected_failed_checks=lambda _: {
         "check_sample_weight_equivalence_on_dense_data": "a row twice may fall into two folds, a weight of 2 cannot"
     },

@@ -112,8 +112,9 @@ def greedy(
     yield groups, score
     while moves := list(neighbours(groups)):
         found = scores(groups, moves)
-        slack = SAME * max(1.0, abs(score)) if np.isfinite(score) else 0.0
-        best = int(np.argmax(found >= found.max() - slack))
+        most = found.max()
+        slack = SAME * max(1.0, abs(most)) if np.isfinite(most) else 0.0
+        best = int(np.argmax(found >= most - slack))
         if found[best] < score - slack:
             return
         groups, score = moves[best].applied(groups), float(found[best])
@@ -138,6 +139,7 @@ class Scores:
         self._score_of = {"accuracy": _accuracies, "cll": _log_likelihoods}[scoring]
         self._room = max(1, most_bytes // (8 * folds.n_odds))  # groups
         self._known: dict[Group, Floats | None] = {}
+        self._none = np.zeros(folds.n_odds)
         # Inside a group the order is of no account, unless the prior's location is the paper's.
         self._key: Callable[[Group], Group] = (
             tuple if folds.prior.location == "paper" else lambda group: tuple(sorted(group))
@@ -164,7 +166,7 @@ class Scores:
         bad = np.array([found is None for found in odds], bool)
         # Sums over the kept groups, the class's own odds first: as a product of matrices, without a subtraction,
         # since "all less the removed" would lose every digit where one group finds a row all but impossible.
-        stacked = np.concatenate([self._folds.class_odds] + [self._none if o is None else o[None] for o in odds])
+        stacked = np.concatenate([self._folds.class_odds] + [self._none[None] if o is None else o[None] for o in odds])
         kept = np.ones((len(moves), len(stacked)))
         for i, move in enumerate(moves):
             kept[i, [1 + position for position in move.removed]] = 0.0
@@ -179,10 +181,6 @@ class Scores:
                 scores[good] = self._of_sums(kept[good], stacked, [o for o in new if o is not None])
         return scores
 
-    @property
-    def _none(self) -> Floats:
-        return np.zeros((1, self._folds.n_odds))
-
     def _forget_all_but(self, needed: set[Group]) -> None:
         if len(self._known) + len(needed - self._known.keys()) > self._room:
             self._known = {group: odds for group, odds in self._known.items() if group in needed}
@@ -190,7 +188,7 @@ class Scores:
     def _odds(self, groups: Sequence[Group], bases: Mapping[Group, Group]) -> list[Floats | None]:
         """Log odds of each group; what has to be computed is remembered as long as there is room."""
         found = {group: self._known[group] for group in groups if group in self._known}
-        found[()] = self._none[0]
+        found[()] = self._none
         unknown = [group for group in dict.fromkeys(groups) if group not in found]
         for group, odds in self._computed(unknown, bases):
             found[group] = odds
@@ -235,9 +233,9 @@ def _accuracies(odds: Floats, fold: Fold) -> Floats:
     """The share of the fold's rows whose own class is the first of the most probable ones."""
     labels, weights = fold.table.labels, fold.table.weights
     assert labels is not None
-    # Against a later class equal odds suffice, that is, less than the least positive number.
+    # Against a later class equal odds suffice, that is, less than the least number above zero.
     later = np.arange(odds.shape[1])[:, None] >= labels
-    right = (odds < np.where(later, np.nextafter(0, 1), 0.0)).all(axis=1)
+    right = (odds < np.where(later, np.finfo(float).tiny, 0.0)).all(axis=1)
     if weights is None:
         return np.count_nonzero(right, axis=1) / len(labels)
     shares: Floats = right @ weights / weights.sum()
