@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.stats import invgamma, multivariate_t, norm
+from scipy.stats import invgamma, multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student_t
 
 from cgnlearn import densities
@@ -37,6 +37,20 @@ def test_normal_blocks_is_the_sum_of_normals(rng):
     squares = (residual**2 / variance[..., None]).sum(axis=(0, 1))
     expected = norm.logpdf(residual, 0, np.sqrt(variance)[..., None]).sum(axis=(0, 1))
     np.testing.assert_allclose(densities.normal_blocks(np.full(5, 7.0), 7.0 + squares, variance), expected)
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_whole_groups_against_scipy(rng, size):
+    root = rng.normal(size=(size, size + 2))
+    scale, x = root @ root.T, rng.normal(size=(6, size)) * 3
+    distance = np.einsum("ri,ij,rj->r", x, np.linalg.inv(scale), x)
+    log_det = np.linalg.slogdet(scale)[1]
+    found = densities.multivariate_normal(distance, log_det, size)
+    np.testing.assert_allclose(found, multivariate_normal.logpdf(x, cov=scale), rtol=1e-12)
+    rho, leverage = 3.3, 1.25
+    found = densities.multivariate_student(distance, log_det, size, rho, leverage)
+    expected = multivariate_t.logpdf(x, shape=scale * leverage / (2 * rho), df=2 * rho)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_categorical_against_counting():
