@@ -29,7 +29,7 @@ from cgnlearn.table import Encoder, Table
 Group = tuple[int, ...]  # columns of X
 
 MOST_INFLATION = 1e4  # of a variance, by what the other members explain, for an inverse to be accurate
-MOST_LOSS = 100.0  # how many times its result a difference may be; with the inflation, twelve digits less six
+MOST_LOSS = 100.0  # how many times as great as its result the minuend of a difference of distances may be
 MOST_MOMENTS = 1 << 31  # bytes of the moments of all pairs of attributes outside all folds
 MOST_NUMBERS = 1 << 20  # in the moments of one group with discrete attributes; a larger one is not acceptable
 
