@@ -28,6 +28,8 @@ test: lint
 bench: $(VENV)/.bench
 	$(BIN)/python bench/core.py
 	$(BIN)/python bench/search.py
+	$(BIN)/python bench/ordered.py
+	$(BIN)/python bench/ovarian.py
 
 clean:
 	rm -rf $(VENV)

@@ -9,8 +9,9 @@ import cgnlearn
 
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
-    "structure", "table", "layout", "statistics", "prior", "densities", "kernels", "regressions", "network", "learners",
-    "folds", "search", "progress", "classifier", "datasets", "evaluation", "cli", "__main__",
+    "structure", "table", "layout", "statistics", "prior", "densities", "kernels", "recursion", "regressions",
+    "lattice", "network", "ordered", "learners", "folds", "search", "progress", "selection", "classifier", "path",
+    "datasets", "evaluation", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from cgnlearn.classifier import CGNClassifier
 from cgnlearn.learners import Band, Box, Complete, Jan, NaiveBayes, Tree
 from cgnlearn.network import SampleNotAcceptable
+from cgnlearn.path import ordered_path
 from cgnlearn.prior import Prior
 from cgnlearn.search import GreedyJan
 from cgnlearn.structure import Structure
@@ -21,4 +22,5 @@ __all__ = [
     "SampleNotAcceptable",
     "Structure",
     "Tree",
+    "ordered_path",
 ]

@@ -22,11 +22,12 @@ from sklearn.utils.validation import (
 )
 
 from cgnlearn.layout import Layout
-from cgnlearn.learners import Learner, column_index
+from cgnlearn.learners import Learner, structure_of
 from cgnlearn.network import Network
 from cgnlearn.prior import Prior
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.search import GreedyJan, SearchState, learner_of
+from cgnlearn.selection import select, wants_selection
 from cgnlearn.statistics import Floats, collect
 from cgnlearn.structure import Structure
 from cgnlearn.table import Encoder, Table, as_array, as_frame
@@ -38,6 +39,8 @@ def _needs_no_learning(model: CGNClassifier) -> bool:
         raise AttributeError(
             f"partial_fit cannot learn the structure {model.structure!r}: fit once, then pass on its structure_"
         )
+    if model.temperature == "cv":
+        raise AttributeError("partial_fit cannot choose the temperature: fit once, then pass on its temperature_")
     return True
 
 
@@ -63,13 +66,17 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         What is believed beforehand; None means ``Prior()``.
     class_prior : "uniform" or array, optional
         Probabilities of the classes, in the order of ``classes_``; None learns them.
-    temperature : positive float, default=1.0
+    temperature : positive float or "cv", default=1.0
         p(c | x) ∝ p(c) p(x | c)^temperature: below one the attributes, which never are as independent as a
-        structure says, are trusted less.
+        structure says, are trusted less. ``"cv"``: the one with the best mean log probability of the true class in
+        a stratified cross-validation inside the training data (5 folds, or those in which a `Band` or `Box` chooses
+        its k, together with it), in which a structure that is learned is learned anew; among temperatures within
+        0.001 of the best, the one nearest to 1.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
     random_state : int, RandomState or None
-        How a search given by its name cuts its folds; None stands for `GreedyJan`'s default of 0.
+        How a search given by its name cuts its folds (None stands for `GreedyJan`'s default of 0), and how the folds
+        are cut in which k and the temperature are chosen.
 
     Attributes
     ----------
@@ -83,6 +90,11 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     class_log_prior_ : ndarray (classes,)
     n_parameters_ : int
     temperature_ : float
+    k_ : int
+        Where the structure is a `Band` or `Box` with ``k="cv"``.
+    cv_results_ : dict of ndarray
+        Where k or the temperature is ``"cv"``: a table, a row for each ``param_k`` and ``param_temperature`` tried,
+        with mean and standard deviation over the folds of ``test_cll`` and ``test_accuracy``, and the rank by score.
     log_evidence_ : float
         Log marginal likelihood of the training data, class included; with ``parameters="bayes"``, sharing 0 or 1,
         and a prior location that does not look at the cells.
@@ -108,7 +120,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         sharing: float = 0.0,
         prior: Prior | None = None,
         class_prior: Any = None,
-        temperature: float = 1.0,
+        temperature: Any = 1.0,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
     ) -> None:
@@ -136,6 +148,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         self._start(X, y, None)
         table = self._table(X, y, sample_weight)
+        self._select(table)
         self._learn_structure(table)
         self.statistics_ = collect(table, self._layout)
         _ = self.network_  # raises here and now if the sample does not allow it
@@ -173,7 +186,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _start(self, X: Any, y: Any, classes: Any) -> None:
         """Check the parameters and remember what the columns are."""
         self._check_parameters()
-        for name in ("statistics_", "network_", "search_path_"):
+        for name in ("statistics_", "network_", "search_path_", "k_", "temperature_", "cv_results_"):
             self.__dict__.pop(name, None)
         X = _readable(X)
         validate_data(self, X, reset=True, skip_check_array=True)
@@ -189,15 +202,34 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._encoder = Encoder.learn(X, self.categorical_features)
         self._prior.check_attributes(self.n_features_in_)
 
+    def _select(self, table: Table) -> None:
+        """Choose k and the temperature, as far as that is wanted, inside the training data."""
+        learner = learner_of(self.structure, self.random_state)
+        if not wants_selection(learner, self.temperature):
+            return
+        chosen = select(
+            learner,
+            self.temperature,
+            table,
+            self._encoder,
+            self.classes_,
+            random_state=self.random_state,
+            **self._settings(),
+        )
+        if chosen.k is not None:
+            self.k_ = chosen.k
+        self.temperature_ = chosen.temperature
+        self.cv_results_ = chosen.results
+
     def _learn_structure(self, table: Table) -> None:
         encoder, n_classes = self._encoder, len(self.classes_)
         learner = learner_of(self.structure, self.random_state)
+        if hasattr(self, "k_"):
+            learner = clone(learner).set_params(k=self.k_)
         if isinstance(learner, GreedyJan):
             structure = self._search(learner, table)
-        elif isinstance(learner, Learner):
-            structure = learner.learn(table, encoder, n_classes, self._prior)
         else:
-            structure = learner.renamed({node: column_index(encoder, node) for node in learner.nodes})
+            structure = structure_of(learner, table, encoder, n_classes, self._prior)
         self._layout = Layout.of(structure, encoder, n_classes)
         self._order = list(structure.nodes)
         names = encoder.names
@@ -210,7 +242,8 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if encoder.levels[column] is not None
         }
         self.n_parameters_ = self.structure_.n_parameters(n_classes, levels, sharing=self.sharing)
-        self.temperature_ = float(self.temperature)
+        if self.temperature != "cv":
+            self.temperature_ = float(self.temperature)
 
     def _search(self, learner: GreedyJan, table: Table) -> Structure:
         """The structure found; the path to it is kept, with the columns' names."""
@@ -250,8 +283,8 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f'parameters must be "bayes" or "ml", not {self.parameters!r}')
         if not _is_number(self.sharing) or not 0 <= self.sharing <= 1:
             raise ValueError(f"sharing must be a number from 0 to 1, not {self.sharing!r}")
-        if not _is_number(self.temperature) or not 0 < self.temperature < np.inf:
-            raise ValueError(f"temperature must be a positive number, not {self.temperature!r}")
+        if self.temperature != "cv" and not (_is_number(self.temperature) and 0 < self.temperature < np.inf):
+            raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
         if not isinstance(self.prior, Prior | None):
             raise TypeError(f"prior must be a Prior or None, not {self.prior!r}")
 
@@ -282,11 +315,17 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.statistics_,
             self._encoder,
             self.classes_,
-            parameters=self.parameters,  # type: ignore[arg-type]
-            prior=self._prior,
-            sharing=float(self.sharing),
-            class_prior=self._class_prior(),
+            **self._settings(),
         )
+
+    def _settings(self) -> dict[str, Any]:
+        """What makes a network of statistics."""
+        return {
+            "parameters": self.parameters,
+            "prior": self._prior,
+            "sharing": float(self.sharing),
+            "class_prior": self._class_prior(),
+        }
 
     @property
     def class_log_prior_(self) -> Floats:

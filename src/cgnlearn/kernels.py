@@ -23,14 +23,14 @@ FULL = 1e150  # a product beyond this is turned into a logarithm before it can o
 
 def compiled(function: Function) -> Function:
     """Compile on the first call and keep the result on disk; without a place to write, only in memory."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        warnings.warn(
+        warnings.warn(  # as if from here, so that it is shown once and not for every function
             "compiled code cannot be kept on disk, so every process compiles it anew: "
             "set NUMBA_CACHE_DIR to a folder that can be written",
-            stacklevel=2,
+            stacklevel=1,
         )
         return numba.njit(**options)(function)
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from cgnlearn.structure import Family, Structure
 from cgnlearn.table import Encoder, Table
 
+WORTH_A_LATTICE = 100_000  # numbers in a band's blocks; below it factorising them takes no time to speak of
 MOST_CELLS = 10_000_000  # of one family; beyond it the structure, not the machine, is at fault
 
 
@@ -73,10 +76,14 @@ class Stack:
         Positions among the partition's attributes; each member depends on those before it in its block.
     n_given : int
         The first so many members of each block are there as parents only: their own density stands elsewhere.
+    sliding : bool
+        Whether the blocks are all windows of one width but the first, each one attribute further on: their
+        regressions nest along the band and come from its lattice.
     """
 
     members: NDArray[np.intp]
     n_given: int
+    sliding: bool = False
 
     @property
     def size(self) -> int:
@@ -85,6 +92,8 @@ class Stack:
 
     def without(self, left_out: NDArray[np.bool_]) -> tuple[Stack, ...]:
         """The blocks without some of the partition's attributes: they then differ in shape."""
+        if self.sliding:  # the lattice passes over them
+            return (self,)
         gone = left_out[self.members]
         if not gone.any():
             return (self,)
@@ -112,6 +121,8 @@ class Partition:
         The pairs of attributes (positions, the smaller first) whose scatter is needed; the first ones are every
         attribute with itself.
     stacks : tuple of Stack
+    bandwidth : int or None
+        If the pairs are just those of attributes at most so far apart, how far.
     """
 
     cells: Cells
@@ -119,6 +130,22 @@ class Partition:
     values: NDArray[np.intp]
     pairs: NDArray[np.intp]
     stacks: tuple[Stack, ...]
+    bandwidth: int | None = None
+
+    @classmethod
+    def band(cls, columns: NDArray[np.intp], values: NDArray[np.intp], k: int) -> Partition:
+        """The partition of a k-BAND over these columns: one block for the first k, then sliding windows."""
+        m = len(columns)
+        position = np.arange(m)
+        after = np.minimum(k - 1, m - 1 - position)
+        first = np.repeat(position, after)
+        starts = np.repeat(np.cumsum(after) - after, after)
+        second = first + 1 + np.arange(len(first)) - starts
+        pairs = np.concatenate([np.stack([position, position], axis=1), np.stack([first, second], axis=1)])
+        stacks = [Stack(position[None, :k], 0)]
+        if m > k:
+            stacks.append(Stack(sliding_window_view(position, k)[1:], k - 1, sliding=True))
+        return cls(Cells((), (), ()), columns, values, pairs, tuple(stacks), k - 1)
 
     @property
     def n_attributes(self) -> int:
@@ -129,10 +156,20 @@ class Partition:
         """Where among the pairs each entry of the blocks' matrices is found: (blocks, size, size)."""
         first = stack.members[:, :, None]
         second = stack.members[:, None, :]
+        if self.bandwidth is not None:
+            return self.banded_index(np.minimum(first, second), np.maximum(first, second))
         wanted = np.minimum(first, second) * self.n_attributes + np.maximum(first, second)
         keys = self.pairs[:, 0] * self.n_attributes + self.pairs[:, 1]
         # The pairs are the diagonal, then the rest sorted: look each entry up in the part where it stands.
         rest = np.searchsorted(keys[self.n_attributes :], wanted) + self.n_attributes
+        return np.where(first == second, first, rest)
+
+    def banded_index(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where among the pairs of a band ``first`` ≤ ``second`` stand: its pairs are sorted, so it is counted."""
+        assert self.bandwidth is not None
+        m, reach = self.n_attributes, self.bandwidth
+        short = np.maximum(0, first - (m - 1 - reach))  # rows that the end of the band has cut short
+        rest = m + first * reach - short * (short - 1) // 2 + second - first - 1
         return np.where(first == second, first, rest)
 
 
@@ -147,8 +184,14 @@ class Layout:
     @classmethod
     def of(cls, families: Structure | Iterable[Family], encoder: Encoder, n_classes: int) -> Layout:
         """The layout of a structure whose nodes are columns of X, or of any bag of families."""
+        partitions = []
         if isinstance(families, Structure):
-            families = families.families
+            k = _band_order(families, encoder)
+            if k:
+                columns = np.array(encoder.continuous)
+                partitions.append(Partition.band(columns, np.arange(len(columns)), k))
+            n_others = len(families.nodes) - (len(encoder.continuous) if k else 0)
+            families = islice(families.families, n_others)
         code = {column: position for position, column in enumerate(encoder.discrete)}
         n_levels = {column: len(levels) for column, levels in enumerate(encoder.levels) if levels is not None}
         discrete = []
@@ -174,7 +217,25 @@ class Layout:
                     blocks[cut] = _Blocks(cells)
                 blocks[cut].add(child, tuple(p for p in parents if p not in code) if cut else parents)
         position = {column: i for i, column in enumerate(encoder.continuous)}
-        return cls(n_classes, tuple(discrete), tuple(found.partition(position) for found in blocks.values()))
+        partitions += [found.partition(position) for found in blocks.values()]
+        return cls(n_classes, tuple(discrete), tuple(partitions))
+
+
+def _band_order(structure: Structure, encoder: Encoder) -> int | None:
+    """The k of a structure that is a k-BAND over the continuous columns, where its lattice is the faster way."""
+    m = len(encoder.continuous)
+    n_others = len(structure.nodes) - m
+    before = np.diff(structure.indptr)[n_others:]
+    k = int(before.max(initial=0)) + 1
+    if k < 2 or m * k * k < WORTH_A_LATTICE or n_others < 0:
+        return None
+    band = Structure.band(m, k)
+    ordered = (
+        list(structure.nodes[n_others:]) == encoder.continuous
+        and np.array_equal(before, np.diff(band.indptr))
+        and np.array_equal(structure.indices[structure.indptr[n_others] :] - n_others, band.indices)
+    )
+    return k if ordered else None
 
 
 class _Blocks:
@@ -220,6 +281,7 @@ def _pairs(n_attributes: int, stacks: tuple[Stack, ...]) -> NDArray[np.intp]:
     for stack in stacks:
         i, j = np.tril_indices(stack.size, -1)
         first, second = stack.members[:, i], stack.members[:, j]
-        keys.append(np.unique(np.minimum(first, second) * n_attributes + np.maximum(first, second)))
-    distinct = np.unique(np.concatenate(keys))
+        keys.append((np.minimum(first, second) * n_attributes + np.maximum(first, second)).ravel())
+    ordered = np.sort(np.concatenate(keys))  # several times as fast as np.unique, which hashes
+    distinct = ordered[np.diff(ordered, prepend=-1) > 0]
     return np.concatenate([diagonal, np.stack(np.divmod(distinct, n_attributes), axis=1)])

@@ -17,17 +17,21 @@ from sklearn.base import BaseEstimator
 
 from cgnlearn.layout import Layout
 from cgnlearn.network import Network
+from cgnlearn.ordered import ordered_structure
 from cgnlearn.prior import Prior
 from cgnlearn.regressions import Units
 from cgnlearn.statistics import Floats, Statistics, collect
-from cgnlearn.structure import Family, Node, Structure
+from cgnlearn.structure import Family, Node, Structure, check_order
 from cgnlearn.table import Encoder, Table
 
 
 class Learner(ABC, BaseEstimator):  # type: ignore[misc]
     """A way to a structure over the columns of X."""
 
-    needs_rows: ClassVar[bool] = False  # whether the structure depends on more than the columns' kinds
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the structure depends on more than the columns' kinds."""
+        return False
 
     @abstractmethod
     def learn(self, table: Table, encoder: Encoder, n_classes: int, prior: Prior) -> Structure:
@@ -69,35 +73,84 @@ class Jan(Learner):
         return Structure.jan([discrete_first(group, encoder) for group in groups])
 
 
-class _Ordered(Learner):
+class Ordered(Learner):
     """The continuous columns in their order; discrete ones depend on the class alone."""
 
-    def __init__(self, k: int = 1) -> None:
+    family: ClassVar[str]
+
+    def __init__(
+        self,
+        k: int | Literal["cv"] = 1,
+        *,
+        k_max: int = 50,
+        cv: int = 5,
+        scoring: Literal["cll", "accuracy"] = "cll",
+    ) -> None:
         self.k = k
+        self.k_max = k_max
+        self.cv = cv
+        self.scoring = scoring
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether k is to be chosen."""
+        return isinstance(self.k, str)
+
+    def check(self) -> None:
+        """Refuse parameters that cannot be meant."""
+        if self.k != "cv":
+            check_order(self.k, otherwise=' or "cv"')
+        check_order(self.k_max, "k_max")
+        check_order(self.cv, "cv", least=2)
+        if self.scoring not in ("cll", "accuracy"):
+            raise ValueError(f'scoring must be "cll" or "accuracy", not {self.scoring!r}')
 
     def learn(self, table: Table, encoder: Encoder, n_classes: int, prior: Prior) -> Structure:
         """The structure, its nodes being indexes of columns."""
-        n_discrete = len(encoder.discrete)
-        chain = self._chain(len(encoder.continuous))
-        before = np.concatenate([np.zeros(n_discrete, np.intp), np.diff(chain.indptr)])
-        return Structure.of_preceding((*encoder.discrete, *encoder.continuous), before)
-
-    @abstractmethod
-    def _chain(self, n: int) -> Structure: ...
+        self.check()
+        if isinstance(self.k, str):
+            raise ValueError(f"{self!r} chooses k while a CGNClassifier is fitted: give it to one, or give k a number")
+        return ordered_structure(self.family, self.k, encoder)
 
 
-class Box(_Ordered):
-    """k-BOX: contiguous groups of ``k`` continuous columns."""
+class Box(Ordered):
+    """k-BOX: contiguous groups of ``k`` continuous columns.
 
-    def _chain(self, n: int) -> Structure:
-        return Structure.box(n, self.k)
+    Parameters
+    ----------
+    k : int or "cv", default=1
+        ``"cv"``: the best in a stratified cross-validation inside the training data, in which all k cost little more
+        than one; the classifier then has ``k_`` and ``cv_results_``.
+    k_max : int, default=50
+        The greatest k tried.
+    cv : int, default=5
+        How many folds; fewer where the rarest class has not so many rows, but at least 2.
+    scoring : {"cll", "accuracy"}, default="cll"
+        What the best k is best at: mean log probability of the true class, or accuracy. Equal ones go by the other
+        score, then to the smaller k.
+    """
+
+    family = "box"
 
 
-class Band(_Ordered):
-    """k-BAND: every continuous column depends on the ``k - 1`` before it."""
+class Band(Ordered):
+    """k-BAND: every continuous column depends on the ``k - 1`` before it.
 
-    def _chain(self, n: int) -> Structure:
-        return Structure.band(n, self.k)
+    Parameters
+    ----------
+    k : int or "cv", default=1
+        ``"cv"``: the best in a stratified cross-validation inside the training data, in which all k cost little more
+        than one; the classifier then has ``k_`` and ``cv_results_``.
+    k_max : int, default=50
+        The greatest k tried.
+    cv : int, default=5
+        How many folds; fewer where the rarest class has not so many rows, but at least 2.
+    scoring : {"cll", "accuracy"}, default="cll"
+        What the best k is best at: mean log probability of the true class, or accuracy. Equal ones go by the other
+        score, then to the smaller k.
+    """
+
+    family = "band"
 
 
 class Tree(Learner):
@@ -245,6 +298,15 @@ def column_index(encoder: Encoder, node: Node) -> int:
     if node not in encoder.names:
         raise ValueError(f"the structure names {node!r}, which is not a column of X")
     return encoder.names.index(node)
+
+
+def structure_of(
+    learner: Learner | Structure, table: Table, encoder: Encoder, n_classes: int, prior: Prior
+) -> Structure:
+    """The structure that a learner learns, or a given one, its nodes being indexes of columns."""
+    if isinstance(learner, Learner):
+        return learner.learn(table, encoder, n_classes, prior)
+    return learner.renamed({node: column_index(encoder, node) for node in learner.nodes})
 
 
 def discrete_first(group: list[int], encoder: Encoder) -> list[int]:

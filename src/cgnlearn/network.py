@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn import densities
+from cgnlearn.lattice import Windows, regressions_of
 from cgnlearn.layout import Cells, DiscreteFamily, Partition
-from cgnlearn.prior import Prior, maximum_likelihood
+from cgnlearn.prior import Posterior, Prior, maximum_likelihood
 from cgnlearn.regressions import LogDensities, Regressions, Units
 from cgnlearn.statistics import Floats, Moments, Statistics
 from cgnlearn.structure import Family
@@ -36,7 +37,7 @@ class Network:
     class_log_prior : ndarray (classes,)
     tables : tuple of ndarray (classes, configurations, levels)
         Log probabilities, one for each discrete family of the statistics' layout.
-    regressions : tuple of tuple of Regressions
+    regressions : tuple of tuple of Regressions or Windows
         One for each stack of each partition.
     """
 
@@ -45,7 +46,7 @@ class Network:
     sharing: float
     class_log_prior: Floats
     tables: tuple[Floats, ...]
-    regressions: tuple[tuple[Regressions, ...], ...]
+    regressions: tuple[tuple[Regressions | Windows, ...], ...]
 
     @classmethod
     def of(
@@ -83,21 +84,16 @@ class Network:
         tables = tuple(densities.categorical(counts, weight) for counts in statistics.counts)
         regressions = []
         for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
-            units = standard_units(moments, partition, encoder)
-            standard = moments.standardised(units.unit)
-            if parameters == "bayes":
-                posterior = prior.posterior(standard, partition.columns, units.origin, units.unit, sharing)
-            else:
-                posterior = maximum_likelihood(standard, sharing)
-                if not (moments.n > 0).all():
-                    child = partition.columns[partition.stacks[0].members[0, -1]]
-                    raise naming.empty_cell(child, partition.cells, moments.n)
+            if parameters == "ml" and not (moments.n > 0).all():
+                child = partition.columns[partition.stacks[0].members[0, -1]]
+                raise naming.empty_cell(child, partition.cells, moments.n)
+            posterior, units = posterior_of(partition, moments, encoder, parameters, prior, sharing)
             # What is constant says nothing of the class. By maximum likelihood it is an error, found below.
             left_out = moments.constant() if parameters == "bayes" else np.zeros(partition.n_attributes, bool)
             stacks = tuple(
-                Regressions.of(partition, kept, posterior, units, prior)
+                found
                 for stack in partition.stacks
-                for kept in stack.without(left_out)
+                for found in regressions_of(partition, stack, posterior, units, prior, left_out)
             )
             if parameters == "ml":
                 for found in stacks:
@@ -209,6 +205,17 @@ class Network:
                     chosen = np.flatnonzero((configuration == at[0]) & (labels == at[1]))
                     values[chosen, place[column]] = stack.draw(block, member, table, chosen, at, rng)
         return table
+
+
+def posterior_of(
+    partition: Partition, moments: Moments, encoder: Encoder, parameters: str, prior: Prior, sharing: float
+) -> tuple[Posterior, Units]:
+    """The posterior of a partition, or the likeliest point, and the units in which it speaks."""
+    units = standard_units(moments, partition, encoder)
+    standard = moments.standardised(units.unit)
+    if parameters == "bayes":
+        return prior.posterior(standard, partition.columns, units.origin, units.unit, sharing), units
+    return maximum_likelihood(standard, sharing), units
 
 
 def standard_units(moments: Moments, partition: Partition, encoder: Encoder) -> Units:

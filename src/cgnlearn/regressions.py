@@ -134,7 +134,7 @@ class Regressions:
         """The first member whose maximum likelihood regression does not exist, if there is one."""
         # The factor's row j has the member's variance as its squared length.
         variance = np.square(np.tril(self.factor)).sum(axis=-1)
-        bad = ~(self.spread > SINGULAR * self.size * variance)
+        bad = ~(self.spread > np.maximum(SINGULAR * self.size * variance, rounding(self.centre)))
         bad[..., : self.n_given] = False
         if not bad.any():
             return None
@@ -251,13 +251,8 @@ class Regressions:
             yield LogDensities(rows, self.columns[block, own], label, found)
 
     def _standard(self, table: Table, rows: Rows, members: Any) -> Floats:
-        """Values of these members in standard units, (members, rows): long loops over rows are fast ones."""
-        values = take(table.values, rows, self.values[members]).T
-        standard: Floats = np.empty(values.shape)
-        np.subtract(values, self.units.origin[members][:, None], out=standard)
-        with np.errstate(over="ignore"):
-            standard /= self.units.unit[members][:, None]
-        return np.clip(standard, -FARTHEST, FARTHEST, out=standard)
+        """Values of these members in standard units, (members, rows)."""
+        return standard_values(table, rows, self.values[members], Units(*(part[members] for part in self.units)))
 
     def _least_leverage(self, at: tuple[int, int]) -> float:
         return 1.0 if self.strength is None else float(1 + 1 / self.strength[at])
@@ -324,6 +319,21 @@ class Regressions:
             noise = rng.standard_t(2 * shape, len(rows)) * np.sqrt(self.spread[place] * leverage / (2 * shape))
         drawn: Floats = (location + noise) * self.units.unit[block, member] + self.units.origin[block, member]
         return drawn
+
+
+def rounding(centre: Floats) -> Floats:
+    """The variance that a constant far from the origin seems to have."""
+    return np.square(8 * np.finfo(float).eps * centre)
+
+
+def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units: Units) -> Floats:
+    """Some of a table's values in standard units, (positions, rows): long loops over rows are fast ones."""
+    values = take(table.values, rows, positions).T
+    standard: Floats = np.empty(values.shape)
+    np.subtract(values, units.origin[:, None], out=standard)
+    with np.errstate(over="ignore"):
+        standard /= units.unit[:, None]
+    return np.clip(standard, -FARTHEST, FARTHEST, out=standard)
 
 
 def _whitened(factor: Floats, residual: Floats) -> Floats:

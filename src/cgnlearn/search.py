@@ -9,17 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from cgnlearn.folds import Fold, Folds, Group
 from cgnlearn.learners import Complete, Learner, NaiveBayes, Tree, discrete_first
 from cgnlearn.prior import Prior
-from cgnlearn.statistics import CHUNK, Floats
+from cgnlearn.statistics import CHUNK, Floats, numeric_libraries
 from cgnlearn.structure import Node, Structure
 from cgnlearn.table import Encoder, Table
 
@@ -149,7 +147,7 @@ class Scores:
         """The score of each neighbour of these groups."""
         self.n_scored += len(moves)
         # Products this small gain little from a second thread, and wait for it long where other work keeps it busy.
-        with _libraries().limit(limits=1, user_api="blas"):
+        with numeric_libraries().limit(limits=1, user_api="blas"):
             return self._scores(groups, moves)
 
     def _scores(self, groups: Groups, moves: Sequence[Move]) -> Floats:
@@ -224,11 +222,6 @@ class Scores:
         return total / len(self._folds.folds)
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 def _accuracies(odds: Floats, fold: Fold) -> Floats:
     """The share of the fold's rows whose own class is the first of the most probable ones."""
     labels, weights = fold.table.labels, fold.table.weights
@@ -291,7 +284,7 @@ class GreedyJan(Learner):
     0.9800 ((3, 2, 0),)
     """
 
-    needs_rows: ClassVar[bool] = True
+    needs_rows = True
 
     def __init__(
         self,

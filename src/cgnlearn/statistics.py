@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from cgnlearn.layout import Layout, Partition
 from cgnlearn.table import Table
@@ -19,6 +21,7 @@ from cgnlearn.table import Table
 Floats = NDArray[np.float64]
 
 CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
+WINDOW = 64  # columns of one window of a band
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,12 +150,13 @@ def _moments(table: Table, partition: Partition, n_classes: int) -> Moments:
     mean = np.zeros((*shape, m))
     scatter = np.zeros((*shape, len(pairs)))
     origin = _origin(table, partition.values)
-    strides = _strides(pairs, m)
+    plan = _plan(pairs, m)
+    wide = isinstance(plan, _Windows)  # whose products are taken in cache-sized pieces anyway
     cell = partition.cells.index(table) * n_classes + table.labels
     for place, rows in rows_by_cell(cell, shape[0] * n_classes):
         total: Moments | None = None
-        for part in _chunks(rows, max(m, 1)):
-            chunk = _chunk_moments(table, partition.values, origin, pairs, strides, part)
+        for part in _chunks(rows, max(m, 1), CHUNK << 6 if wide else CHUNK):
+            chunk = _chunk_moments(table, partition.values, origin, pairs, plan, part)
             total = chunk if total is None else total + chunk
         if total is not None:
             at = divmod(place, n_classes)
@@ -171,7 +175,7 @@ def _chunk_moments(
     columns: NDArray[np.intp],
     origin: Floats,
     pairs: NDArray[np.intp],
-    strides: list[NDArray[np.intp]] | None,
+    plan: Plan,
     rows: NDArray[np.intp],
 ) -> Moments:
     """Moments of a few rows of one cell."""
@@ -184,36 +188,63 @@ def _chunk_moments(
     mean = (centred.sum(axis=0) if weights is None else weights @ centred) / n
     centred -= mean
     weighted = centred if weights is None else centred * weights[:, None]
-    scatter = _scatter(weighted, centred, pairs, strides)
+    scatter = _scatter(weighted, centred, pairs, plan)
     return Moments(pairs, np.full((1, 1), n), mean[None, None], scatter[None, None], origin)
 
 
-def _strides(pairs: NDArray[np.intp], m: int) -> list[NDArray[np.intp]] | None:
-    """Places of the pairs, those the same distance apart together; None if a whole Gram matrix is as cheap.
+class _Windows(NamedTuple):
+    """Pairs that lie close together, taken from the Gram matrices of overlapping windows of columns."""
 
-    In a band or a box a distance makes one or a few long slices, where a product of columns is fast.
-    """
+    reach: int  # the greatest distance
+    bounds: NDArray[np.intp]  # where the pairs of each window begin
+
+
+Strides = list[NDArray[np.intp]]  # places of the pairs that are equally far apart
+Plan = _Windows | Strides | None  # None: the Gram matrix of all columns
+
+
+def _plan(pairs: NDArray[np.intp], m: int) -> Plan:
+    """The cheapest way to the products of these pairs of columns."""
+    n_pairs = len(pairs) - m  # besides the diagonal
     if len(pairs) > max(m, m * m // 4):
         return None
     distance = pairs[:, 1] - pairs[:, 0]
+    reach = int(distance.max(initial=0))
+    if m * (reach + WINDOW) < 8 * n_pairs:  # a product inside a matrix product costs less than an eighth
+        return _Windows(reach, np.searchsorted(pairs[m:, 0], np.arange(0, m + WINDOW, WINDOW)) + m)
+    # In a narrow band a distance makes one or a few long slices, where a product of columns is fast.
     order = np.argsort(distance, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(distance[order])) + 1)
 
 
-def _scatter(
-    weighted: Floats, centred: Floats, pairs: NDArray[np.intp], strides: list[NDArray[np.intp]] | None
-) -> Floats:
+def _scatter(weighted: Floats, centred: Floats, pairs: NDArray[np.intp], plan: Plan) -> Floats:
     """Sums of products of the columns of each pair."""
-    if strides is None:
+    if plan is None:
         gram = weighted.T @ centred
         dense: Floats = gram[pairs[:, 0], pairs[:, 1]]
         return dense
     found = np.empty(len(pairs))
-    for places in strides:
+    if isinstance(plan, _Windows):
+        m = centred.shape[1]
+        found[:m] = np.einsum("rp,rp->p", weighted, centred)
+        windows = zip(range(0, m, WINDOW), plan.bounds[:-1], plan.bounds[1:], strict=True)
+        # Products this small only lose by being cut up for several threads.
+        with numeric_libraries().limit(limits=1, user_api="blas"):
+            for start, low, high in windows:
+                gram = weighted[:, start : start + WINDOW].T @ centred[:, start : start + WINDOW + plan.reach]
+                found[low:high] = gram[pairs[low:high, 0] - start, pairs[low:high, 1] - start]
+        return found
+    for places in plan:
         first = columns_of(weighted, pairs[places, 0])
         second = columns_of(centred, pairs[places, 1])
         found[places] = np.einsum("rp,rp->p", first, second)
     return found
+
+
+@cache
+def numeric_libraries() -> ThreadpoolController:
+    """BLAS and its like, whose threads can be limited."""
+    return ThreadpoolController()
 
 
 def columns_of(array: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
@@ -245,7 +276,7 @@ def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, ND
         yield place, order[ends[place - 1] if place else 0 : ends[place]]
 
 
-def _chunks(rows: NDArray[np.intp], width: int) -> Iterator[NDArray[np.intp]]:
-    step = max(64, CHUNK // width)
+def _chunks(rows: NDArray[np.intp], width: int, size: int) -> Iterator[NDArray[np.intp]]:
+    step = max(64, size // width)
     for start in range(0, len(rows), step):
         yield rows[start : start + step]

@@ -86,13 +86,13 @@ class Structure:
     @classmethod
     def box(cls, n: int, k: int) -> Structure:
         """k-BOX: contiguous groups of ``k`` attributes, complete inside, independent between."""
-        _check_order(k)
+        check_order(k)
         return cls.of_preceding(tuple(range(n)), np.arange(n) % k)
 
     @classmethod
     def band(cls, n: int, k: int) -> Structure:
         """k-BAND: every attribute depends on the ``k - 1`` attributes just before it."""
-        _check_order(k)
+        check_order(k)
         return cls.of_preceding(tuple(range(n)), np.minimum(np.arange(n), k - 1))
 
     @classmethod
@@ -267,9 +267,10 @@ def _repeats(nodes: tuple[Hashable, ...]) -> bool:
     return len(set(nodes)) < len(nodes)
 
 
-def _check_order(k: int) -> None:
-    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, not {k!r}")
+def check_order(value: Any, name: str = "k", least: int = 1, otherwise: str = "") -> None:
+    """Refuse what is not a whole number of at least ``least``."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}{otherwise}, not {value!r}")
 
 
 def _topological(parents: Mapping[Node, tuple[Node, ...]]) -> tuple[Node, ...]:

@@ -1,0 +1,187 @@
+"""k and temperature by inner cross-validation: the curve is what a loop over folds gives, and the best is taken."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+from sklearn.datasets import load_wine
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, Structure, Tree
+from cgnlearn.selection import TEMPERATURES
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return X, y
+
+
+def curve(make, X, y, temperatures, cv, seed=0, weights=None):
+    """Row by row: CLL and accuracy out of fold, (temperatures, rows)."""
+    cll, right = np.zeros((2, len(temperatures), len(y)))
+    for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed).split(X, y):
+        model = make().fit(X[train], y[train], None if weights is None else weights[train])
+        likelihood = model.predict_joint_log_proba(X[test]) - model.class_log_prior_
+        true = np.searchsorted(model.classes_, y[test])
+        for place, temperature in enumerate(temperatures):
+            joint = temperature * likelihood + model.class_log_prior_
+            log_proba = joint - logsumexp(joint, axis=1, keepdims=True)
+            cll[place, test] = log_proba[np.arange(len(test)), true]
+            right[place, test] = log_proba.argmax(axis=1) == true
+    return cll, right
+
+
+@pytest.mark.parametrize("structure", [Band, Box])
+@pytest.mark.parametrize("parameters", ["bayes", "ml"])
+def test_k_is_the_best_of_a_loop(wine, structure, parameters):
+    X, y = wine
+    model = CGNClassifier(structure("cv", k_max=6, cv=4), parameters=parameters, random_state=3).fit(X, y)
+    results = pd.DataFrame(model.cv_results_)
+    assert results["param_k"].tolist() == [1, 2, 3, 4, 5, 6]
+    for k in range(1, 7):
+        cll, right = curve(lambda k=k: CGNClassifier(structure(k), parameters=parameters), X, y, [1.0], 4, seed=3)
+        np.testing.assert_allclose(results["mean_test_cll"][k - 1], cll.mean(), rtol=1e-8)
+        np.testing.assert_allclose(results["mean_test_accuracy"][k - 1], right.mean(), rtol=1e-8)
+    assert model.k_ == results["mean_test_cll"].argmax() + 1
+    assert results["rank_test_cll"][model.k_ - 1] == 1
+    assert model.structure_ == getattr(Structure, structure.__name__.lower())(13, model.k_)
+    plain = CGNClassifier(structure(model.k_), parameters=parameters).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X))
+
+
+def test_k_by_accuracy_goes_by_cll_where_equal(wine):
+    X, y = wine
+    model = CGNClassifier(Band("cv", k_max=13, scoring="accuracy"), random_state=0).fit(X, y)
+    results = pd.DataFrame(model.cv_results_)
+    most = results[results["mean_test_accuracy"] == results["mean_test_accuracy"].max()]
+    assert model.k_ == most.loc[most["mean_test_cll"].idxmax(), "param_k"]
+    assert results.loc[model.k_ - 1, "rank_test_accuracy"] == 1
+
+
+@pytest.mark.parametrize("structure", ["naive_bayes", "tree", {0: [], 3: [0], 7: [0, 3]}], ids=str)
+def test_temperature_of_any_structure(wine, structure):
+    X, y = wine
+    model = CGNClassifier(structure, temperature="cv", random_state=1).fit(X, y)
+    cll, right = curve(lambda: CGNClassifier(structure), X, y, TEMPERATURES, 5, seed=1)
+    np.testing.assert_allclose(model.cv_results_["mean_test_cll"], cll.mean(axis=1), rtol=1e-8)
+    np.testing.assert_allclose(model.cv_results_["mean_test_accuracy"], right.mean(axis=1), rtol=1e-8)
+    assert "param_k" not in model.cv_results_
+    assert not hasattr(model, "k_")
+    as_good = TEMPERATURES[cll.mean(axis=1) >= cll.mean(axis=1).max() - 1e-3]
+    assert model.temperature_ == as_good[np.argmin(np.abs(np.log(as_good)))]
+    given = CGNClassifier(structure, temperature=model.temperature_).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), given.predict_proba(X))
+
+
+def test_repeated_columns_are_trusted_less():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = np.repeat(rng.normal(size=(200, 1)) + y[:, None], 10, axis=1)
+    model = CGNClassifier(temperature="cv", random_state=0).fit(X, y)
+    assert 0.05 < model.temperature_ < 0.2  # ten copies of one column are worth one
+
+
+def test_temperature_stays_at_one_where_nothing_is_to_be_gained():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 1)) + 50 * y[:, None]  # classes far apart: any temperature does
+    assert CGNClassifier(temperature="cv").fit(X, y).temperature_ == pytest.approx(1.0)
+
+
+def test_both_together(wine):
+    X, y = wine
+    weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    structure = Box("cv", k_max=5, cv=3)
+    model = CGNClassifier(structure, temperature="cv", sharing=0.5, random_state=2).fit(X, y, weights)
+    results = pd.DataFrame(model.cv_results_)
+    assert len(results) == 5 * len(TEMPERATURES)
+    for k in (1, 4):
+        cll, _ = curve(lambda k=k: CGNClassifier(Box(k), sharing=0.5), X, y, TEMPERATURES, 3, seed=2, weights=weights)
+        found = results.loc[results["param_k"] == k, "mean_test_cll"]
+        np.testing.assert_allclose(found, np.average(cll, axis=1, weights=weights), rtol=1e-8)
+    assert model.k_ == results.loc[results["mean_test_cll"].idxmax(), "param_k"]
+    assert model.temperature_ in TEMPERATURES
+
+
+def test_random_state_cuts_the_folds(wine):
+    X, y = wine
+
+    def fitted(random_state):
+        return CGNClassifier(Band("cv", k_max=3), random_state=random_state).fit(X, y).cv_results_["mean_test_cll"]
+
+    np.testing.assert_array_equal(fitted(5), fitted(5))
+    assert (fitted(5) != fitted(6)).any()
+
+
+def test_discrete_columns_take_part(mixed):
+    X, y, _ = mixed
+    model = CGNClassifier(Band("cv"), temperature="cv", categorical_features=[0, 1], random_state=0).fit(X, y)
+    assert set(model.cv_results_["param_k"]) == {1, 2, 3}  # no more than there are continuous columns
+    only = CGNClassifier(Band("cv"), categorical_features=[0, 1], random_state=0).fit(X[:, :2], y)
+    assert only.k_ == 1
+
+
+def test_k_without_maximum_likelihood_is_passed_over():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(24, 12)), np.arange(24) % 2
+    model = CGNClassifier(Band("cv", k_max=12, cv=3), parameters="ml", random_state=0).fit(X, y)
+    assert np.isneginf(model.cv_results_["mean_test_cll"][7:]).all()  # 8 rows of a class leave 7 degrees of freedom
+    assert np.isfinite(model.cv_results_["mean_test_cll"][:7]).all()
+    X[:, 3] = X[:, 2]
+    X[:, 4] = 0
+    with pytest.raises(SampleNotAcceptable, match="exists for no k in the inner folds"):
+        CGNClassifier(Band("cv"), parameters="ml").fit(X, y)
+
+
+def test_rare_classes_get_fewer_folds():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), np.r_[np.zeros(16), np.ones(3), 2]
+    model = CGNClassifier(Band("cv"), temperature="cv", random_state=0).fit(X, y)  # a class of one row
+    assert np.isfinite(model.cv_results_["mean_test_cll"]).all()
+
+
+def test_parameters_reach_a_grid_search(wine):
+    X, y = wine
+    search = GridSearchCV(CGNClassifier(Band("cv", k_max=2)), {"structure__k_max": [1, 3]}, cv=2).fit(X, y)
+    assert search.best_estimator_.k_ <= search.best_params_["structure__k_max"]
+
+
+def test_fitting_again_forgets_what_was_chosen(wine):
+    X, y = wine
+    model = CGNClassifier(Band("cv", k_max=3), temperature="cv", random_state=0).fit(X, y)
+    model.set_params(structure=Tree(), temperature=0.5).fit(X, y)
+    assert model.temperature_ == 0.5
+    assert not hasattr(model, "k_")
+    assert not hasattr(model, "cv_results_")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"structure": Band("best")}, "k must be a whole number of at least 1 or \"cv\", not 'best'"),
+        ({"structure": Band(0)}, 'k must be a whole number of at least 1 or "cv", not 0'),
+        ({"structure": Band("cv", k_max=0)}, "k_max must be a whole number of at least 1"),
+        ({"structure": Box("cv", cv=1)}, "cv must be a whole number of at least 2"),
+        ({"structure": Box("cv", scoring="auc")}, 'scoring must be "cll" or "accuracy"'),
+        ({"temperature": "best"}, "temperature must be a positive number or \"cv\", not 'best'"),
+        ({"temperature": 0}, 'temperature must be a positive number or "cv", not 0'),
+        ({"temperature": None}, 'temperature must be a positive number or "cv", not None'),
+    ],
+)
+def test_wrong_calls_say_what_to_do(wine, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        CGNClassifier(**wrong).fit(*wine)
+
+
+@pytest.mark.parametrize("model", [CGNClassifier(Band("cv")), CGNClassifier(temperature="cv")])
+def test_parts_leave_nothing_to_choose_from(wine, model):
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError) as error:
+        model.partial_fit(*wine, classes=[0, 1, 2])
+    assert "fit once, then pass on" in str(error.value.__cause__)
+
+
+def test_a_learner_alone_cannot_choose():
+    with pytest.raises(ValueError, match="chooses k while a CGNClassifier is fitted"):
+        Band("cv").learn(None, None, 2, Prior())
