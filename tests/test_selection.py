@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, Structure, Tree
+from cgnlearn import Band, Box, CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure, Tree
 from cgnlearn.selection import TEMPERATURES
 
 
@@ -72,6 +72,14 @@ def test_temperature_of_any_structure(wine, structure):
     assert model.temperature_ == as_good[np.argmin(np.abs(np.log(as_good)))]
     given = CGNClassifier(structure, temperature=model.temperature_).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), given.predict_proba(X))
+
+
+def test_a_search_is_made_anew_in_every_fold_and_leaves_the_parameter_alone(wine):
+    X, y = wine
+    structure = GreedyJan(cv=2)
+    model = CGNClassifier(structure, temperature="cv", random_state=1).fit(X[:, :3], y)
+    assert model.search_path_
+    assert not [name for name in vars(structure) if name.endswith("_")]
 
 
 def test_repeated_columns_are_trusted_less():

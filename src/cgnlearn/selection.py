@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from cgnlearn.layout import Layout
 from cgnlearn.learners import Learner, Ordered, structure_of
@@ -133,7 +134,8 @@ def _out_of_fold(
             class_log_prior[test] = of_k.class_log_prior
             exists &= of_k.exists[0]
         else:
-            structure = structure_of(learner, rows, encoder, len(classes), settings["prior"])
+            fresh = clone(learner) if isinstance(learner, Learner) else learner  # a search remembers its path
+            structure = structure_of(fresh, rows, encoder, len(classes), settings["prior"])
             statistics = collect(rows, Layout.of(structure, encoder, len(classes)))
             network = Network.of(statistics, encoder, classes, **settings)
             likelihood[0, test] = network.log_likelihood(others)
