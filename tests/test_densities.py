@@ -17,26 +17,32 @@ def test_student_against_scipy(rng):
     np.testing.assert_allclose(densities.student(residual, spread, shape), expected)
 
 
-def test_student_blocks_is_a_multivariate_t(rng):
-    """A whole block, nothing given: Student t with 2ρ degrees of freedom and matrix Ψ h0 / 2ρ."""
-    size, rho, least = 4, 2.3, 1.25
-    A = rng.normal(size=(size, size))
-    scale = A @ A.T + np.eye(size)
-    L = np.linalg.cholesky(scale)
-    x = rng.normal(size=(6, size))
-    whitened = np.linalg.solve(L, x.T)
-    whole = least + (whitened**2).sum(axis=0)
-    shape = rho + np.arange(size) / 2
-    found = densities.student_blocks(np.full(6, np.log(least)), np.log(whole), np.diag(L)[None] ** 2, shape)
-    expected = multivariate_t.logpdf(x, shape=scale * least / (2 * rho), df=2 * rho)
+def test_blocks_are_the_sum_of_their_members(rng):
+    """Two blocks of five members, the first two of them given: member by member, with `student` and `normal`."""
+    size, n_given, n_blocks, rho, least = 5, 2, 2, 2.3, 1.25
+    white, diagonal = rng.normal(size=(n_blocks, size, 6)), rng.gamma(2, size=(n_blocks, size))
+    h = least + np.concatenate([np.zeros((n_blocks, 1, 6)), np.cumsum(white**2, axis=1)], axis=1)
+    spread = diagonal[:, n_given:] ** 2
+    found = densities.multivariate_student(
+        np.log(h[:, n_given]).sum(axis=0),
+        np.log(h[:, -1]).sum(axis=0),
+        np.log(spread).sum(),
+        size - n_given,
+        rho,
+        n_blocks,
+    )
+    members = range(n_given, size)
+    residual = white * diagonal[..., None]
+    expected = sum(
+        densities.student(residual[b, j], spread[b, j - n_given] * h[b, j], rho + (j - n_given) / 2)
+        for b in range(n_blocks)
+        for j in members
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_normal_blocks_is_the_sum_of_normals(rng):
-    residual, variance = rng.normal(size=(3, 2, 5)), rng.gamma(2, size=(3, 2))
-    squares = (residual**2 / variance[..., None]).sum(axis=(0, 1))
-    expected = norm.logpdf(residual, 0, np.sqrt(variance)[..., None]).sum(axis=(0, 1))
-    np.testing.assert_allclose(densities.normal_blocks(np.full(5, 7.0), 7.0 + squares, variance), expected)
+    distance = (h[:, -1] - h[:, n_given]).sum(axis=0)
+    found = densities.multivariate_normal(distance, np.log(spread).sum(), spread.size)
+    expected = sum(norm.logpdf(residual[b, j], 0, diagonal[b, j]) for b in range(n_blocks) for j in members)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1, 4])
@@ -48,7 +54,7 @@ def test_whole_groups_against_scipy(rng, size):
     found = densities.multivariate_normal(distance, log_det, size)
     np.testing.assert_allclose(found, multivariate_normal.logpdf(x, cov=scale), rtol=1e-12)
     rho, leverage = 3.3, 1.25
-    found = densities.multivariate_student(distance, log_det, size, rho, leverage)
+    found = densities.multivariate_student(np.log(leverage), np.log(leverage + distance), log_det, size, rho)
     expected = multivariate_t.logpdf(x, shape=scale * leverage / (2 * rho), df=2 * rho)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import multigammaln
 
-from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, layout, ordered_path, recursion
+from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, layout, ordered_path, prior, recursion
 from cgnlearn.lattice import Lattice
 from cgnlearn.network import posterior_of
 from cgnlearn.ordered import ordered_layout
@@ -260,10 +260,21 @@ def long_double_cholesky(matrix):
     return factor
 
 
-def test_a_prior_too_small_for_the_digits_is_mended_as_elsewhere():
+@pytest.mark.parametrize("scale", [1e-6, 1e-13, 1e-30])
+def test_repeated_columns_under_a_tiny_prior_scale(by_blocks, scale):
+    """Below the floor of the scale nothing changes any more, and both ways of computing still agree."""
+    X, y, test = (np.repeat(part, 3, axis=-1) if part.ndim == 2 else part for part in walks(p=8))
+    tiny = Prior(scale=[scale] * X.shape[1])
+    found = ordered_path(X, y, test, k_max=8, prior=tiny)
+    np.testing.assert_allclose(found, loop(X, y, test, 8, prior=tiny), rtol=1e-6)
+
+
+def test_a_prior_too_small_for_the_digits_is_mended_as_elsewhere(monkeypatch):
+    """As millions of rows would make it even at the floor of the scale."""
+    monkeypatch.setattr(prior, "LEAST_SCALE", 0.0)
     X, y, test = hostile()
-    prior = Prior(scale=np.full(24, 1e-30))
-    assert np.isfinite(ordered_path(X, y, test, k_max=6, prior=prior)).all()
+    tiny = Prior(scale=np.full(24, 1e-30))
+    assert np.isfinite(ordered_path(X, y, test, k_max=6, prior=tiny)).all()
 
 
 @pytest.mark.parametrize("shared_regressions", [False, True])
@@ -368,7 +379,8 @@ def test_band_learned_in_parts(by_lattice):
     assert_same(parts.predict_joint_log_proba(test), whole.predict_joint_log_proba(test))
 
 
-def test_band_whose_scale_is_singular_is_factorised(by_lattice):
+def test_band_whose_scale_is_singular_is_factorised(by_lattice, monkeypatch):
+    monkeypatch.setattr(prior, "LEAST_SCALE", 0.0)
     X, y, test = hostile()
     model = CGNClassifier(Band(6), prior=Prior(scale=np.full(24, 1e-30))).fit(X, y)
     assert all(isinstance(stack, Regressions) for stack in model.network_.regressions[0])

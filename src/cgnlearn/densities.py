@@ -53,32 +53,6 @@ def student(residual: ArrayLike, spread: ArrayLike, shape: ArrayLike) -> Floats:
     return density
 
 
-def student_blocks(log_given: Floats, log_whole: Floats, spread: Floats, shape: Floats) -> Floats:
-    """ln of the density of whole blocks, each member given those before it: the sum of `student` over them.
-
-    With F = L_jj² the members' leverages telescope, h_j (1 + w_j²/h_j) = h_{j+1}, and only the first and the last
-    remain; what is left is a multivariate Student t.
-
-    Parameters
-    ----------
-    log_given, log_whole : (rows,)
-        Σ over blocks of ln h before the first own member and after the last.
-    spread : (blocks, own members)
-        F.
-    shape : (own members,)
-        ρ', growing by a half from member to member.
-    """
-    constant = gammaln(shape + 0.5) - gammaln(shape) - 0.5 * np.log(np.pi * spread)
-    density: Floats = shape[0] * log_given - (shape[-1] + 0.5) * log_whole + constant.sum()
-    return density
-
-
-def normal_blocks(given: Floats, whole: Floats, variance: Floats) -> Floats:
-    """The sum of `normal` over whole blocks, of whose squares only the sums before and after are needed."""
-    density: Floats = -0.5 * (np.log(2 * np.pi * variance).sum() + whole - given)
-    return density
-
-
 def multivariate_normal(distance: ArrayLike, log_det: ArrayLike, size: ArrayLike) -> Floats:
     """ln N of ``size`` attributes at once: squared Mahalanobis ``distance``, ln|Σ|."""
     density: Floats = -0.5 * (np.asarray(size) * np.log(2 * np.pi) + log_det + distance)
@@ -86,17 +60,30 @@ def multivariate_normal(distance: ArrayLike, log_det: ArrayLike, size: ArrayLike
 
 
 def multivariate_student(
-    distance: ArrayLike, log_det: ArrayLike, size: ArrayLike, shape: ArrayLike, leverage: ArrayLike
+    log_given: ArrayLike,
+    log_whole: ArrayLike,
+    log_det: ArrayLike,
+    size: ArrayLike,
+    shape: ArrayLike,
+    n_blocks: int = 1,
 ) -> Floats:
-    """The sum of `student` over ``size`` attributes, each given those before it, in one expression.
+    """The sum of `student` over the ``size`` own members of a block, each given those before it.
 
-    ``distance`` is Σ w², ``log_det`` ln|Ψ'|, ``shape`` the ρ' and ``leverage`` the h = 1 + 1/κ' of the first one:
-    from one attribute to the next h grows by w² and ρ' by a half, so that all terms between cancel.
+    From one member to the next the leverage h grows by w², so that h (1 + w²/h) is the next one's, and ρ' by a half:
+    all terms but the first and the last cancel.
+
+    Parameters
+    ----------
+    log_given, log_whole : ln h before the first own member and after the last, summed over the blocks
+    log_det : Σ ln F over all own members: for a block with nothing given, ln|Ψ'|
+    size : own members of each block
+    shape : ρ' of the first
+    n_blocks : how many blocks of this size have been summed over
     """
-    shape, leverage, half = np.asarray(shape), np.asarray(leverage), np.asarray(size) / 2
-    density: Floats = (shape + half) * -np.log(leverage + distance)
-    density += gammaln(shape + half) - gammaln(shape) + shape * np.log(leverage)
-    density -= half * np.log(np.pi) + np.asarray(log_det) / 2
+    shape, half = np.asarray(shape), np.asarray(size) / 2
+    density: Floats = shape * np.asarray(log_given) - (shape + half) * np.asarray(log_whole)
+    density += n_blocks * (gammaln(shape + half) - gammaln(shape) - half * np.log(np.pi))
+    density -= np.asarray(log_det) / 2
     return density
 
 

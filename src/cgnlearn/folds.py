@@ -296,7 +296,7 @@ class Folds:
             return densities.multivariate_normal(distance, log_det, size)
         shape = (self.prior.shape + fold.posterior.n[0] / 2)[:, None, None]
         leverage = (1 + 1 / fold.posterior.strength[0])[:, None, None]
-        return densities.multivariate_student(distance, log_det, size, shape, leverage)
+        return densities.multivariate_student(np.log(leverage), np.log(leverage + distance), log_det, size, shape)
 
     def _of_any_group(self, group: Group) -> Floats | None:
         """Log odds of a group that has discrete attributes or whose order matters."""

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from cgnlearn.statistics import Floats, Moments
 
+LEAST_SCALE = 1e-8  # of Ψ0 in standard units: repeated columns must not make Ψ' singular
+
 Location = Literal["pooled", "paper", "cell"]
 
 
@@ -37,7 +39,8 @@ class Prior:
         inside a group then does not matter and the evidence is valid. ``"paper"``: the same for the child, but
         parents are centred at their mean in the cell, as the paper writes it. ``"cell"``: at the cell's own mean.
     scale : "variance" or array of one value per attribute
-        The diagonal of Ψ0; ``"variance"`` is the attribute's variance over all training data.
+        The diagonal of Ψ0; ``"variance"`` is the attribute's variance over all training data. Less than 1e-8 of that
+        variance counts as 1e-8 of it: rounding hides what is smaller.
 
     Examples
     --------
@@ -97,7 +100,7 @@ class Prior:
         if isinstance(self.scale, str):
             return np.ones(columns.shape)
         # In two steps: a square of the unit may not be representable.
-        return np.array(self.scale)[columns] / unit / unit
+        return np.maximum(np.array(self.scale)[columns] / unit / unit, LEAST_SCALE)
 
     def posterior(
         self, moments: Moments, columns: NDArray[np.intp], origin: Floats, unit: Floats, sharing: float

@@ -197,11 +197,15 @@ class Regressions:
         found = np.empty((len(indexes), n_classes))
         for label in range(n_classes):
             spread = self.spread[configuration, label][:, own]
+            log_det = np.log(spread).sum()
             if bayes:
-                shape = self.shape[configuration, label, own]
-                found[:, label] = densities.student_blocks(given[label], whole[label], spread, shape)
+                n_blocks, size = spread.shape
+                shape = self.shape[configuration, label, self.n_given]
+                found[:, label] = densities.multivariate_student(
+                    given[label], whole[label], log_det, size, shape, n_blocks
+                )
             else:
-                found[:, label] = densities.normal_blocks(given[label], whole[label], spread)
+                found[:, label] = densities.multivariate_normal(whole[label] - given[label], log_det, spread.size)
         return found - np.log(self.units.unit[:, own]).sum()
 
     def log_densities(self, table: Table) -> Iterator[LogDensities]:
