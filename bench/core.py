@@ -5,20 +5,15 @@
 
 from __future__ import annotations
 
-import argparse
-import platform
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
-import sklearn
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
-import cgnlearn
 from cgnlearn import Band, CGNClassifier
+from measuring import parser, publish, seconds, versions
 
 PEAK = """
 import resource
@@ -38,17 +33,6 @@ before = megabytes()
 CGNClassifier().fit(X, y)
 print((megabytes() - before) / (X.nbytes / 2**20))
 """
-
-
-def seconds(*works, repeats=5):
-    """The best time of each of several pieces of work, which take turns so that a busy moment hits all alike."""
-    best = np.full(len(works), np.inf)
-    for _ in range(repeats):
-        for i, work in enumerate(works):
-            start = time.perf_counter()
-            work()
-            best[i] = min(best[i], time.perf_counter() - start)
-    return best
 
 
 def data(n, p, n_classes):
@@ -124,8 +108,7 @@ def report():
         "# The model beside its peers",
         "",
         "Made by `python bench/core.py --write`: best times in one run, ours and theirs taking turns.",
-        f"cgnlearn {cgnlearn.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}, compiled code in the cache.",
+        versions(),
         "",
         "| work | peer | ours, ms | theirs, ms | ratio | at most | |",
         "|---|---|---:|---:|---:|---:|---|",
@@ -146,10 +129,5 @@ def report():
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/bench-core.md")
-    arguments = parser.parse_args()
-    text = report()
-    print(text)
-    if arguments.write:
-        (Path(__file__).parents[1] / "docs" / "bench-core.md").write_text(text)
+    arguments = parser(__doc__, "bench-core.md").parse_args()
+    publish(report(), "bench-core.md", write=arguments.write)

@@ -5,20 +5,15 @@
 
 from __future__ import annotations
 
-import argparse
-import platform
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import numba
 import numpy as np
-import sklearn
 from sklearn.naive_bayes import GaussianNB
 
-import cgnlearn
-from cgnlearn import Band, CGNClassifier, ordered_path
+from cgnlearn import Band, CGNClassifier, Prior, ordered_path
+from measuring import parser, publish, seconds, versions
 
 N_TEST = 22
 
@@ -59,17 +54,6 @@ def data(n, p):
     return X + 0.1 * y[:, None], y
 
 
-def seconds(*works, repeats):
-    """The best time of each of several pieces of work, which take turns so that a busy moment hits all alike."""
-    best = np.full(len(works), np.inf)
-    for _ in range(repeats):
-        for i, work in enumerate(works):
-            start = time.perf_counter()
-            work()
-            best[i] = min(best[i], time.perf_counter() - start)
-    return best
-
-
 def path(X, y, **parameters):
     return lambda: ordered_path(X[:-N_TEST], y[:-N_TEST], X[-N_TEST:], **parameters)
 
@@ -84,7 +68,7 @@ def lines_beside_naive_bayes():
         "Bayes": {},
         "maximum likelihood": {"parameters": "ml"},
         "Bayes, sharing=1": {"sharing": 1.0},
-        'Bayes, location="paper"': {"prior": cgnlearn.Prior(location="paper")},
+        'Bayes, location="paper"': {"prior": Prior(location="paper")},
     }
     works = [path(X, y, **parameters) for parameters in ways.values()]
     for work in works:
@@ -154,9 +138,7 @@ def report():
         "# Ordered structures: every k in one pass",
         "",
         "Made by `python bench/ordered.py --write`: best times in one run, ours and theirs taking turns.",
-        f"cgnlearn {cgnlearn.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
-        f"numba {numba.__version__} ({numba.config.NUMBA_NUM_THREADS} threads), Python {platform.python_version()}, "
-        f"{platform.machine()}, compiled code in the cache.",
+        versions(),
         "",
         f"`ordered_path` on 194 training and {N_TEST} test rows × 11,300 columns, 2 classes, against one "
         "`GaussianNB().fit(...).predict_proba(...)` on the same arrays:",
@@ -176,10 +158,5 @@ def report():
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/bench-ordered.md")
-    arguments = parser.parse_args()
-    text = report()
-    print(text)
-    if arguments.write:
-        (Path(__file__).parents[1] / "docs" / "bench-ordered.md").write_text(text)
+    arguments = parser(__doc__, "bench-ordered.md").parse_args()
+    publish(report(), "bench-ordered.md", write=arguments.write)

@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import argparse
-import platform
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-import sklearn
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -22,8 +19,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import cgnlearn
 from cgnlearn import Band, CGNClassifier, Prior, ordered_path
+from measuring import parser, publish, versions
 
 SEEDS = (0, 1, 2)
 K_MAX = 110
@@ -120,8 +117,7 @@ def report(data_dir):
         "Made by `python bench/ovarian.py --write`. 216 spectra × 4,000 bins, 121 cancer and 95 normal;",
         f"stratified 10-fold cross-validation, shuffled with seeds {', '.join(map(str, SEEDS))}. CLL is the mean log",
         "probability of the true class, a probability of 0 counted as 1e-15.",
-        f"cgnlearn {cgnlearn.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}.",
+        versions(),
         "",
         *table(found),
         "",
@@ -138,14 +134,10 @@ def report(data_dir):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-dir", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
-    parser.add_argument("--write", action="store_true", help="write docs/bench-ovarian.md")
-    warnings.simplefilter("ignore", FutureWarning)  # LogisticRegressionCV announces new defaults
-    arguments = parser.parse_args()
+    options = parser(__doc__, "bench-ovarian.md")
+    options.add_argument("--data-dir", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
+    arguments = options.parse_args()
     if not (arguments.data_dir / "ms").is_dir():
-        parser.error(f"there is no {arguments.data_dir / 'ms'}: name the folder that holds ms/ovarian_216x4000.npz")
-    text = report(arguments.data_dir)
-    print(text)
-    if arguments.write:
-        (Path(__file__).parents[1] / "docs" / "bench-ovarian.md").write_text(text)
+        options.error(f"there is no {arguments.data_dir / 'ms'}: name the folder that holds ms/ovarian_216x4000.npz")
+    warnings.simplefilter("ignore", FutureWarning)  # LogisticRegressionCV announces new defaults
+    publish(report(arguments.data_dir), "bench-ovarian.md", write=arguments.write)

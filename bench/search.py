@@ -6,11 +6,8 @@ out the long rows of the growth tables.
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
@@ -20,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from cgnlearn import CGNClassifier, GreedyJan, Jan, Prior, Tree
 from cgnlearn.datasets import make_waveform
 from cgnlearn.table import Encoder
+from measuring import parser, publish, seconds, versions
 
 FOLDS = StratifiedKFold(10, shuffle=True, random_state=0)
 SCORES = ("evidence", "mutual_information")
@@ -31,16 +29,6 @@ ABOUT = """Waveforms (Breiman), 4,500 × 21, 3 classes; best of several runs, al
 Made by `python bench/search.py --write`; absolute times are those of the machine it ran on, ratios travel better.
 What refitting each structure would cost is extrapolated from measured cross-validations of visited ones."""
 GROWTH = "How the time grows with attributes (columns beyond 21 are noise) and with rows:"
-
-
-def seconds(work, repeats):
-    """The best of several runs."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def waveform(n, p, seed=0):
@@ -64,7 +52,7 @@ def refit_seconds(X, y, path):
     some = [path[i] for i in np.unique(np.linspace(0, len(path) - 1, 6).astype(int))]
     models = [CGNClassifier(Jan(state.groups), parameters="ml") for state in some]
     cross_val_score(models[0], X, y, cv=FOLDS)  # compiles what is compiled
-    times = [seconds(lambda model=model: cross_val_score(model, X, y, cv=FOLDS), 1) for model in models]
+    times = [seconds(lambda model=model: cross_val_score(model, X, y, cv=FOLDS), repeats=1) for model in models]
     return float(np.mean(times))
 
 
@@ -84,10 +72,7 @@ def ratios():
         **{name: lambda s=s: CGNClassifier(GreedyJan(s), parameters="ml").fit(X, y) for name, s in SEARCHES.items()},
         **{f"TAN, {s}": lambda s=s: [CGNClassifier(Tree(s)).fit(X, y) for _ in range(5)] for s in SCORES},
     }
-    took = dict.fromkeys(works, np.inf)
-    for _ in range(8):
-        for name, work in works.items():
-            took[name] = min(took[name], seconds(work, 1))
+    took = dict(zip(works, seconds(*works.values(), repeats=8), strict=True))
     rows = []
     for name, search in SEARCHES.items():
         learner = searched(X, y, search)
@@ -117,29 +102,23 @@ def growth(sizes):
     rows = []
     for n, p in sizes:
         X, y = waveform(n, p)
-        took = [seconds(lambda s=s, X=X, y=y: CGNClassifier(GreedyJan(s)).fit(X, y), 1) for s in SEARCHES.values()]
-        took.append(seconds(lambda X=X, y=y: CGNClassifier(Tree()).fit(X, y), 2))
+        searches = [lambda s=s, X=X, y=y: CGNClassifier(GreedyJan(s)).fit(X, y) for s in SEARCHES.values()]
+        took = seconds(*searches, lambda X=X, y=y: CGNClassifier(Tree()).fit(X, y), repeats=1)
         rows.append([f"{n:,}", p, *(f"{one:.3g} s" for one in took)])
     return table(["rows", "attributes", *SEARCHES, "TAN"], rows)
 
 
-def main():
-    """Print, and write if asked to."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--write", action="store_true")
-    options.add_argument("--quick", action="store_true")
-    chosen = options.parse_args()
-    warnings.simplefilter("ignore")
-    by_p = [(4500, p) for p in (10, 20, 40, 80)][: 3 if chosen.quick else 4]
-    by_n = [(n, 21) for n in (1000, 10_000, 100_000)][: 2 if chosen.quick else 3]
+def report(*, quick):
+    by_p = [(4500, p) for p in (10, 20, 40, 80)][: 3 if quick else 4]
+    by_n = [(n, 21) for n in (1000, 10_000, 100_000)][: 2 if quick else 3]
     with threadpool_limits(1, user_api="blas"):  # for all alike: the peers' products are small too
         tables = [*ratios(), "", GROWTH, "", *growth(by_p), "", *growth(by_n)]
-    lines = [TITLE, "", ABOUT, "", *tables]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if chosen.write:
-        (Path(__file__).parent.parent / "docs" / "bench-search.md").write_text(text, encoding="utf-8")
+    return "\n".join([TITLE, "", ABOUT, versions(), "", *tables]) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    options = parser(__doc__, "bench-search.md")
+    options.add_argument("--quick", action="store_true", help="leave out the long rows of the growth tables")
+    arguments = options.parse_args()
+    warnings.simplefilter("ignore")
+    publish(report(quick=arguments.quick), "bench-search.md", write=arguments.write)

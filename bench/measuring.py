@@ -1,0 +1,50 @@
+"""What all benchmarks need: times taken in turns, the versions at work, and where a table goes."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+import sklearn
+
+import cgnlearn
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def seconds(*works, repeats=5):
+    """The best time of each of several pieces of work, which take turns so that a busy moment hits all alike."""
+    best = np.full(len(works), np.inf)
+    for _ in range(repeats):
+        for i, work in enumerate(works):
+            start = time.perf_counter()
+            work()
+            best[i] = min(best[i], time.perf_counter() - start)
+    return best
+
+
+def versions():
+    """The software that was measured."""
+    return (
+        f"cgnlearn {cgnlearn.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
+        f"numba {numba.__version__} ({numba.config.NUMBA_NUM_THREADS} threads, compiled code in the cache), "
+        f"Python {platform.python_version()}, {platform.machine()}."
+    )
+
+
+def parser(about, document):
+    """The command line that every benchmark has."""
+    options = argparse.ArgumentParser(description=about)
+    options.add_argument("--write", action="store_true", help=f"write docs/{document}")
+    return options
+
+
+def publish(text, document, *, write):
+    """Print the tables and, if asked, write them where the documentation finds them."""
+    print(text)
+    if write:
+        (DOCS / document).write_text(text, encoding="utf-8")
