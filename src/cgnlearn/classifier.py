@@ -327,6 +327,10 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             "class_prior": self._class_prior(),
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies, processes and files carry the statistics; the network is made from them where it is needed.
+        return {name: value for name, value in super().__getstate__().items() if name != "network_"}
+
     @property
     def class_log_prior_(self) -> Floats:
         """Log probabilities of the classes before anything is seen of a row."""

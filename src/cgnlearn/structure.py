@@ -246,6 +246,9 @@ class Structure:
         lines += [f"  {quoted(parent)} -> {quoted(child)};" for child, parents in self.families for parent in parents]
         return "\n".join(["digraph structure {", *lines, "}"])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"nodes": self.nodes, "indptr": self.indptr, "indices": self.indices}  # without the cached mapping
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure):
             return NotImplemented

@@ -1,0 +1,223 @@
+"""Model files: `save` and `load`, without pickle.
+
+A file is a zip archive as skops writes it (JSON that names types, and plain arrays) with one entry more,
+``header.json``: versions, classes, feature names, a checksum of what was learned, and the checksum of every other
+entry. Nothing is built from a file before all checksums agree and every type it names is known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import platform
+import struct
+import zipfile
+import zlib
+from importlib import import_module
+from importlib.metadata import version
+from inspect import isclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgnlearn import __version__
+
+FORMAT = 1  # raised when older code can no longer read what newer code writes
+HEADER = "header.json"
+SCHEMA = "schema.json"
+MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
+
+_OUR_MODULES = ("classifier", "layout", "learners", "prior", "statistics", "structure", "table")
+
+
+class ModelFileError(ValueError):
+    """A file that cannot be read, or must not be, as a model."""
+
+
+def save(model: Any, path: str | Path) -> None:
+    """Write a fitted classifier, or a Pipeline that ends in one, to a file.
+
+    Parameters
+    ----------
+    model : CGNClassifier or Pipeline
+    path : str or Path
+        By custom it ends in ``.skops``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from cgnlearn import CGNClassifier, load, save
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = Path(tempfile.mkdtemp(), "iris.skops")
+    >>> save(CGNClassifier("tree").fit(X, y), path)
+    >>> load(path).predict(X[:2])
+    array([0, 0])
+    """
+    skops_io = _skops()
+    header = _header_of(model)
+    try:
+        content = skops_io.dumps(model, compression=zipfile.ZIP_DEFLATED)
+    except Exception as error:  # skops raises whatever the object it cannot take apart raises
+        raise ModelFileError(f"this model cannot be saved: {_one_line(error)}") from error
+    foreign = sorted(set(skops_io.get_untrusted_types(data=content)) - _our_types())
+    if foreign:
+        raise ModelFileError(
+            f"this model cannot be saved: it holds {foreign[0]}, which `load` would refuse; "
+            "leave it out of the model or replace it by a part of scikit-learn"
+        )
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
+        header["entries"] = {name: _sha256(archive.read(name)) for name in archive.namelist()}
+        archive.writestr(HEADER, json.dumps(header, indent=1))
+    Path(path).write_bytes(buffer.getvalue())
+
+
+def load(path: str | Path) -> Any:
+    """Read a model that `save` wrote.
+
+    A damaged or altered file, one that names a type which is not part of cgnlearn or scikit-learn, and one written
+    by a newer major version raise `ModelFileError`. No code of the file's is run.
+
+    Parameters
+    ----------
+    path : str or Path
+    """
+    skops_io = _skops()
+    content = Path(path).read_bytes()
+    header = _checked_header(content, path)
+    ours = _our_types()
+    try:
+        foreign = sorted(set(skops_io.get_untrusted_types(data=content)) - ours)
+    except Exception as error:  # checksums agree, so the file was made to be wrong: anything may be raised
+        raise ModelFileError(f"{path} is no model file of cgnlearn: {_one_line(error)}") from error
+    if foreign:
+        raise ModelFileError(
+            f"{path} names the type {foreign[0]}, which is part of neither cgnlearn nor scikit-learn: it is refused, "
+            "as loading it could run foreign code"
+        )
+    try:
+        model = skops_io.loads(content, trusted=sorted(ours))
+        agrees = training_checksum(model) == header["training_sha256"]
+    except Exception as error:
+        raise ModelFileError(f"{path} cannot be put together again: {_one_line(error)}") from error
+    if not agrees:
+        raise ModelFileError(f"{path} holds another model than its header says: get a fresh copy of it")
+    return model
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """What a model file says of itself, after its checksums have been found to agree."""
+    return _checked_header(Path(path).read_bytes(), path)
+
+
+def training_checksum(model: Any) -> str:
+    """SHA-256 of the statistics a classifier has kept of its training data."""
+    statistics = _classifier_of(model).statistics_
+    digest = hashlib.sha256()
+    arrays = [statistics.classes, *statistics.counts]
+    for moments in statistics.moments:
+        arrays += [moments.pairs, moments.n, moments.mean, moments.scatter]
+    for array in arrays:
+        digest.update(f"{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()
+
+
+def _classifier_of(model: Any) -> Any:
+    """The classifier itself, or the last step of the pipeline that holds it."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import check_is_fitted
+
+    from cgnlearn.classifier import CGNClassifier
+
+    last = model
+    while isinstance(last, Pipeline):
+        last = last[-1]
+    if not isinstance(last, CGNClassifier):
+        raise TypeError(f"a model file holds a CGNClassifier or a Pipeline that ends in one, not {type(last).__name__}")
+    check_is_fitted(last, "statistics_")
+    return last
+
+
+def _header_of(model: Any) -> dict[str, Any]:
+    classifier = _classifier_of(model)
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "format": FORMAT,
+        "versions": {
+            "cgnlearn": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scikit-learn", "skops")},
+        },
+        "classes": [str(label) for label in classifier.classes_.tolist()],
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "training_rows": float(classifier.statistics_.classes.sum()),
+        "training_sha256": training_checksum(model),
+    }
+
+
+def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
+    """The header, once every entry has been read and agrees with it."""
+    damaged = f"{path} is damaged or no model file of cgnlearn: get a fresh copy of it"
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = archive.namelist()
+            if HEADER not in names or SCHEMA not in names or len(set(names)) < len(names):
+                raise ModelFileError(f"{damaged} (entries are missing or doubled)")
+            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
+                raise ModelFileError(f"{damaged} (it claims to unpack to more than {MOST_BYTES >> 30} GB)")
+            header = json.loads(archive.read(HEADER))
+            found = {name: _sha256(archive.read(name)) for name in names if name != HEADER}
+        file_format, written_by = header["format"], header["versions"]["cgnlearn"]
+        newer = file_format > FORMAT or _major(written_by) > _major(__version__)
+        agrees = found == header["entries"] and isinstance(header["training_sha256"], str)
+    except ModelFileError:
+        raise
+    except (
+        zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError,  # the archive
+        NotImplementedError, RuntimeError, OverflowError, MemoryError,  # its flags: encryption, odd compression, sizes
+        KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError,  # the header
+    ) as error:  # fmt: skip
+        raise ModelFileError(f"{damaged} ({_one_line(error)})") from error
+    if newer:
+        raise ModelFileError(
+            f"{path} was written by cgnlearn {written_by}, newer than this one ({__version__}): upgrade cgnlearn"
+        )
+    if not agrees:
+        raise ModelFileError(f"{damaged} (a checksum differs)")
+    return dict(header)
+
+
+def _our_types() -> frozenset[str]:
+    """The full names of the classes that model files may hold besides those skops trusts (scikit-learn's own)."""
+    return frozenset(
+        f"{value.__module__}.{value.__name__}"
+        for module in _OUR_MODULES
+        for value in vars(import_module(f"cgnlearn.{module}")).values()
+        if isclass(value) and value.__module__ == f"cgnlearn.{module}"
+    )
+
+
+def _major(written: str) -> int:
+    return int(written.split(".")[0])
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError("model files need skops: pip install 'cgnlearn[files]'") from error
+    return skops.io
