@@ -116,7 +116,7 @@ def read_header(path: str | Path) -> dict[str, Any]:
 
 def training_checksum(model: Any) -> str:
     """SHA-256 of the statistics a classifier has kept of its training data."""
-    statistics = _classifier_of(model).statistics_
+    statistics = classifier_of(model).statistics_
     digest = hashlib.sha256()
     arrays = [statistics.classes, *statistics.counts]
     for moments in statistics.moments:
@@ -127,7 +127,7 @@ def training_checksum(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _classifier_of(model: Any) -> Any:
+def classifier_of(model: Any) -> Any:
     """The classifier itself, or the last step of the pipeline that holds it."""
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
@@ -144,7 +144,7 @@ def _classifier_of(model: Any) -> Any:
 
 
 def _header_of(model: Any) -> dict[str, Any]:
-    classifier = _classifier_of(model)
+    classifier = classifier_of(model)
     names = getattr(model, "feature_names_in_", None)
     return {
         "format": FORMAT,

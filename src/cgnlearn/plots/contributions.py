@@ -1,0 +1,160 @@
+"""What each attribute says for and against a class in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
+
+from cgnlearn.plots.style import BLUE, GREY, ORANGE, new_axes, without_frame
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_BARS = 20
+
+
+class ContributionsDisplay:
+    """Log-odds that each attribute adds between two classes: bars, or a line along m/z with the spectrum behind it.
+
+    Parameters
+    ----------
+    log_odds : array (attributes,)
+        Positive speaks for the first class.
+    names : sequence of str
+    of, against : str
+        The two classes.
+    prior_log_odds : float
+        What the classes' own probabilities add.
+    positions : array (attributes,), optional
+        Where along an axis, such as m/z, each attribute stands; given, a line is drawn.
+    values : array (attributes,), optional
+        The row itself, drawn behind the line.
+    """
+
+    def __init__(
+        self,
+        log_odds: ArrayLike,
+        names: Sequence[str],
+        of: str,
+        against: str,
+        prior_log_odds: float = 0.0,
+        positions: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+    ) -> None:
+        self.log_odds = np.asarray(log_odds, dtype=float)
+        self.names = list(names)
+        self.of = of
+        self.against = against
+        self.prior_log_odds = prior_log_odds
+        self.positions = None if positions is None else np.asarray(positions, dtype=float)
+        self.values = None if values is None else np.asarray(values, dtype=float)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        row: int = 0,
+        *,
+        of: Any = None,
+        against: Any = None,
+        positions: ArrayLike | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw what a fitted classifier sees in one row of X.
+
+        Parameters
+        ----------
+        estimator : CGNClassifier
+        X : array or data frame
+        row : int
+            Which row of X.
+        of, against : class labels, optional
+            None: the most probable class, and the most probable of the others.
+        positions : array (attributes,), optional
+            Where along an axis, such as m/z, each attribute stands.
+        ax : matplotlib axes, optional
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from cgnlearn import CGNClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> display = ContributionsDisplay.from_estimator(CGNClassifier().fit(X, y), X, row=60)
+        >>> display.of, display.against
+        ('1', '2')
+        """
+        one = _safe_indexing(X, [row])
+        joint = estimator.predict_joint_log_proba(one)[0]
+        classes = estimator.classes_.tolist()
+        first = int(np.argmax(joint)) if of is None else classes.index(of)
+        others = np.where(np.arange(len(classes)) == first, -np.inf, joint)
+        second = int(np.argmax(others)) if against is None else classes.index(against)
+        parts = estimator.contributions(one)[0]
+        prior = estimator.class_log_prior_
+        names = getattr(estimator, "feature_names_in_", None)
+        values = None if positions is None else np.asarray(one, dtype=float)[0]
+        display = cls(
+            estimator.temperature_ * (parts[:, first] - parts[:, second]),
+            [str(name) for name in (range(len(parts)) if names is None else names)],
+            str(classes[first]),
+            str(classes[second]),
+            float(prior[first] - prior[second]),
+            positions,
+            values,
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        """
+        if self.positions is None:
+            ax = new_axes(ax, figsize=(6.4, 1.2 + 0.26 * min(len(self.names) + 1, MOST_BARS + 2)))
+            self._draw_bars(ax)
+        else:
+            ax = new_axes(ax, figsize=(8.0, 3.4))
+            self._draw_line(ax, self.positions)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_bars(self, ax: Axes) -> None:
+        order = np.argsort(-np.abs(self.log_odds), kind="stable")
+        shown, rest = order[:MOST_BARS], order[MOST_BARS:]
+        bars = [(self.names[i], float(self.log_odds[i])) for i in shown]
+        if len(rest):
+            bars.append((f"{len(rest)} others", float(self.log_odds[rest].sum())))
+        bars.append(("class prior", self.prior_log_odds))
+        values = np.array([value for _, value in bars])
+        ax.barh(range(len(bars)), values, color=_sides(values), height=0.72)
+        ax.set_yticks(range(len(bars)), [name for name, _ in bars])
+        ax.invert_yaxis()
+        ax.axvline(0, color=GREY, linewidth=0.8)
+        ax.set_xlabel(f"log-odds   ← {self.against}    {self.of} →")
+        without_frame(ax)
+
+    def _draw_line(self, ax: Axes, positions: NDArray[np.float64]) -> None:
+        if self.values is not None:
+            behind = ax.twinx()
+            behind.fill_between(positions, self.values, color=GREY, alpha=0.25, linewidth=0)
+            behind.set_ylabel("intensity", color=GREY)
+            behind.tick_params(colors=GREY)
+            behind.spines[["top", "left"]].set_visible(False)
+            ax.set_zorder(behind.get_zorder() + 1)
+            ax.patch.set_visible(False)
+        for side, colour in ((np.maximum(self.log_odds, 0), BLUE), (np.minimum(self.log_odds, 0), ORANGE)):
+            ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid")
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.set(xlabel="m/z", ylabel=f"log-odds   ← {self.against}    {self.of} →")
+        without_frame(ax)
+
+
+def _sides(values: NDArray[np.float64]) -> list[str]:
+    return [BLUE if value >= 0 else ORANGE for value in values]

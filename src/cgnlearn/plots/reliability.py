@@ -1,0 +1,134 @@
+"""Predicted probabilities beside frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cgnlearn.evaluation import N_BINS, Reliability, reliability
+from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, without_frame
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class ReliabilityDisplay:
+    """Reliability diagram of a classifier with any number of classes.
+
+    A point on the diagonal is a probability that means what it says. The bars are 95 % intervals (Wilson) of the
+    frequency, so that a bin of few rows is not taken for more than it is.
+
+    Parameters
+    ----------
+    lines : mapping of str to Reliability
+        What to draw, by name.
+    xlabel, ylabel : str
+    """
+
+    def __init__(self, lines: Mapping[str, Reliability], xlabel: str, ylabel: str) -> None:
+        self.lines = lines
+        self.xlabel = xlabel
+        self.ylabel = ylabel
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Axes | None = None, **options: Any) -> Self:
+        """Draw the diagram of a fitted classifier on rows it was not trained on.
+
+        Parameters
+        ----------
+        estimator : classifier
+        X, y : the rows
+        ax : matplotlib axes, optional
+        **options
+            As in `from_predictions`.
+        """
+        options.setdefault("name", type(estimator).__name__)
+        return cls.from_predictions(y, estimator.predict_proba(X), classes=estimator.classes_, ax=ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        classes: ArrayLike | None = None,
+        per_class: bool = False,
+        n_bins: int = N_BINS,
+        name: str = "classifier",
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the diagram of predicted probabilities.
+
+        Parameters
+        ----------
+        y_true : array (rows,)
+        y_proba : array (rows, classes), or a mapping of such by name
+        classes : array, optional
+            The columns of ``y_proba``; None: the sorted distinct values of ``y_true``.
+        per_class : bool
+            One line for each class's probability, instead of one for the probability of the predicted class.
+        n_bins : int
+        name : str
+            What a lone ``y_proba`` is called.
+        ax : matplotlib axes, optional
+
+        Examples
+        --------
+        >>> display = ReliabilityDisplay.from_predictions(["a", "b", "b"], [[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
+        >>> display.lines["classifier"].n
+        array([1, 1, 1])
+        """
+        labels = np.unique(np.asarray(y_true)) if classes is None else np.asarray(classes)
+        truth = np.asarray(y_true)
+        many: dict[str, Any] = dict(y_proba) if isinstance(y_proba, Mapping) else {name: y_proba}
+        lines: dict[str, Reliability] = {}
+        for called, given in many.items():
+            proba = np.asarray(given, dtype=float)
+            if proba.shape != (len(truth), len(labels)):
+                raise ValueError(
+                    f"the probabilities must have {len(truth)} rows and {len(labels)} classes, not the shape {proba.shape}"
+                )
+            if per_class:
+                for i, label in enumerate(labels.tolist()):
+                    key = f"{label}" if len(many) == 1 else f"{called}: {label}"
+                    lines[key] = reliability(proba[:, i], truth == label, n_bins)
+            else:
+                lines[called] = reliability(proba.max(axis=1), labels[proba.argmax(axis=1)] == truth, n_bins)
+        what = "the class" if per_class else "the predicted class"
+        display = cls(lines, f"Probability of {what}", "How often it is right" if not per_class else "How often it is that")
+        return display.plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        """
+        ax = new_axes(ax, figsize=(5.2, 4.6))
+        ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="perfect calibration")
+        for i, (name, line) in enumerate(self.lines.items()):
+            colour = LINES[i % len(LINES)]
+            low, high = _wilson(line.observed, line.n)
+            error = np.maximum([line.observed - low, high - line.observed], 0.0)
+            ax.errorbar(line.predicted, line.observed, error, fmt="none", ecolor=colour, alpha=0.35, linewidth=1.2)
+            ax.plot(line.predicted, line.observed, color=colour, linewidth=1.6, label=name)
+            ax.scatter(
+                line.predicted, line.observed, 18 + 160 * line.n / line.n.sum(),
+                color=colour, marker=MARKERS[i % len(MARKERS)], zorder=3, linewidths=0,
+            )  # fmt: skip
+        ax.set(xlim=(-0.02, 1.03), ylim=(-0.02, 1.03), xlabel=self.xlabel, ylabel=self.ylabel)
+        without_frame(ax)
+        ax.legend(frameon=False, loc="upper left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _wilson(share: NDArray[np.float64], n: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    z = 1.96
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return middle - half, middle + half

@@ -1,0 +1,164 @@
+"""Which attribute depends on which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.plots.style import BLUE, GREY, INK, new_axes, without_frame
+from cgnlearn.structure import Structure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_NODES = 60  # beyond this a drawn graph is a ball of wool
+PIXELS = 400  # of the pattern's sides at most: more cannot be seen, and 11,300 squared would not fit
+
+
+class StructureDisplay:
+    """A structure as a graph, or as a pattern of marks (child below parent) where it has more than 60 attributes.
+
+    The class, a parent of every attribute, is not drawn.
+
+    Parameters
+    ----------
+    structure : Structure
+    """
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+        """Draw a fitted classifier's structure.
+
+        Parameters
+        ----------
+        estimator : CGNClassifier
+        ax : matplotlib axes, optional
+        """
+        return cls(estimator.structure_).plot(ax)
+
+    @classmethod
+    def from_structure(cls, structure: Structure, *, ax: Axes | None = None) -> Self:
+        """Draw a structure.
+
+        Parameters
+        ----------
+        structure : Structure
+        ax : matplotlib axes, optional
+        """
+        return cls(structure).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        """
+        n = len(self.structure.nodes)
+        ax = new_axes(ax, figsize=(7.2, 4.8) if n <= MOST_NODES else (4.8, 4.8))
+        if n <= MOST_NODES:
+            self._draw_graph(ax)
+        else:
+            self._draw_pattern(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_graph(self, ax: Axes) -> None:
+        places = _places(self.structure)
+        for child, parents in self.structure.families:
+            for parent in parents:
+                ax.annotate(
+                    "", xy=places[child], xytext=places[parent],
+                    arrowprops={
+                        "arrowstyle": "-|>", "color": GREY, "alpha": 0.7, "linewidth": 0.9,
+                        "shrinkA": 11, "shrinkB": 11, "connectionstyle": "arc3,rad=0.08",
+                    },
+                )  # fmt: skip
+        for node, (x, y) in places.items():
+            ax.text(
+                x, y, _shortened(str(node)), ha="center", va="center", fontsize=8.5, color=INK,
+                bbox={"boxstyle": "round,pad=0.35", "facecolor": "#e8f0f7", "edgecolor": BLUE, "linewidth": 0.9},
+            )  # fmt: skip
+        x, y = np.array(list(places.values())).T if places else (np.zeros(1), np.zeros(1))
+        ax.set_xlim(x.min() - 0.6, x.max() + 0.6)
+        ax.set_ylim(y.min() - 0.5, y.max() + 0.5)
+        ax.set_axis_off()
+
+    def _draw_pattern(self, ax: Axes) -> None:
+        image = pattern(self.structure)
+        n = len(self.structure.nodes)
+        ax.imshow(image > 0, cmap="Blues", vmin=0, vmax=1.25, extent=(0, n, n, 0), interpolation="nearest")
+        ax.set(xlabel="parent (attribute number)", ylabel="child (attribute number)")
+        without_frame(ax)
+
+
+def pattern(structure: Structure) -> NDArray[np.intp]:
+    """How many edges fall into each square of a grid of at most 400 × 400: (children, parents)."""
+    n = len(structure.nodes)
+    size = min(n, PIXELS)
+    child = np.repeat(np.arange(n), np.diff(structure.indptr))
+    rows, columns = (positions * size // n for positions in (child, structure.indices))
+    return np.bincount(rows * size + columns, minlength=size * size).reshape(size, size)
+
+
+def _places(structure: Structure) -> dict[Any, tuple[float, float]]:
+    """Where each node goes: joined ones on a ring of their own or in layers, the others in rows."""
+    import networkx as nx
+
+    graph = structure.to_networkx()
+    parts = sorted(nx.weakly_connected_components(graph), key=len, reverse=True)
+    joined = [part for part in parts if len(part) > 1]
+    alone = [node for node in structure.nodes if graph.degree(node) == 0]
+    places: dict[Any, tuple[float, float]] = {}
+    left = 0.0
+    lowest = 0.0
+    for part in joined:
+        own = _tree_places(graph.subgraph(part)) or _ring_places([node for node in structure.nodes if node in part])
+        x, y = np.array(list(own.values())).T
+        for node, (px, py) in own.items():
+            places[node] = (left + px - float(x.min()), py - float(y.max()))
+        left += float(np.ptp(x)) + 1.6
+        lowest = min(lowest, float(y.min() - y.max()))
+    per_row = max(int(np.ceil(np.sqrt(1.6 * len(alone)))), round(left / 1.4), 1)
+    for i, node in enumerate(alone):
+        row, column = divmod(i, per_row)
+        places[node] = (1.4 * column, lowest - (1.1 if joined else 0.0) - 0.8 * row)
+    return places
+
+
+def _ring_places(nodes: list[Any]) -> dict[Any, tuple[float, float]]:
+    radius = max(0.32 * len(nodes), 0.7)
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(nodes)) / len(nodes)
+    return {
+        node: (1.5 * radius * float(np.cos(angle)), radius * float(np.sin(angle)))
+        for node, angle in zip(nodes, angles, strict=True)
+    }
+
+
+def _tree_places(graph: Any) -> dict[Any, tuple[float, float]] | None:
+    """Leaves side by side, parents above the middle of their children; None if the graph is no tree."""
+    import networkx as nx
+
+    if not nx.is_arborescence(graph):
+        return None
+    root = next(node for node in graph if graph.in_degree(node) == 0)
+    depth = nx.shortest_path_length(graph, root)
+    x: dict[Any, float] = {}
+    n_leaves = 0
+    for node in nx.dfs_postorder_nodes(graph, root):
+        children = list(graph.successors(node))
+        if children:
+            x[node] = float(np.mean([x[child] for child in children]))
+        else:
+            x[node] = 1.4 * n_leaves
+            n_leaves += 1
+    return {node: (x[node], -1.0 * depth[node]) for node in x}
+
+
+def _shortened(name: str, most: int = 18) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"

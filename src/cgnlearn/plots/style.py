@@ -1,0 +1,28 @@
+"""The look that all displays share: colours that can be told apart in grey and by the colour-blind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, ORANGE, GREY, INK = "#2b6ca3", "#d1701f", "#8a929a", "#22303c"
+LINES = (BLUE, ORANGE, "#3a8f5c", "#8a4f9e", "#b0413e", "#5b6770", "#c2a11f", "#1f9aa8")
+MARKERS = "osD^vPX*"
+
+
+def new_axes(ax: Axes | None, **figure_options: Any) -> Any:
+    """The axes given, or those of a new figure (an array of them with ``nrows``)."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("displays need matplotlib: pip install 'cgnlearn[plot]'") from error
+    return plt.subplots(layout="constrained", **figure_options)[1]
+
+
+def without_frame(ax: Axes) -> None:
+    """Leave only the left and the lower line of the frame."""
+    ax.spines[["top", "right"]].set_visible(False)

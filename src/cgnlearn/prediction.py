@@ -1,0 +1,100 @@
+"""Predictions of a saved model for the rows of a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cgnlearn import datafile
+from cgnlearn.datafile import Data, DataFileError
+from cgnlearn.persistence import classifier_of
+from cgnlearn.table import Levels
+
+
+class Predictions(NamedTuple):
+    """One line for each row of the data, in its order."""
+
+    header: list[str]
+    rows: list[list[Any]]
+
+    def to_csv(self) -> str:
+        """As text; numbers in full."""
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows([self.header, *self.rows])
+        return buffer.getvalue()
+
+
+def predict_file(model: Any, path: Path) -> Predictions:
+    """Predict every row of a file that has the columns the model was trained on; other columns are ignored."""
+    X = _matching(model, path)
+    log_proba = model.predict_log_proba(X)
+    density = model.score_samples(X)
+    classes = [str(label) for label in model.classes_.tolist()]
+    best = log_proba.argmax(axis=1).tolist()
+    rows = [
+        [row, classes[chosen], *probabilities, logarithm]
+        for row, (chosen, probabilities, logarithm) in enumerate(
+            zip(best, np.exp(log_proba).tolist(), density.tolist(), strict=True)
+        )
+    ]
+    return Predictions(["row", "predicted", *(f"p({label})" for label in classes), "log_density"], rows)
+
+
+def _matching(model: Any, path: Path) -> Any:
+    """The file's columns in the form of the training data."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        data = datafile.read(path)
+        if data.X.shape[1] != model.n_features_in_ or any(str(kind) == "category" for kind in data.X.dtypes):
+            raise DataFileError(
+                f"{path}: the model was trained on {model.n_features_in_} columns of numbers without names: "
+                "give a file with exactly these"
+            )
+        return data.X.to_numpy()
+    wanted = [str(name) for name in names]
+    classifier = classifier_of(model)
+    # What a pipeline does to its columns before the classifier sees them is its own affair.
+    levels = classifier._encoder.levels if classifier is model else (None,) * len(wanted)
+    discrete = [name for name, own in zip(wanted, levels, strict=True) if own is not None]
+    data = datafile.read(path, columns=wanted, categorical=discrete)
+    if classifier is not model:
+        return data.X
+    for name, own in zip(wanted, levels, strict=True):
+        if own is not None:
+            data.X[name] = _recoded(data, name, own)
+        elif str(data.X[name].dtype) == "category":
+            raise DataFileError(
+                f"{path}: column {name!r} holds {data.X[name].iloc[0]!r} in {data.place(0)}, "
+                "but the model was trained on numbers there: correct the column"
+            )
+    return data.X
+
+
+def _recoded(data: Data, name: str, levels: Levels) -> Any:
+    """A column of text as the levels it stands for."""
+    import pandas as pd
+
+    meant: dict[str, Any] = {_as_number(str(level)): level for level in levels}
+    meant |= {str(level): level for level in levels}
+    text = data.X[name].astype(str)
+    found = [meant.get(value, meant.get(_as_number(value))) for value in text]
+    for row, level in enumerate(found):
+        if level is None:
+            known = ", ".join(repr(str(level)) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
+            raise DataFileError(
+                f"{data.path}: column {name!r} has {text.iloc[row]!r} in {data.place(row)}, which the model has not seen "
+                f"in training (it knows {known}): correct it or leave the row out"
+            )
+    return pd.Categorical(found, categories=list(levels))
+
+
+def _as_number(text: str) -> str:
+    """One spelling for all of a number's: 1 and 1.0 are the same level."""
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text

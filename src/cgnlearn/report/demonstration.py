@@ -1,0 +1,60 @@
+"""What `cgnlearn demo` shows: sets that need no file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.datasets import load_wine
+from sklearn.dummy import DummyClassifier
+
+from cgnlearn import Band, CGNClassifier
+from cgnlearn.datasets import make_spectra
+from cgnlearn.evaluation import cut
+from cgnlearn.report.study import BASELINE, Study
+
+
+def studies() -> Iterator[Study]:
+    """The studies, their results still to come."""
+    yield _wine()
+    yield _spectra()
+
+
+def _study(name: str, X: Any, y: NDArray[np.str_], models: dict[str, Any], n_folds: int, **more: Any) -> Study:
+    models = models | {BASELINE: DummyClassifier(strategy="prior")}
+    settings = {"Cross-validation": f"stratified, {n_folds} folds, seed 0"} | more.pop("settings")
+    return Study(name, X, y, models, cut(y, n_folds=n_folds), [], settings, **more)
+
+
+def _wine() -> Study:
+    wine = load_wine(as_frame=True)
+    names = np.array([str(name).replace("class_", "cultivar ") for name in wine.target_names])
+    models = {
+        f"{structure} {parameters}": CGNClassifier(structure, parameters=parameters)
+        for structure in ("naive_bayes", "tree", "complete")
+        for parameters in ("ml", "bayes")
+    }
+    settings = {"Data": "178 wines of three cultivars, 13 measurements (UCI, as in scikit-learn)"}
+    return _study("wine", wine.data, names[wine.target.to_numpy()], models, 10, settings=settings)
+
+
+def _spectra() -> Study:
+    spectra = make_spectra(n_samples=120, n_bins=600, random_state=0)
+    X = pd.DataFrame(spectra.data, columns=[f"{mz:.1f}" for mz in spectra.mz])
+    tuned = Band(k="cv", k_max=20)
+    models = {
+        "naive_bayes ml": CGNClassifier(parameters="ml"),
+        "naive_bayes bayes": CGNClassifier(),
+        "band 10 ml": CGNClassifier(Band(10), parameters="ml"),
+        "band 10 bayes": CGNClassifier(Band(10)),
+        "band cv bayes, temperature cv": CGNClassifier(tuned, temperature="cv"),
+        "band cv bayes, sharing 1, temperature cv": CGNClassifier(tuned, sharing=1.0, temperature="cv"),
+    }
+    return _study(
+        "simulated spectra", X, spectra.target, models, 10,
+        positions=spectra.mz, marks=spectra.peaks[spectra.effects != 0],
+        settings={"Data": "simulated time-of-flight spectra, 600 bins, 60 peaks of which 8 differ between the classes"},
+    )  # fmt: skip

@@ -1,0 +1,154 @@
+"""The report's figures, as SVG text to stand inside the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from cgnlearn.evaluation import N_BINS
+from cgnlearn.plots import ContributionsDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn.plots.style import BLUE, GREY, INK, LINES, ORANGE, without_frame
+from cgnlearn.report.study import BASELINE, Row, Study
+from cgnlearn.statistics import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_LINES = 4  # of a reliability diagram that can still be read
+MOST_BARS = 25
+
+_LOOK = {
+    "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and printed sharp
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+}
+
+
+def _svg(draw: Callable[[Axes], object], size: tuple[float, float], name: str, description: str) -> Markup:
+    """Draw on fresh axes and return the SVG element, its ids made the page's own by ``name``."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({**_LOOK, "svg.hashsalt": name}):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.subplots())
+        buffer = io.StringIO()
+        figure.savefig(
+            buffer, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'(xlink:href="|url\()#', rf"\1#{name}-", text)
+    opening = text[: text.index(">") + 1]
+    view = re.search(r'viewBox="[^"]+"', opening)
+    assert view is not None
+    width = round(size[0] * 96)
+    return Markup(
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view.group()} '
+        f'style="max-width:{width}px" role="img" aria-label="{escape(description)}">'
+        + text[len(opening) :]
+    )
+
+
+def reliability_figure(study: Study, name: str) -> Markup:
+    """The reliability diagram of the best few models, the chosen one first."""
+    ranked = sorted(
+        (s for s in study.summaries if s.metrics and s.model != BASELINE and not s.n_without),
+        key=lambda s: (s.model != study.chosen, -s.metrics["cll"].mean),
+    )
+    # Repetitions are pooled: every row counts as often as it was predicted.
+    rows = np.concatenate([result.rows for result in study.results if result.task.model == study.chosen])
+    proba = {
+        s.model: np.exp(
+            np.concatenate([r.log_proba for r in study.results if r.task.model == s.model and r.log_proba is not None])
+        )
+        for s in ranked[:MOST_LINES]
+    }
+
+    def draw(ax: Axes) -> None:
+        ReliabilityDisplay.from_predictions(
+            np.array(study.classes)[study.true[rows]], proba, classes=study.classes, n_bins=N_BINS, ax=ax
+        )
+
+    return _svg(draw, (5.0, 4.2), name, f"Reliability diagram of {', '.join(proba)}")
+
+
+def structure_figure(study: Study, name: str) -> Markup:
+    """The structure of the model fitted on all rows."""
+    structure = study.final.structure_
+    small = len(structure.nodes) <= 60
+    description = f"Structure with {len(structure.nodes)} attributes and {structure.n_edges} edges"
+    return _svg(
+        lambda ax: StructureDisplay.from_structure(structure, ax=ax), (6.6, 4.4) if small else (4.4, 4.2), name, description
+    )
+
+
+def evidence_figure(study: Study, name: str) -> Markup:
+    """What each attribute adds to the truth on average: along m/z for spectra, else as bars."""
+    evidence = study.evidence.for_truth
+    if study.positions is not None:
+        return _svg(lambda ax: _draw_along(ax, study, evidence), (7.6, 3.4), name, "Evidence along the spectrum")
+    order = np.argsort(-np.abs(evidence), kind="stable")[:MOST_BARS]
+
+    def draw(ax: Axes) -> None:
+        values = evidence[order]
+        ax.barh(range(len(order)), values, color=[BLUE if v >= 0 else ORANGE for v in values], height=0.72)
+        ax.set_yticks(range(len(order)), [_shortened(study.names[i]) for i in order])
+        ax.invert_yaxis()
+        ax.axvline(0, color=GREY, linewidth=0.8)
+        ax.set_xlabel("mean log-odds added to the true class")
+        without_frame(ax)
+
+    return _svg(draw, (5.6, 0.9 + 0.24 * len(order)), name, "Mean evidence of each attribute for the true class")
+
+
+def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
+    positions = study.positions
+    assert positions is not None
+    behind = ax.twinx()
+    values = study.X.to_numpy()
+    for i, label in enumerate(study.classes[: len(LINES)]):
+        mean = values[study.true == i].mean(axis=0)
+        behind.plot(positions, mean, color=LINES[(i + 2) % len(LINES)], linewidth=0.7, alpha=0.65, label=f"mean {label}")
+    behind.set_ylabel("intensity", color=GREY)
+    behind.tick_params(colors=GREY)
+    behind.spines[["top", "left"]].set_visible(False)
+    ax.set_zorder(behind.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    for side, colour in ((np.maximum(evidence, 0), BLUE), (np.minimum(evidence, 0), ORANGE)):
+        ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid")
+    if study.marks is not None:
+        ax.plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
+                transform=ax.get_xaxis_transform(), label="true marker")  # fmt: skip
+        ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1.0, 1.0))
+    behind.legend(frameon=False, loc="upper center", ncols=2)
+    ax.axhline(0, color=GREY, linewidth=0.8)
+    ax.set(xlabel="m/z", ylabel="mean log-odds for the truth")
+    without_frame(ax)
+
+
+def row_figure(study: Study, row: Row, name: str) -> Markup:
+    """What the model fitted on all rows sees in one of them."""
+    spectrum = study.positions is not None
+    n_bars = min(len(study.names), 20) + 2
+
+    def draw(ax: Axes) -> None:
+        ContributionsDisplay.from_estimator(study.final, study.X, row.index, positions=study.positions, ax=ax)
+
+    size = (7.6, 3.0) if spectrum else (5.6, 0.8 + 0.22 * n_bars)
+    return _svg(draw, size, name, f"Contributions of the attributes in row {row.line}")
+
+
+def _shortened(name: str, most: int = 26) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"

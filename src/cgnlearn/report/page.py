@@ -1,0 +1,143 @@
+"""The page itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from cgnlearn import __version__
+from cgnlearn.report.study import Row, Study
+
+MOST_ROWS = 400  # listed of each set: half the least certain, half the most certain
+
+
+@dataclass(frozen=True)
+class _Closeup:
+    """One row shown in detail."""
+
+    title: str
+    row: Row
+    figure: Markup
+
+
+def write_report(path: str | Path, studies: Sequence[Study], title: str = "Evaluation") -> None:
+    """Write the page: one file that needs no other, with a part for each study.
+
+    Parameters
+    ----------
+    path : str or Path
+    studies : sequence of Study
+    title : str
+    """
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise ImportError("reports need jinja2: pip install 'cgnlearn[report]'") from error
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"number": _number, "signed": _signed, "percent": _percent}
+    template = environment.from_string(files("cgnlearn.report").joinpath("page.html").read_text(encoding="utf-8"))
+    text = template.render(
+        title=title,
+        version=__version__,
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        parts=[_part(study, f"s{i}") for i, study in enumerate(studies)],
+    )
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def _part(study: Study, anchor: str) -> dict[str, Any]:
+    """What the template needs of one study."""
+    from cgnlearn.report import figures
+
+    part: dict[str, Any] = {
+        "anchor": anchor,
+        "study": study,
+        "counts": {label: int((study.true == i).sum()) for i, label in enumerate(study.classes)},
+        "n_discrete": sum(str(kind) == "category" for kind in study.X.dtypes),
+        "best": _best(study),
+        "warnings": _warnings(study),
+    }
+    if study.chosen is None:
+        return part
+    rows = study.rows
+    if len(rows) > MOST_ROWS:
+        rows = rows[: MOST_ROWS // 2] + rows[-MOST_ROWS // 2 :]
+    return part | {
+        "rows": rows,
+        "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
+        "structure": figures.structure_figure(study, f"{anchor}-structure"),
+        "evidence": figures.evidence_figure(study, f"{anchor}-evidence"),
+        "closeups": [
+            _Closeup(words, row, figures.row_figure(study, row, f"{anchor}-row{i}"))
+            for i, (words, row) in enumerate(_remarkable(study.rows))
+        ],
+        "final": study.final,
+    }
+
+
+def _remarkable(rows: Sequence[Row]) -> list[tuple[str, Row]]:
+    """The rows a reader will ask for, each once."""
+    wrong = [row for row in rows if not row.is_right]
+    wanted = [("The least certain row", rows[0]), ("The most certain row", rows[-1])]
+    if wrong:
+        wanted.insert(1, ("The most confident error", wrong[-1]))
+    found: dict[int, tuple[str, Row]] = {}
+    for words, row in wanted:
+        found.setdefault(row.index, (words, row))
+    return list(found.values())
+
+
+def _best(study: Study) -> dict[str, str]:
+    """The model with the best value of each metric, of those that answered everywhere."""
+    able = [summary for summary in study.summaries if summary.metrics and not summary.n_without]
+    if not able:
+        return {}
+    sign = {"accuracy": 1, "cll": 1, "brier": -1, "calibration_error": -1}
+    return {name: max(able, key=lambda s: way * s.metrics[name].mean).model for name, way in sign.items()}
+
+
+def _warnings(study: Study) -> list[str]:
+    """What this very set gives reason to be careful about."""
+    found = []
+    counts = [int((study.true == i).sum()) for i in range(len(study.classes))]
+    least = min(counts)
+    if least < 30:
+        label = study.classes[counts.index(least)]
+        found.append(f"Class {label} has {least} rows only: figures for it are rough.")
+    if max(counts) > 4 * least:
+        found.append("The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix.")
+    without = [summary for summary in study.summaries if summary.n_without]
+    for summary in without:
+        found.append(
+            f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum likelihood does "
+            "not exist; its figures leave these folds out."
+        )
+    if len(study.results) < len(study.splits) * len(study.models):
+        found.append("The evaluation was interrupted: the figures stand for the folds that were done.")
+    return found
+
+
+def _number(value: float | None) -> str:
+    """Three decimals, or three digits where that would be nothing or too much."""
+    if value is None:
+        return "—"
+    return f"{value:.3f}" if abs(value) < 100 else f"{value:.3g}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def _percent(value: float) -> str:
+    """A probability; near 0 and 1 it is not rounded to what no model knows."""
+    if value > 0.9999:
+        return "> 99.99 %"
+    return "< 0.01 %" if value < 0.0001 else f"{100 * value:.2f} %"
