@@ -267,11 +267,11 @@ def evaluate(
         raise click.exceptions.Abort()
     if report is not None:
         with _waiting("writing the report"):
-            _write_report(report, [study], data.name)
+            _write_report(report, [study], f"Evaluation of {data.name}")
     if as_json:
         click.echo(json.dumps(_plain(study.summaries), indent=1))
     else:
-        _print_table(study.summaries, f"{data.name}: {cv[0]}-fold cross-validation, {cv[1]} repetition(s)")
+        _print_table(study.summaries, f"{data.name}: {_in_words(cv)}")
     if not finished:
         again = f"; call again to go on from {output}" if output else "; with --output it could be gone on with"
         _say(f"interrupted after {len(results)} of {len(splits) * len(models)} parts{again}")
@@ -340,13 +340,19 @@ def _settings(data: Data, cv: tuple[int, int], seed: int, target: str | None, gr
         "File": data.path.name,
         "SHA-256": data.sha256,
         "Class column": target or "y",
-        "Cross-validation": f"stratified, {cv[0]} folds, {cv[1]} repetition(s), seed {seed}",
+        "Row numbers": "lines of the file" if data.lines[0] else "rows of the file, from 0",
+        "Cross-validation": f"{_in_words(cv)}, seed {seed}",
     }
     if groups:
         settings["Groups"] = f"{groups}: rows of one group stay on one side of every split"
     if data.n_dropped:
         settings["Left out"] = f"{data.n_dropped} rows with empty cells"
     return settings
+
+
+def _in_words(cv: tuple[int, int]) -> str:
+    folds, repeats = cv
+    return f"stratified {folds}-fold cross-validation" + (f", {repeats} times" if repeats > 1 else "")
 
 
 def _spectrum(positions: Any) -> Any:

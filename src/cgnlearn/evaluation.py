@@ -259,12 +259,3 @@ def _repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
 def _pooled(results: Sequence[FoldResult], true: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
     log_proba = np.concatenate([result.log_proba for result in results if result.log_proba is not None])
     return log_proba, true[np.concatenate([result.rows for result in results])]
-
-
-def out_of_fold(results: Iterable[FoldResult], model: str, n_rows: int, n_classes: int, repeat: int = 0) -> Floats:
-    """One repetition's log probabilities of every row; NaN where there are none."""
-    found = np.full((n_rows, n_classes), np.nan)
-    for result in results:
-        if result.task.model == model and result.task.repeat == repeat and result.log_proba is not None:
-            found[result.rows] = result.log_proba
-    return found

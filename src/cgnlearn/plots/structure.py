@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_NODES = 60  # beyond this a drawn graph is a ball of wool
+FONT_SIZE = 8.5
+GAP = 1.4  # between neighbours in a row
 PIXELS = 400  # of the pattern's sides at most: more cannot be seen, and 11,300 squared would not fit
 
 
@@ -70,23 +72,30 @@ class StructureDisplay:
 
     def _draw_graph(self, ax: Axes) -> None:
         places = _places(self.structure)
+        x, y = np.array(list(places.values())).T if places else (np.zeros(1), np.zeros(1))
+        ax.set_xlim(x.min() - 0.8, x.max() + 0.8)
+        ax.set_ylim(y.min() - 0.5, y.max() + 0.5)
+        # As many letters as fit between two neighbours; one is about half as wide as it is high.
+        gap = GAP / (np.ptp(x) + 1.6) * ax.figure.get_figwidth() * 72
+        most = int(np.clip((gap - 12) / (0.55 * FONT_SIZE), 4, 20))
+        boxes = {
+            node: ax.text(
+                *place, _shortened(str(node), most), ha="center", va="center", fontsize=FONT_SIZE, color=INK,
+                bbox={"boxstyle": "round,pad=0.35", "facecolor": "#e8f0f7", "edgecolor": BLUE, "linewidth": 0.9},
+            ).get_bbox_patch()
+            for node, place in places.items()
+        }  # fmt: skip
+        crowded = self.structure.n_edges > 3 * len(places)
         for child, parents in self.structure.families:
             for parent in parents:
                 ax.annotate(
                     "", xy=places[child], xytext=places[parent],
                     arrowprops={
-                        "arrowstyle": "-|>", "color": GREY, "alpha": 0.7, "linewidth": 0.9,
-                        "shrinkA": 11, "shrinkB": 11, "connectionstyle": "arc3,rad=0.08",
+                        "arrowstyle": "-|>", "color": GREY, "alpha": 0.5 if crowded else 0.9, "linewidth": 0.8,
+                        "mutation_scale": 6 if crowded else 9, "patchA": boxes[parent], "patchB": boxes[child],
+                        "shrinkA": 1, "shrinkB": 1,
                     },
                 )  # fmt: skip
-        for node, (x, y) in places.items():
-            ax.text(
-                x, y, _shortened(str(node)), ha="center", va="center", fontsize=8.5, color=INK,
-                bbox={"boxstyle": "round,pad=0.35", "facecolor": "#e8f0f7", "edgecolor": BLUE, "linewidth": 0.9},
-            )  # fmt: skip
-        x, y = np.array(list(places.values())).T if places else (np.zeros(1), np.zeros(1))
-        ax.set_xlim(x.min() - 0.6, x.max() + 0.6)
-        ax.set_ylim(y.min() - 0.5, y.max() + 0.5)
         ax.set_axis_off()
 
     def _draw_pattern(self, ax: Axes) -> None:
@@ -122,12 +131,12 @@ def _places(structure: Structure) -> dict[Any, tuple[float, float]]:
         x, y = np.array(list(own.values())).T
         for node, (px, py) in own.items():
             places[node] = (left + px - float(x.min()), py - float(y.max()))
-        left += float(np.ptp(x)) + 1.6
+        left += float(np.ptp(x)) + 1.2 * GAP
         lowest = min(lowest, float(y.min() - y.max()))
-    per_row = max(int(np.ceil(np.sqrt(1.6 * len(alone)))), round(left / 1.4), 1)
+    per_row = max(int(np.ceil(np.sqrt(1.6 * len(alone)))), round(left / GAP), 1)
     for i, node in enumerate(alone):
         row, column = divmod(i, per_row)
-        places[node] = (1.4 * column, lowest - (1.1 if joined else 0.0) - 0.8 * row)
+        places[node] = (GAP * column, lowest - (1.1 if joined else 0.0) - 0.8 * row)
     return places
 
 
@@ -155,10 +164,14 @@ def _tree_places(graph: Any) -> dict[Any, tuple[float, float]] | None:
         if children:
             x[node] = float(np.mean([x[child] for child in children]))
         else:
-            x[node] = 1.4 * n_leaves
+            x[node] = GAP * n_leaves
             n_leaves += 1
+    end: dict[int, float] = {}
+    for node in sorted(x, key=lambda node: (depth[node], x[node])):  # no two of a layer in one place
+        x[node] = max(x[node], end.get(depth[node], -np.inf))
+        end[depth[node]] = x[node] + GAP
     return {node: (x[node], -1.0 * depth[node]) for node in x}
 
 
-def _shortened(name: str, most: int = 18) -> str:
+def _shortened(name: str, most: int) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"

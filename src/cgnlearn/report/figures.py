@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markupsafe import Markup, escape
 
-from cgnlearn.evaluation import N_BINS
+from cgnlearn.evaluation import FoldResult
 from cgnlearn.plots import ContributionsDisplay, ReliabilityDisplay, StructureDisplay
 from cgnlearn.plots.style import BLUE, GREY, INK, LINES, ORANGE, without_frame
 from cgnlearn.report.study import BASELINE, Row, Study
@@ -19,7 +19,6 @@ from cgnlearn.statistics import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_LINES = 4  # of a reliability diagram that can still be read
 MOST_BARS = 25
 
 _LOOK = {
@@ -62,26 +61,27 @@ def _svg(draw: Callable[[Axes], object], size: tuple[float, float], name: str, d
 
 
 def reliability_figure(study: Study, name: str) -> Markup:
-    """The reliability diagram of the best few models, the chosen one first."""
-    ranked = sorted(
-        (s for s in study.summaries if s.metrics and s.model != BASELINE and not s.n_without),
-        key=lambda s: (s.model != study.chosen, -s.metrics["cll"].mean),
-    )
+    """The reliability diagram of the chosen model and of the best with the other way to its parameters."""
+    way = study.models[study.chosen].parameters
+    able = [s for s in study.summaries if s.metrics and s.model != BASELINE and not s.n_without]
+    others = [s for s in able if study.models[s.model].parameters != way]
+    rival = max(others, key=lambda s: s.metrics["cll"].mean).model if others else None
     # Repetitions are pooled: every row counts as often as it was predicted.
-    rows = np.concatenate([result.rows for result in study.results if result.task.model == study.chosen])
     proba = {
-        s.model: np.exp(
-            np.concatenate([r.log_proba for r in study.results if r.task.model == s.model and r.log_proba is not None])
-        )
-        for s in ranked[:MOST_LINES]
+        model: np.exp(np.concatenate([r.log_proba for r in _of(study, model) if r.log_proba is not None]))
+        for model in (study.chosen, rival)
+        if model is not None
     }
+    rows = np.concatenate([result.rows for result in _of(study, study.chosen)])
+    truth = np.array(study.classes)[study.true[rows]]
+    return _svg(
+        lambda ax: ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax),
+        (5.0, 4.2), name, f"Reliability diagram of {' and '.join(proba)}",
+    )  # fmt: skip
 
-    def draw(ax: Axes) -> None:
-        ReliabilityDisplay.from_predictions(
-            np.array(study.classes)[study.true[rows]], proba, classes=study.classes, n_bins=N_BINS, ax=ax
-        )
 
-    return _svg(draw, (5.0, 4.2), name, f"Reliability diagram of {', '.join(proba)}")
+def _of(study: Study, model: str | None) -> list[FoldResult]:
+    return [result for result in study.results if result.task.model == model]
 
 
 def structure_figure(study: Study, name: str) -> Markup:
@@ -139,12 +139,12 @@ def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
 
 
 def row_figure(study: Study, row: Row, name: str) -> Markup:
-    """What the model fitted on all rows sees in one of them."""
+    """What the model that had not seen a row makes of it."""
     spectrum = study.positions is not None
     n_bars = min(len(study.names), 20) + 2
 
     def draw(ax: Axes) -> None:
-        ContributionsDisplay.from_estimator(study.final, study.X, row.index, positions=study.positions, ax=ax)
+        ContributionsDisplay.from_estimator(study.unseen(row.index), study.X, row.index, positions=study.positions, ax=ax)
 
     size = (7.6, 3.0) if spectrum else (5.6, 0.8 + 0.22 * n_bars)
     return _svg(draw, size, name, f"Contributions of the attributes in row {row.line}")

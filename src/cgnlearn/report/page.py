@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from cgnlearn import __version__
-from cgnlearn.report.study import Row, Study
+from cgnlearn.report.study import BASELINE, Row, Study
 
 MOST_ROWS = 400  # listed of each set: half the least certain, half the most certain
 
@@ -97,7 +97,7 @@ def _remarkable(rows: Sequence[Row]) -> list[tuple[str, Row]]:
 
 def _best(study: Study) -> dict[str, str]:
     """The model with the best value of each metric, of those that answered everywhere."""
-    able = [summary for summary in study.summaries if summary.metrics and not summary.n_without]
+    able = [s for s in study.summaries if s.metrics and not s.n_without and s.model != BASELINE]
     if not able:
         return {}
     sign = {"accuracy": 1, "cll": 1, "brier": -1, "calibration_error": -1}
@@ -126,10 +126,10 @@ def _warnings(study: Study) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    """Three decimals, or three digits where that would be nothing or too much."""
+    """Three decimals, or none where they would be noise."""
     if value is None:
         return "—"
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:.3g}"
+    return (f"{value:.3f}" if abs(value) < 100 else f"{value:.0f}").replace("-", "−")
 
 
 def _signed(value: float) -> str:

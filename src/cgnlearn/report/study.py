@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.evaluation import FoldResult, Split, Summary, fitted, out_of_fold, summarise
+from cgnlearn.evaluation import FoldResult, Split, Summary, fitted, summarise
 from cgnlearn.network import SampleNotAcceptable
 from cgnlearn.statistics import Floats
 
@@ -134,9 +134,11 @@ class Study:
         assert self.chosen is not None
         return fitted(self.models[self.chosen], self.X, self.y, np.arange(len(self.y)))
 
-    def log_proba(self, model: str) -> Floats:
-        """Out-of-fold log probabilities of the first repetition; NaN where there are none."""
-        return out_of_fold(self.results, model, len(self.y), len(self.classes))
+    def unseen(self, row: int) -> Any:
+        """The chosen model as it was when the first repetition predicted this row."""
+        assert self.chosen is not None
+        split = next(split for split in self.splits if row in split.test)
+        return fitted(self.models[self.chosen], self.X, self.y, split.train)
 
     @cached_property
     def evidence(self) -> Evidence:
