@@ -40,7 +40,7 @@ _HOMES = {
     "save": "persistence",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

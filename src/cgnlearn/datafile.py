@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +69,7 @@ class Data:
         return rising_numbers(self.X.columns)
 
 
-def rising_numbers(names: Sequence[Any]) -> NDArray[np.float64] | None:
+def rising_numbers(names: Iterable[Any]) -> NDArray[np.float64] | None:
     """Names as numbers if each is one (``mz`` before it apart) and they rise, else None."""
     try:
         numbers = np.array([float(str(name).lower().removeprefix("mz").strip("_ ")) for name in names])
@@ -228,15 +228,15 @@ def _as_text(column: NDArray[Any]) -> NDArray[np.str_]:
 
 
 def _listed(names: list[str], most: int = 8) -> str:
-    return ", ".join(repr(name) for name in names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(repr(name) for name in names[:most]) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
 
 
 # ---- the kinds of file
 
 
-def _text_columns(
-    content: bytes, path: Path, delimiter: str
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.intp]]:
+def _text_columns(content: bytes, path: Path, delimiter: str) -> tuple[dict[str, NDArray[Any]], NDArray[np.intp]]:
     """Every column of a csv or tsv file as text, and the line on which each row ends."""
     import csv
     import io
@@ -269,7 +269,9 @@ def _text_columns(
         raise DataFileError(f"{path}: line {reader.line_num} cannot be read ({error}): check its quotes") from None
     if not rows:
         raise DataFileError(f"{path} has a header but no rows: give it rows")
-    columns = {name: np.array(column, dtype=object) for name, column in zip(header, zip(*rows, strict=True), strict=True)}
+    columns = {
+        name: np.array(column, dtype=object) for name, column in zip(header, zip(*rows, strict=True), strict=True)
+    }
     return columns, np.array(lines)
 
 
@@ -318,7 +320,9 @@ def _npz_columns(path: Path, target: str | None, groups: str | None) -> dict[str
             arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile, zlib.error, TypeError,
             NotImplementedError, RuntimeError, AttributeError) as error:  # fmt: skip
-        raise DataFileError(f"{path} is no npz file of plain arrays, or damaged ({' '.join(str(error).split())[:120]})") from None
+        raise DataFileError(
+            f"{path} is no npz file of plain arrays, or damaged ({' '.join(str(error).split())[:120]})"
+        ) from None
     X = arrays.pop("X", None)
     if X is None or X.ndim != 2 or X.dtype.kind not in "fiub":
         raise DataFileError(f"{path} has no array X of numbers with rows and columns; it has {_listed(list(arrays))}")
@@ -332,11 +336,13 @@ def _npz_columns(path: Path, target: str | None, groups: str | None) -> dict[str
             _check_header(names, path)
             break
     columns: dict[str, NDArray[Any]] = {name: X[:, i] for i, name in enumerate(names)}
-    for key in (target, groups):
-        if key is not None and key not in columns:
-            if key not in arrays:
-                raise NoSuchColumn(f"{path} has no array {key!r}; it has {_listed(['X', *arrays])}")
-            if arrays[key].shape != (n_rows,):
-                raise DataFileError(f"{path}: the array {key!r} must have one entry for each of the {n_rows} rows of X")
-            columns[key] = arrays[key]
+    for asked in (target, groups):
+        if asked is not None and asked not in columns:
+            if asked not in arrays:
+                raise NoSuchColumn(f"{path} has no array {asked!r}; it has {_listed(['X', *arrays])}")
+            if arrays[asked].shape != (n_rows,):
+                raise DataFileError(
+                    f"{path}: the array {asked!r} must have one entry for each of the {n_rows} rows of X"
+                )
+            columns[asked] = arrays[asked]
     return columns

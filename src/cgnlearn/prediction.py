@@ -86,8 +86,8 @@ def _recoded(data: Data, name: str, levels: Levels) -> Any:
         if level is None:
             known = ", ".join(repr(str(level)) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
             raise DataFileError(
-                f"{data.path}: column {name!r} has {text.iloc[row]!r} in {data.place(row)}, which the model has not seen "
-                f"in training (it knows {known}): correct it or leave the row out"
+                f"{data.path}: column {name!r} has {text.iloc[row]!r} in {data.place(row)}, which the model has not "
+                f"seen in training (it knows {known}): correct it or leave the row out"
             )
     return pd.Categorical(found, categories=list(levels))
 

@@ -118,11 +118,12 @@ class Results:
         except ValueError:
             raise OtherResults(f"{path} cannot be read: remove the folder or choose another one") from None
         now = json.loads(json.dumps(self.manifest))
-        for name in {*before, *now}:
+        for name in sorted({*before, *now}):
             if before.get(name) != now.get(name):
+                difference = f"{_short(before.get(name))}, not {_short(now.get(name))}"
                 raise OtherResults(
-                    f"{self.folder} holds results with another {name} "
-                    f"({_short(before.get(name))}, not {_short(now.get(name))}): choose another folder or remove this one"
+                    f"{self.folder} holds results with another {name} ({difference}): "
+                    "choose another folder or remove this one"
                 )
 
 

@@ -90,9 +90,8 @@ class PathDisplay:
             axes = new_axes(None, figsize=(6.4, 5.6), nrows=2, sharex=True)
         upper, lower = axes
         for i, (name, path) in enumerate(self.paths.items()):
-            style: dict[str, Any] = {
-                "color": LINES[i % len(LINES)], "marker": MARKERS[i % len(MARKERS)], "markersize": 3.5, "linewidth": 1.4,
-            }  # fmt: skip
+            style: dict[str, Any] = {"color": LINES[i % len(LINES)], "marker": MARKERS[i % len(MARKERS)]}
+            style |= {"markersize": 3.5, "linewidth": 1.4}
             upper.plot(path.n_parameters, path.accuracy, label=name, **style)
             lower.plot(path.n_parameters, path.cll, label=name, **style)
         upper.set_ylabel("accuracy")

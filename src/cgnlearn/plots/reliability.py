@@ -89,7 +89,8 @@ class ReliabilityDisplay:
             proba = np.asarray(given, dtype=float)
             if proba.shape != (len(truth), len(labels)):
                 raise ValueError(
-                    f"the probabilities must have {len(truth)} rows and {len(labels)} classes, not the shape {proba.shape}"
+                    f"the probabilities must have {len(truth)} rows and {len(labels)} classes, "
+                    f"not the shape {proba.shape}"
                 )
             if per_class:
                 for i, label in enumerate(labels.tolist()):
@@ -98,7 +99,9 @@ class ReliabilityDisplay:
             else:
                 lines[called] = reliability(proba.max(axis=1), labels[proba.argmax(axis=1)] == truth, n_bins)
         what = "the class" if per_class else "the predicted class"
-        display = cls(lines, f"Probability of {what}", "How often it is right" if not per_class else "How often it is that")
+        display = cls(
+            lines, f"Probability of {what}", "How often it is right" if not per_class else "How often it is that"
+        )
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:

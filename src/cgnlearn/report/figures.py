@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_BARS = 25
 
-_LOOK = {
+_LOOK: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and printed sharp
     "font.family": "sans-serif",
     "font.size": 9.5,
@@ -55,13 +55,13 @@ def _svg(draw: Callable[[Axes], object], size: tuple[float, float], name: str, d
     width = round(size[0] * 96)
     return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view.group()} '
-        f'style="max-width:{width}px" role="img" aria-label="{escape(description)}">'
-        + text[len(opening) :]
+        f'style="max-width:{width}px" role="img" aria-label="{escape(description)}">' + text[len(opening) :]
     )
 
 
 def reliability_figure(study: Study, name: str) -> Markup:
     """The reliability diagram of the chosen model and of the best with the other way to its parameters."""
+    assert study.chosen is not None
     way = study.models[study.chosen].parameters
     able = [s for s in study.summaries if s.metrics and s.model != BASELINE and not s.n_without]
     others = [s for s in able if study.models[s.model].parameters != way]
@@ -90,7 +90,10 @@ def structure_figure(study: Study, name: str) -> Markup:
     small = len(structure.nodes) <= 60
     description = f"Structure with {len(structure.nodes)} attributes and {structure.n_edges} edges"
     return _svg(
-        lambda ax: StructureDisplay.from_structure(structure, ax=ax), (6.6, 4.4) if small else (4.4, 4.2), name, description
+        lambda ax: StructureDisplay.from_structure(structure, ax=ax),
+        (6.6, 4.4) if small else (4.4, 4.2),
+        name,
+        description,
     )
 
 
@@ -120,7 +123,9 @@ def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
     values = study.X.to_numpy()
     for i, label in enumerate(study.classes[: len(LINES)]):
         mean = values[study.true == i].mean(axis=0)
-        behind.plot(positions, mean, color=LINES[(i + 2) % len(LINES)], linewidth=0.7, alpha=0.65, label=f"mean {label}")
+        behind.plot(
+            positions, mean, color=LINES[(i + 2) % len(LINES)], linewidth=0.7, alpha=0.65, label=f"mean {label}"
+        )
     behind.set_ylabel("intensity", color=GREY)
     behind.tick_params(colors=GREY)
     behind.spines[["top", "left"]].set_visible(False)
@@ -144,7 +149,9 @@ def row_figure(study: Study, row: Row, name: str) -> Markup:
     n_bars = min(len(study.names), 20) + 2
 
     def draw(ax: Axes) -> None:
-        ContributionsDisplay.from_estimator(study.unseen(row.index), study.X, row.index, positions=study.positions, ax=ax)
+        ContributionsDisplay.from_estimator(
+            study.unseen(row.index), study.X, row.index, positions=study.positions, ax=ax
+        )
 
     size = (7.6, 3.0) if spectrum else (5.6, 0.8 + 0.22 * n_bars)
     return _svg(draw, size, name, f"Contributions of the attributes in row {row.line}")

@@ -113,12 +113,14 @@ def _warnings(study: Study) -> list[str]:
         label = study.classes[counts.index(least)]
         found.append(f"Class {label} has {least} rows only: figures for it are rough.")
     if max(counts) > 4 * least:
-        found.append("The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix.")
+        found.append(
+            "The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix."
+        )
     without = [summary for summary in study.summaries if summary.n_without]
     for summary in without:
         found.append(
-            f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum likelihood does "
-            "not exist; its figures leave these folds out."
+            f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum likelihood "
+            "does not exist; its figures leave these folds out."
         )
     if len(study.results) < len(study.splits) * len(study.models):
         found.append("The evaluation was interrupted: the figures stand for the folds that were done.")

@@ -1,0 +1,136 @@
+"""The options of the commands, and the classifier that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+STRUCTURES = ("naive_bayes", "complete", "tree", "band", "box", "fwgjan", "bwgjan", "wcgjan")
+
+
+class NumberOr(click.ParamType):  # type: ignore[type-arg]
+    """A number, or the word cv."""
+
+    name = "number|cv"
+
+    def __init__(self, kind: type[int] | type[float]) -> None:
+        self.kind = kind
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The number, or ``"cv"``."""
+        if value == "cv" or isinstance(value, int | float):
+            return value
+        try:
+            return self.kind(value)
+        except ValueError:
+            what = "a whole number" if self.kind is int else "a number"
+            self.fail(f"{value!r} is neither {what} nor cv")
+
+
+class Folds(click.ParamType):  # type: ignore[type-arg]
+    """FOLDSxREPEATS."""
+
+    name = "FOLDSxREPEATS"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
+        """Folds and repetitions."""
+        if isinstance(value, tuple):
+            return value
+        folds, _, repeats = value.lower().partition("x")
+        try:
+            pair = int(folds), int(repeats or 1)
+        except ValueError:
+            self.fail(f"{value!r} is not of the form 10x3 (folds x repetitions)")
+        if pair[0] < 2 or pair[1] < 1:
+            self.fail(f"{value!r} needs at least 2 folds and 1 repetition")
+        return pair
+
+
+EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _options(*options: Decorator) -> Decorator:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+data_options = _options(
+    click.argument("data", type=EXISTING),
+    click.option("-t", "--target", help="Column (npz: array) of the classes; npz default: y."),
+    click.option("--categorical", multiple=True, metavar="COLUMNS",
+                 help="Columns of numbers that are mere labels, separated by commas. Columns of words always are."),
+    click.option("--drop-missing", is_flag=True, help="Leave out rows with an empty cell."),
+)  # fmt: skip
+
+
+def model_options(*, many: bool) -> Decorator:
+    """The options that make a classifier; ``many``: several structures and parameters may be given."""
+    again = " May be repeated." if many else ""
+    return _options(
+        click.option("-s", "--structure", type=click.Choice(STRUCTURES), multiple=many, show_default=True,
+                     default=("naive_bayes",) if many else "naive_bayes",
+                     help=f"Which attributes depend on which.{again}"),
+        click.option("--k", type=NumberOr(int), help="Order of band and box, or cv to choose it."),
+        click.option("--k-max", type=click.IntRange(1), default=20, show_default=True,
+                     help="Largest order that --k cv tries."),
+        click.option("-p", "--parameters", type=click.Choice(("bayes", "ml")), multiple=many, show_default=True,
+                     default=("ml", "bayes") if many else "bayes",
+                     help=f"Exact Bayesian averaging or maximum likelihood.{again}"),
+        click.option("--sharing", type=NumberOr(float), default=0.0, show_default=True,
+                     help="How much the classes share slopes and variances: 0 to 1."),
+        click.option("--prior-location", type=click.Choice(("pooled", "paper", "cell")), default="pooled",
+                     show_default=True, help="Where the prior expects the means."),
+        click.option("--temperature", type=NumberOr(float), default=1.0, show_default=True,
+                     help="Trust in the attributes, or cv to choose it."),
+        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Where chance starts."),
+    )  # fmt: skip
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def classifier(
+    structure: str,
+    parameters: str,
+    *,
+    k: Any,
+    k_max: int,
+    sharing: Any,
+    prior_location: Any,
+    temperature: Any,
+    seed: int,
+) -> Any:
+    """The classifier that the options ask for."""
+    from cgnlearn import Band, Box, CGNClassifier, Prior
+
+    shape: Any = structure
+    if structure in ("band", "box"):
+        if k is None:
+            raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
+        learner = Band if structure == "band" else Box
+        shape = learner(k, k_max=k_max) if k == "cv" else learner(k)  # type: ignore[call-arg]
+    return CGNClassifier(
+        shape, parameters=parameters, sharing=sharing, prior=Prior(location=prior_location), temperature=temperature,
+        random_state=seed,
+    )  # fmt: skip
+
+
+def label(structure: str, parameters: str, *, k: Any, sharing: Any, temperature: Any, **_: Any) -> str:
+    """What a classifier is called in tables."""
+    order = f" {k}" if structure in ("band", "box") else ""
+    more = "".join(
+        f", {name} {value}"
+        for name, value, usual in (("sharing", sharing, 0), ("temperature", temperature, 1))
+        if value != usual
+    )
+    return f"{structure}{order} {parameters}{more}"

@@ -1,0 +1,94 @@
+"""What a person sees in the terminal: one-line errors, progress and tables. Data go to stdout, all else to stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from cgnlearn.evaluation import FoldResult, Summary
+
+
+class Program(click.Group):
+    """A group whose errors are one line on stderr: 1 if the run failed, 2 if the call is wrong."""
+
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:
+        """Run, and leave with the exit code; ``--debug`` is taken wherever it stands."""
+        given = list(sys.argv[1:] if args is None else args)
+        debug = "--debug" in given
+        extra["standalone_mode"] = False
+        try:
+            code = super().main([word for word in given if word != "--debug"], **extra)
+        except click.exceptions.Abort:
+            say("interrupted")
+            code = 1
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "cgnlearn"
+            say(f"error: {one_line(error.format_message())} (see {command} --help)")
+            code = 2
+        except click.ClickException as error:
+            say(f"error: {one_line(error.format_message())}")
+            code = error.exit_code
+        except Exception as error:
+            if debug:
+                raise
+            say(f"error: {one_line(str(error)) or type(error).__name__}")
+            code = 1
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks."""
+    return " ".join(text.split())
+
+
+def say(message: str) -> None:
+    """A message to the person."""
+    click.echo(f"cgnlearn: {message}", err=True)
+
+
+def _stderr() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """A sign of life on a terminal."""
+    with _stderr().status(what):
+        yield
+
+
+def with_progress(results: Iterable[FoldResult], what: str, n_done: int, n_all: int) -> Iterator[FoldResult]:
+    """The same results, with a bar and the time left on a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=_stderr(), transient=True) as progress:
+        task = progress.add_task(what, total=n_all, completed=n_done)
+        for result in results:
+            progress.advance(task)
+            yield result
+
+
+def print_table(summaries: Sequence[Summary], title: str) -> None:
+    """A table of metrics on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("model", overflow="fold")
+    for heading in ("accuracy", "CLL per row", "Brier", "calibration error"):
+        table.add_column(heading, justify="right")
+    for summary in summaries:
+        cells = [f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}") for mean, sd in summary.metrics.values()] or [
+            "does not exist"
+        ] * 4
+        note = f" ({summary.n_folds - summary.n_without} of {summary.n_folds} folds)" if summary.n_without else ""
+        table.add_row(summary.model + note, *cells)
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
