@@ -156,7 +156,7 @@ class _Source:
                 return text.astype(object), missing
             if words.any():
                 advice = f"correct it, or declare the column with --categorical {name}"
-                raise self.fault(name, f"has {text[words][0]!r} among numbers", words, advice)
+                raise self.fault(name, f"has {str(text[words][0])!r} among numbers", words, advice)
         infinite = np.isinf(numbers)
         if infinite.any():
             raise self.fault(name, "is infinite", infinite, "correct it")

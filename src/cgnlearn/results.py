@@ -118,7 +118,7 @@ class Results:
         except ValueError:
             raise OtherResults(f"{path} cannot be read: remove the folder or choose another one") from None
         now = json.loads(json.dumps(self.manifest))
-        for name in sorted({*before, *now}):
+        for name in {**now, **before}:
             if before.get(name) != now.get(name):
                 difference = f"{_short(before.get(name))}, not {_short(now.get(name))}"
                 raise OtherResults(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from cgnlearn.evaluation import FoldResult, Summary
+
+
+SECONDS_BETWEEN_LINES = 10.0
 
 
 class Program(click.Group):
@@ -65,11 +69,20 @@ def waiting(what: str) -> Iterator[None]:
 
 
 def with_progress(results: Iterable[FoldResult], what: str, n_done: int, n_all: int) -> Iterator[FoldResult]:
-    """The same results, with a bar and the time left on a terminal."""
+    """The same results, with a bar and the time left on a terminal, or a line now and then elsewhere."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    console = _stderr()
+    if not console.is_terminal:
+        said = monotonic()
+        for number, result in enumerate(results, start=n_done + 1):
+            if monotonic() - said > SECONDS_BETWEEN_LINES:
+                said = monotonic()
+                say(f"{what}: {number} of {n_all}")
+            yield result
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=_stderr(), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(what, total=n_all, completed=n_done)
         for result in results:
             progress.advance(task)

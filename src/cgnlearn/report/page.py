@@ -119,8 +119,8 @@ def _warnings(study: Study) -> list[str]:
     without = [summary for summary in study.summaries if summary.n_without]
     for summary in without:
         found.append(
-            f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum likelihood "
-            "does not exist; its figures leave these folds out."
+            f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum "
+            "likelihood does not exist; its figures leave these folds out."
         )
     if len(study.results) < len(study.splits) * len(study.models):
         found.append("The evaluation was interrupted: the figures stand for the folds that were done.")

@@ -1,0 +1,133 @@
+"""Displays: what they draw is what the model says."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from cgnlearn import Band, CGNClassifier, Jan, Structure
+from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn.plots.structure import _places, pattern
+
+
+@pytest.fixture(autouse=True)
+def _no_windows():
+    import matplotlib.pyplot as plt
+
+    with mpl.rc_context({"backend": "agg"}):
+        yield
+        plt.close("all")
+
+
+@pytest.fixture
+def iris():
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+def drawn(display):
+    display.figure_.draw_without_rendering()
+    return display
+
+
+def test_contributions_add_up_to_the_log_odds(iris):
+    X, y = iris
+    model = CGNClassifier("complete", temperature=0.5).fit(X, y)
+    for row in (0, 60, 120):
+        display = drawn(ContributionsDisplay.from_estimator(model, X, row))
+        joint = np.sort(model.predict_joint_log_proba(X.iloc[[row]])[0])
+        assert display.log_odds.sum() + display.prior_log_odds == pytest.approx(joint[-1] - joint[-2])
+        assert display.of == str(model.predict(X.iloc[[row]])[0])
+        widths = [bar.get_width() for bar in display.ax_.patches]
+        assert sum(widths) == pytest.approx(joint[-1] - joint[-2])
+        assert len(widths) == 5
+    chosen = ContributionsDisplay.from_estimator(model, X, 0, of=2, against=1)
+    assert (chosen.of, chosen.against) == ("2", "1")
+
+
+def test_many_contributions_are_gathered_and_spectra_are_lines(rng):
+    X = rng.normal(size=(30, 100))
+    y = np.arange(30) % 2
+    model = CGNClassifier(Band(2)).fit(X, y)
+    bars = drawn(ContributionsDisplay.from_estimator(model, X, 3))
+    assert len(bars.ax_.patches) == 22
+    assert [label.get_text() for label in bars.ax_.get_yticklabels()][-2:] == ["80 others", "class prior"]
+    line = drawn(ContributionsDisplay.from_estimator(model, X, 3, positions=np.arange(100) + 0.5))
+    assert line.ax_.get_xlabel() == "m/z"
+    np.testing.assert_array_equal(line.values, X[3])
+
+
+def test_structures_are_graphs_up_to_sixty_attributes():
+    small = drawn(StructureDisplay.from_structure(Structure.band(8, 3)))
+    assert len([text for text in small.ax_.texts if text.get_text()]) == 8
+    assert not small.ax_.images
+    large = drawn(StructureDisplay.from_structure(Structure.band(61, 3)))
+    assert len(large.ax_.images) == 1
+
+
+def test_places_are_apart():
+    structures = [
+        Structure.naive_bayes(13),
+        Structure.complete(9),
+        Structure.jan([[0, 1, 2], [3, 4], [5], [6]]),
+        Structure.tree([None, 0, 0, 1, 1, 1, 2, 5, 5, 7, 7, None, 11]),
+        Structure.band(20, 2),
+        Structure.naive_bayes(1),
+    ]
+    for structure in structures:
+        places = np.array(list(_places(structure).values()))
+        assert len(places) == len(structure.nodes)
+        distance = np.linalg.norm(places[:, None] - places[None], axis=2) + 9 * np.eye(len(places))
+        assert distance.min() > 0.3
+        drawn(StructureDisplay.from_structure(structure))
+
+
+def test_the_pattern_holds_every_edge():
+    for structure in (Structure.band(1000, 12), Structure.box(450, 7)):
+        image = pattern(structure)
+        assert image.shape == (400, 400)
+        assert image.sum() == structure.n_edges
+        rows, columns = np.nonzero(image)
+        assert (columns <= rows).all()
+    exact = pattern(Structure.from_parents({0: [], 1: [0], 2: [0], 3: [1, 2]}))
+    assert {(int(c), int(p)) for c, p in np.argwhere(exact)} == {(1, 0), (2, 0), (3, 1), (3, 2)}
+
+
+def test_structure_of_an_estimator(iris):
+    X, y = iris
+    model = CGNClassifier(Jan([["petal length (cm)", "petal width (cm)"]])).fit(X, y)
+    texts = [text.get_text() for text in StructureDisplay.from_estimator(model).ax_.texts]
+    assert {text for text in texts if text} == {"petal length (cm)", "petal width (cm)"}
+
+
+def test_reliability_of_many_classes(iris):
+    X, y = iris
+    model = CGNClassifier().fit(X[::2], y[::2])
+    display = drawn(ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2]))
+    line = display.lines["CGNClassifier"]
+    proba = model.predict_proba(X[1::2])
+    assert line.n.sum() == 75
+    assert line.n @ line.observed / 75 == pytest.approx(model.score(X[1::2], y[1::2]))
+    assert line.n @ line.predicted / 75 == pytest.approx(proba.max(axis=1).mean())
+    each = drawn(ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2], per_class=True))
+    assert list(each.lines) == ["0", "1", "2"]
+    assert each.lines["1"].n @ each.lines["1"].observed == (y[1::2] == 1).sum()
+    both = ReliabilityDisplay.from_predictions(y[1::2], {"a": proba, "b": proba[:, ::-1]})
+    assert list(both.lines) == ["a", "b"]
+    with pytest.raises(ValueError, match="75 rows and 3 classes"):
+        ReliabilityDisplay.from_predictions(y[1::2], proba[:, :2])
+
+
+def test_paths_are_the_metrics_of_each_order(rng):
+    y = np.array(["a", "b", "b"])
+    joint = rng.normal(size=(2, 4, 3, 2))
+    sizes = np.array([[5, 7, 9, 11], [5, 6, 8, 10]])
+    display = drawn(PathDisplay.from_predictions(y, joint, sizes, names=("band", "box")))
+    best = joint[1, 2].argmax(axis=1)
+    assert display.paths["box"].accuracy[2] == pytest.approx(np.mean(best == [0, 1, 1]))
+    proba = np.exp(joint[0, 3]) / np.exp(joint[0, 3]).sum(axis=1, keepdims=True)
+    assert display.paths["band"].cll[3] == pytest.approx(np.log(proba[range(3), [0, 1, 1]]).mean())
+    assert display.axes_[0].lines[1].get_xdata().tolist() == sizes[1].tolist()
+    with pytest.raises(ValueError, match="families × orders × rows × classes"):
+        PathDisplay.from_predictions(y, joint[0], sizes, names=("band", "box"))
+    with pytest.raises(ValueError, match="n_parameters must be"):
+        PathDisplay.from_predictions(y, joint, sizes[:1], names=("band", "box"))
