@@ -327,10 +327,6 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             "class_prior": self._class_prior(),
         }
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Copies, processes and files carry the statistics; the network is made from them where it is needed.
-        return {name: value for name, value in super().__getstate__().items() if name != "network_"}
-
     @property
     def class_log_prior_(self) -> Floats:
         """Log probabilities of the classes before anything is seen of a row."""
@@ -402,6 +398,10 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
         table = self.network_.draw(labels, self._encoder, self._order, rng)
         return self._encoder.decode(table.values, table.codes), self.classes_[labels]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies, processes and files carry the statistics; the network is made from them where it is needed.
+        return {name: value for name, value in super().__getstate__().items() if name != "network_"}
 
 
 def _readable(X: Any) -> Any:
