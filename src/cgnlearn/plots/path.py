@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,21 +19,43 @@ if TYPE_CHECKING:
 class Path(NamedTuple):
     """One line: a point for each member of a family of structures."""
 
-    n_parameters: NDArray[np.intp]
+    x: NDArray[np.intp]
     accuracy: NDArray[np.float64]
     cll: NDArray[np.float64]
 
 
 class PathDisplay:
-    """Accuracy and CLL per row against the number of parameters, one above the other.
+    """Accuracy and CLL per row against the number of parameters, or the order k, one above the other.
 
     Parameters
     ----------
     paths : mapping of str to Path
+    xlabel : str
+    xscale : {"linear", "log"}
     """
 
-    def __init__(self, paths: Mapping[str, Path]) -> None:
+    def __init__(self, paths: Mapping[str, Path], xlabel: str, xscale: Literal["linear", "log"]) -> None:
         self.paths = paths
+        self.xlabel = xlabel
+        self.xscale = xscale
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, axes: Sequence[Axes] | None = None) -> Self:
+        """Draw how a fitted classifier chose its k: the inner scores of every k, each at its best temperature.
+
+        Parameters
+        ----------
+        estimator : CGNClassifier
+            Fitted with ``Band(k="cv")`` or ``Box(k="cv")``.
+        axes : two matplotlib axes, optional
+        """
+        results = getattr(estimator, "cv_results_", {})
+        if "param_k" not in results:
+            raise ValueError('the classifier did not choose its k: fit it with Band(k="cv") or Box(k="cv")')
+        orders = np.unique(results["param_k"])
+        best = [int(np.argmax(np.where(results["param_k"] == k, results["mean_test_cll"], -np.inf))) for k in orders]
+        path = Path(orders, results["mean_test_accuracy"][best], results["mean_test_cll"][best])
+        return cls({"inner cross-validation": path}, "order k", "linear").plot(axes)
 
     @classmethod
     def from_predictions(
@@ -77,7 +99,7 @@ class PathDisplay:
             )
             for i, name in enumerate(names)
         }
-        return cls(paths).plot(axes)
+        return cls(paths, "number of parameters", "log").plot(axes)
 
     def plot(self, axes: Sequence[Axes] | None = None) -> Self:
         """Draw.
@@ -92,10 +114,10 @@ class PathDisplay:
         for i, (name, path) in enumerate(self.paths.items()):
             style: dict[str, Any] = {"color": LINES[i % len(LINES)], "marker": MARKERS[i % len(MARKERS)]}
             style |= {"markersize": 3.5, "linewidth": 1.4}
-            upper.plot(path.n_parameters, path.accuracy, label=name, **style)
-            lower.plot(path.n_parameters, path.cll, label=name, **style)
+            upper.plot(path.x, path.accuracy, label=name, **style)
+            lower.plot(path.x, path.cll, label=name, **style)
         upper.set_ylabel("accuracy")
-        lower.set(ylabel="CLL per row", xlabel="number of parameters", xscale="log")
+        lower.set(ylabel="CLL per row", xlabel=self.xlabel, xscale=self.xscale)
         for ax in axes:
             ax.grid(color=GREY, alpha=0.2)
             without_frame(ax)

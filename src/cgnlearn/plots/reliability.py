@@ -118,14 +118,15 @@ class ReliabilityDisplay:
             low, high = _wilson(line.observed, line.n)
             error = np.maximum([line.observed - low, high - line.observed], 0.0)
             ax.errorbar(line.predicted, line.observed, error, fmt="none", ecolor=colour, alpha=0.35, linewidth=1.2)
-            ax.plot(line.predicted, line.observed, color=colour, linewidth=1.6, label=name)
+            ax.plot(line.predicted, line.observed, color=colour, linewidth=1, alpha=0.35)
             ax.scatter(
                 line.predicted, line.observed, 18 + 160 * line.n / line.n.sum(),
-                color=colour, marker=MARKERS[i % len(MARKERS)], zorder=3, linewidths=0,
+                color=colour, marker=MARKERS[i % len(MARKERS)], zorder=3, linewidths=0, label=name,
             )  # fmt: skip
         ax.set(xlim=(-0.02, 1.03), ylim=(-0.02, 1.03), xlabel=self.xlabel, ylabel=self.ylabel)
         without_frame(ax)
-        ax.legend(frameon=False, loc="upper left")
+        for handle in ax.legend(frameon=False, loc="upper left").legend_handles[1:]:
+            handle.set_sizes([30])  # type: ignore[union-attr]
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -54,7 +54,7 @@ def _spectra() -> Study:
         "band cv bayes, sharing 1, temperature cv": CGNClassifier(tuned, sharing=1.0, temperature="cv"),
     }
     return _study(
-        "simulated spectra", X, spectra.target, models, 10,
+        "simulated spectra", X, spectra.target, models, 5,
         positions=spectra.mz, marks=spectra.peaks[spectra.effects != 0],
         settings={"Data": "simulated time-of-flight spectra, 600 bins, 60 peaks of which 8 differ between the classes"},
     )  # fmt: skip

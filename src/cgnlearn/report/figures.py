@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from cgnlearn.evaluation import FoldResult
-from cgnlearn.plots import ContributionsDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
 from cgnlearn.plots.style import BLUE, GREY, INK, LINES, ORANGE, without_frame
 from cgnlearn.report.study import BASELINE, Row, Study
 from cgnlearn.statistics import Floats
@@ -33,14 +33,16 @@ _LOOK: dict[Any, Any] = {
 }
 
 
-def _svg(draw: Callable[[Axes], object], size: tuple[float, float], name: str, description: str) -> Markup:
+def _svg(
+    draw: Callable[[Any], object], size: tuple[float, float], name: str, description: str, nrows: int = 1
+) -> Markup:
     """Draw on fresh axes and return the SVG element, its ids made the page's own by ``name``."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context({**_LOOK, "svg.hashsalt": name}):
         figure = Figure(figsize=size, layout="constrained")
-        draw(figure.subplots())
+        draw(figure.subplots(nrows, sharex=True))
         buffer = io.StringIO()
         figure.savefig(
             buffer, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -97,6 +99,19 @@ def structure_figure(study: Study, name: str) -> Markup:
     )
 
 
+def path_figure(study: Study, name: str) -> Markup | None:
+    """How the order of a band or box was chosen, where it was."""
+    if "param_k" not in getattr(study.final, "cv_results_", {}):
+        return None
+    return _svg(
+        lambda axes: PathDisplay.from_estimator(study.final, axes=axes),
+        (5.4, 4.4),
+        name,
+        "Inner scores of every k",
+        nrows=2,
+    )
+
+
 def evidence_figure(study: Study, name: str) -> Markup:
     """What each attribute adds to the truth on average: along m/z for spectra, else as bars."""
     evidence = study.evidence.for_truth
@@ -136,8 +151,8 @@ def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
     if study.marks is not None:
         ax.plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
                 transform=ax.get_xaxis_transform(), label="true marker")  # fmt: skip
-        ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1.0, 1.0))
-    behind.legend(frameon=False, loc="upper center", ncols=2)
+    handles = behind.get_legend_handles_labels()[0] + ax.get_legend_handles_labels()[0]
+    ax.legend(handles=handles, frameon=False, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, 1.05))
     ax.axhline(0, color=GREY, linewidth=0.8)
     ax.set(xlabel="m/z", ylabel="mean log-odds for the truth")
     without_frame(ax)

@@ -74,6 +74,7 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
         "rows": rows,
         "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
         "structure": figures.structure_figure(study, f"{anchor}-structure"),
+        "path": figures.path_figure(study, f"{anchor}-path"),
         "evidence": figures.evidence_figure(study, f"{anchor}-evidence"),
         "closeups": [
             _Closeup(words, row, figures.row_figure(study, row, f"{anchor}-row{i}"))
