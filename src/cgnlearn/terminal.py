@@ -20,7 +20,7 @@ SECONDS_BETWEEN_LINES = 10.0
 class Program(click.Group):
     """A group whose errors are one line on stderr: 1 if the run failed, 2 if the call is wrong."""
 
-    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run, and leave with the exit code; ``--debug`` is taken wherever it stands."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given

@@ -121,6 +121,8 @@ class PathDisplay:
         for ax in axes:
             ax.grid(color=GREY, alpha=0.2)
             without_frame(ax)
+        if self.xscale == "linear":
+            lower.xaxis.get_major_locator().set_params(integer=True)
         upper.legend(frameon=False)
         self.axes_, self.figure_ = list(axes), upper.figure
         return self
