@@ -227,7 +227,7 @@ def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
 
 
 def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
-    assert "sharing must be" in fails(1, "evaluate", wine, "-t", "class", "--sharing", "2")
+    assert "temperature must be" in fails(1, "evaluate", wine, "-t", "class", "--temperature", "-2")
     assert "cannot be the class" in fails(1, "evaluate", wine, "-t", "alcohol")
     assert "damaged or no model file" in fails(1, "predict", wine, wine)
     assert "200 folds are more than the 71 rows" in fails(1, "evaluate", wine, "-t", "class", "--cv", "200")
@@ -242,7 +242,7 @@ def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
 
 
 def test_a_traceback_only_with_debug(wine):
-    found = CliRunner().invoke(main, ["evaluate", str(wine), "-t", "class", "--sharing", "2", "--debug"])
+    found = CliRunner().invoke(main, ["evaluate", str(wine), "-t", "class", "--temperature", "-2", "--debug"])
     assert isinstance(found.exception, ValueError)
 
 

@@ -96,7 +96,8 @@ def test_faults_are_named_with_their_line(tmp_path):
     assert "no rows" in refused(path, "a,b\n")
     assert "no columns besides" in refused(path, "class\nx\n", target="class")
     assert "every row has an empty cell" in refused(path, "a,class\n,x\n,y\n", target="class", drop_missing=True)
-    assert "has no column 'z' (--target); it has 'a', 'class'" in refused(path, target="z", error=NoSuchColumn)
+    assert "has no column 'z' (--target): it has 'a', 'class'" in refused(path, target="z", error=NoSuchColumn)
+    assert "did you mean 'class'?" in refused(path, target="klass", error=NoSuchColumn)
     assert "ending must be one of" in refused(tmp_path / "data.xls", "")
     for suffix in (".parquet", ".npz"):
         assert "or damaged" in refused(tmp_path / f"data{suffix}", "PK nonsense")

@@ -282,7 +282,8 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         described["written by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
         width = max(map(len, described))
         for name, value in described.items():
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+            shown = ", ".join(value) or "none" if isinstance(value, list) else value
+            shown = f"{value:.10g}" if isinstance(value, float) else shown
             click.echo(f"{name:<{width}}  {shown}")
     if graph is not None:
         if graph.suffix.lower() == ".dot":

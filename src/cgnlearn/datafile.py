@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,7 +210,9 @@ def _assembled(
 def _refuse_unknown(path: Path, columns: dict[str, NDArray[Any]], *asked: tuple[str | None, str]) -> None:
     for name, why in asked:
         if name is not None and name not in columns:
-            raise NoSuchColumn(f"{path} has no column {name!r} ({why}); it has {_listed(list(columns))}")
+            close = get_close_matches(name, columns, n=1)
+            instead = f"did you mean {close[0]!r}?" if close else f"it has {_listed(list(columns))}"
+            raise NoSuchColumn(f"{path} has no column {name!r} ({why}): {instead}")
 
 
 def _number(text: str) -> float:

@@ -122,7 +122,7 @@ class PathDisplay:
             ax.grid(color=GREY, alpha=0.2)
             without_frame(ax)
         if self.xscale == "linear":
-            lower.xaxis.get_major_locator().set_params(integer=True)
+            lower.locator_params(axis="x", integer=True)
         upper.legend(frameon=False)
         self.axes_, self.figure_ = list(axes), upper.figure
         return self

@@ -1,0 +1,45 @@
+"""The transcripts in the documents are what the commands say."""
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sklearn.datasets import load_wine
+
+from cgnlearn.cli import main
+
+PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL)
+TRANSCRIPTS = [
+    (command, said.strip())
+    for block in BLOCKS
+    for command, said in re.findall(r"\$ cgnlearn (.*)\n((?:(?!\$ ).*\n)*)", block)
+]
+OWN_MACHINE = re.compile(r"^written by .*$|^training checksum .*$", flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs")
+    wine = load_wine(as_frame=True).frame.rename(columns={"target": "cultivar"})
+    wine.to_csv(folder / "wine.csv", index=False)
+    lines = (folder / "wine.csv").read_text().splitlines(keepends=True)
+    (folder / "few.csv").write_text("".join(lines[:8] + lines[-5:]))
+    lines[14] = "l" + lines[14][1:]
+    (folder / "typo.csv").write_text("".join(lines))
+    return folder
+
+
+def test_transcripts_hold(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert len(TRANSCRIPTS) > 12
+    for command, expected in TRANSCRIPTS:
+        if "cut.skops" in command:
+            (folder / "cut.skops").write_bytes((folder / "wine.skops").read_bytes()[:2000])
+        found = CliRunner().invoke(main, command.split(), prog_name="cgnlearn")
+        if command.endswith("--help"):  # how click lays it out differs between its versions
+            assert set(re.findall(r"--?[a-z][\w-]*", found.output)) == set(re.findall(r"--?[a-z][\w-]*", expected))
+            continue
+        said = "\n".join(line.rstrip() for line in (found.stdout + found.stderr).strip().splitlines())
+        assert OWN_MACHINE.sub("", said) == OWN_MACHINE.sub("", expected), command
