@@ -9,7 +9,8 @@ from sklearn.datasets import load_wine
 
 from cgnlearn.cli import main
 
-PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "command-line.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL)
 TRANSCRIPTS = [
     (command, said.strip())
@@ -43,3 +44,9 @@ def test_transcripts_hold(folder, monkeypatch):
             continue
         said = "\n".join(line.rstrip() for line in (found.stdout + found.stderr).strip().splitlines())
         assert OWN_MACHINE.sub("", said) == OWN_MACHINE.sub("", expected), command
+
+
+def test_every_picture_and_page_that_is_linked_is_there():
+    for page in DOCS.glob("*.md"):
+        for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+            assert link.startswith("http") or (DOCS / link).exists(), f"{page.name} links to {link}"

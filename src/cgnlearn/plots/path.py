@@ -108,6 +108,8 @@ class PathDisplay:
         ----------
         axes : two matplotlib axes, optional
         """
+        from matplotlib.ticker import LogLocator, NullFormatter
+
         if axes is None:
             axes = new_axes(None, figsize=(6.4, 5.6), nrows=2, sharex=True)
         upper, lower = axes
@@ -123,6 +125,10 @@ class PathDisplay:
             without_frame(ax)
         if self.xscale == "linear":
             lower.locator_params(axis="x", integer=True)
+        else:
+            lower.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            lower.xaxis.set_major_formatter("{x:,.0f}")
+            lower.xaxis.set_minor_formatter(NullFormatter())
         upper.legend(frameon=False)
         self.axes_, self.figure_ = list(axes), upper.figure
         return self
