@@ -26,7 +26,7 @@ def main():
     X, y = wine.data, wine.target_names[wine.target]
     save(StructureDisplay.from_estimator(CGNClassifier("tree").fit(X, y)), "structure-tree")
     save(StructureDisplay.from_structure(Structure.box(200, 12)), "structure-box")
-    few, rest, y_few, y_rest = train_test_split(X, y, train_size=30, stratify=y, random_state=0)
+    few, rest, y_few, _ = train_test_split(X, y, train_size=30, stratify=y, random_state=0)
     models = {name: CGNClassifier(parameters=name).fit(few, y_few) for name in ("ml", "bayes")}
     save(ContributionsDisplay.from_estimator(models["bayes"], rest, row=3), "contributions-bars")
 
