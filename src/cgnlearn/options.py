@@ -129,7 +129,7 @@ def label(structure: str, parameters: str, *, k: Any, sharing: Any, temperature:
     """What a classifier is called in tables."""
     order = f" {k}" if structure in ("band", "box") else ""
     more = "".join(
-        f", {name} {value}"
+        f", {name} {value if value == 'cv' else f'{value:g}'}"
         for name, value, usual in (("sharing", sharing, 0), ("temperature", temperature, 1))
         if value != usual
     )

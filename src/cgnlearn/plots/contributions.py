@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.plots.style import BLUE, GREY, ORANGE, new_axes, without_frame
+from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, ORANGE, new_axes, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,16 +141,17 @@ class ContributionsDisplay:
         without_frame(ax)
 
     def _draw_line(self, ax: Axes, positions: NDArray[np.float64]) -> None:
+        as_pixels = len(positions) > MOST_POINTS
         if self.values is not None:
             behind = ax.twinx()
-            behind.fill_between(positions, self.values, color=GREY, alpha=0.25, linewidth=0)
+            behind.fill_between(positions, self.values, color=GREY, alpha=0.25, linewidth=0, rasterized=as_pixels)
             behind.set_ylabel("intensity", color=GREY)
             behind.tick_params(colors=GREY)
             behind.spines[["top", "left"]].set_visible(False)
             ax.set_zorder(behind.get_zorder() + 1)
             ax.patch.set_visible(False)
         for side, colour in ((np.maximum(self.log_odds, 0), BLUE), (np.minimum(self.log_odds, 0), ORANGE)):
-            ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid")
+            ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.set(xlabel="m/z", ylabel=f"log-odds   ← {self.against}    {self.of} →")
         without_frame(ax)

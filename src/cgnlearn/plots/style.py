@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY, INK = "#2b6ca3", "#d1701f", "#8a929a", "#22303c"
 LINES = (BLUE, ORANGE, "#3a8f5c", "#8a4f9e", "#b0413e", "#5b6770", "#c2a11f", "#1f9aa8")
 MARKERS = "osD^vPX*"
+MOST_POINTS = 2000  # of a line drawn as such; a longer one goes into a vector file as pixels, or it would be megabytes
 
 
 def new_axes(ax: Axes | None, **figure_options: Any) -> Any:

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from cgnlearn.evaluation import FoldResult
 from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
-from cgnlearn.plots.style import BLUE, GREY, INK, LINES, ORANGE, without_frame
+from cgnlearn.plots.style import BLUE, GREY, INK, LINES, MOST_POINTS, ORANGE, without_frame
 from cgnlearn.report.study import BASELINE, Row, Study
 from cgnlearn.statistics import Floats
 
@@ -44,9 +44,8 @@ def _svg(
         figure = Figure(figsize=size, layout="constrained")
         draw(figure.subplots(nrows, sharex=True))
         buffer = io.StringIO()
-        figure.savefig(
-            buffer, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        )
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, dpi=200, metadata=nothing)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
@@ -134,20 +133,20 @@ def evidence_figure(study: Study, name: str) -> Markup:
 def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
     positions = study.positions
     assert positions is not None
+    as_pixels = len(positions) > MOST_POINTS
     behind = ax.twinx()
     values = study.X.to_numpy()
     for i, label in enumerate(study.classes[: len(LINES)]):
         mean = values[study.true == i].mean(axis=0)
-        behind.plot(
-            positions, mean, color=LINES[(i + 2) % len(LINES)], linewidth=0.7, alpha=0.65, label=f"mean {label}"
-        )
+        look: dict[str, Any] = {"color": LINES[(i + 2) % len(LINES)], "linewidth": 0.7, "alpha": 0.65}
+        behind.plot(positions, mean, label=f"mean {label}", rasterized=as_pixels, **look)
     behind.set_ylabel("intensity", color=GREY)
     behind.tick_params(colors=GREY)
     behind.spines[["top", "left"]].set_visible(False)
     ax.set_zorder(behind.get_zorder() + 1)
     ax.patch.set_visible(False)
     for side, colour in ((np.maximum(evidence, 0), BLUE), (np.minimum(evidence, 0), ORANGE)):
-        ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid")
+        ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
     if study.marks is not None:
         ax.plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
                 transform=ax.get_xaxis_transform(), label="true marker")  # fmt: skip
