@@ -93,7 +93,7 @@ def evaluate(
     )
     study = Study(
         name=data.name, X=read.X, y=read.y, models=models, splits=splits, results=results,
-        settings=_settings(read, cv, seed, target, groups), lines=read.lines, positions=_spectrum(read.positions),
+        settings=_settings(read, cv, seed, target, groups), lines=read.lines, **_spectrum(read),
     )  # fmt: skip
     if not results:
         raise click.exceptions.Abort()
@@ -184,9 +184,13 @@ def _in_words(cv: tuple[int, int]) -> str:
     return f"stratified {folds}-fold cross-validation" + (f", {repeats} times" if repeats > 1 else "")
 
 
-def _spectrum(positions: Any) -> Any:
-    """Positions along a spectrum, if there are enough columns to speak of one."""
-    return positions if positions is not None and len(positions) >= 50 else None
+def _spectrum(data: Data) -> dict[str, Any]:
+    """Where the columns stand along a spectrum, if there are enough to speak of one."""
+    positions = data.positions
+    if positions is None or len(positions) < 50:
+        return {}
+    numbered = bool((positions == range(len(positions))).all())  # an npz file without names
+    return {"positions": positions, "axis": "column" if numbered else "m/z"}
 
 
 def _write_report(path: Path, studies: Sequence[Any], title: str) -> None:

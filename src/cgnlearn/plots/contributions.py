@@ -33,6 +33,8 @@ class ContributionsDisplay:
         Where along an axis, such as m/z, each attribute stands; given, a line is drawn.
     values : array (attributes,), optional
         The row itself, drawn behind the line.
+    axis : str
+        What the positions are.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class ContributionsDisplay:
         prior_log_odds: float = 0.0,
         positions: ArrayLike | None = None,
         values: ArrayLike | None = None,
+        axis: str = "m/z",
     ) -> None:
         self.log_odds = np.asarray(log_odds, dtype=float)
         self.names = list(names)
@@ -52,6 +55,7 @@ class ContributionsDisplay:
         self.prior_log_odds = prior_log_odds
         self.positions = None if positions is None else np.asarray(positions, dtype=float)
         self.values = None if values is None else np.asarray(values, dtype=float)
+        self.axis = axis
 
     @classmethod
     def from_estimator(
@@ -63,6 +67,7 @@ class ContributionsDisplay:
         of: Any = None,
         against: Any = None,
         positions: ArrayLike | None = None,
+        axis: str = "m/z",
         ax: Axes | None = None,
     ) -> Self:
         """Draw what a fitted classifier sees in one row of X.
@@ -77,6 +82,8 @@ class ContributionsDisplay:
             None: the most probable class, and the most probable of the others.
         positions : array (attributes,), optional
             Where along an axis, such as m/z, each attribute stands.
+        axis : str
+            What the positions are.
         ax : matplotlib axes, optional
 
         Examples
@@ -106,6 +113,7 @@ class ContributionsDisplay:
             float(prior[first] - prior[second]),
             positions,
             values,
+            axis,
         )
         return display.plot(ax)
 
@@ -153,7 +161,7 @@ class ContributionsDisplay:
         for side, colour in ((np.maximum(self.log_odds, 0), BLUE), (np.minimum(self.log_odds, 0), ORANGE)):
             ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
         ax.axhline(0, color=GREY, linewidth=0.8)
-        ax.set(xlabel="m/z", ylabel=f"log-odds   ← {self.against}    {self.of} →")
+        ax.set(xlabel=self.axis, ylabel=f"log-odds   ← {self.against}    {self.of} →")
         without_frame(ax)
 
 

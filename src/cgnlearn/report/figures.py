@@ -153,7 +153,7 @@ def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
     handles = behind.get_legend_handles_labels()[0] + ax.get_legend_handles_labels()[0]
     ax.legend(handles=handles, frameon=False, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, 1.05))
     ax.axhline(0, color=GREY, linewidth=0.8)
-    ax.set(xlabel="m/z", ylabel="mean log-odds for the truth")
+    ax.set(xlabel=study.axis, ylabel="mean log-odds for the truth")
     without_frame(ax)
 
 
@@ -164,7 +164,7 @@ def row_figure(study: Study, row: Row, name: str) -> Markup:
 
     def draw(ax: Axes) -> None:
         ContributionsDisplay.from_estimator(
-            study.unseen(row.index), study.X, row.index, positions=study.positions, ax=ax
+            study.unseen(row.index), study.X, row.index, positions=study.positions, axis=study.axis, ax=ax
         )
 
     size = (7.6, 3.0) if spectrum else (5.6, 0.8 + 0.22 * n_bars)

@@ -87,6 +87,8 @@ class Study:
         What each row is called; None: its index.
     positions : ndarray, optional
         Where the attributes stand along an axis, for spectra.
+    axis : str
+        What the positions are.
     marks : ndarray, optional
         Positions known to tell the classes apart, for simulated spectra.
     """
@@ -100,6 +102,7 @@ class Study:
     settings: Mapping[str, str] = field(default_factory=dict)
     lines: NDArray[np.intp] | None = None
     positions: NDArray[np.float64] | None = None
+    axis: str = "m/z"
     marks: NDArray[np.float64] | None = None
 
     @cached_property
