@@ -18,8 +18,6 @@ from sklearn.datasets import load_wine
 from cgnlearn import Band, CGNClassifier, load, save
 from cgnlearn.cli import main
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-
 
 def run(*words):
     """Exit code, stdout, stderr."""

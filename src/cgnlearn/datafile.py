@@ -7,6 +7,7 @@ error that names the line, never a guess.
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ def read(
     if delimiter is not None:
         found, lines = _text_columns(content, path, delimiter)
     else:
-        found = _parquet_columns(path) if suffix == ".parquet" else _npz_columns(path, target, groups)
+        found = _parquet_columns(content, path) if suffix == ".parquet" else _npz_columns(content, path, target, groups)
         lines = np.arange(len(next(iter(found.values()))))
     _refuse_unknown(path, found, (target, "--target"), (groups, "--groups"),
                     *((name, "a column of the model") for name in columns or ()),
@@ -242,7 +243,6 @@ def _listed(names: list[str], most: int = 8) -> str:
 def _text_columns(content: bytes, path: Path, delimiter: str) -> tuple[dict[str, NDArray[Any]], NDArray[np.intp]]:
     """Every column of a csv or tsv file as text, and the line on which each row ends."""
     import csv
-    import io
 
     try:
         text = content.decode("utf-8-sig")
@@ -288,14 +288,14 @@ def _check_header(names: list[str], path: Path) -> None:
         raise DataFileError(f"{path} seems to start without a header line: give it one with the columns' names")
 
 
-def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
+def _parquet_columns(content: bytes, path: Path) -> dict[str, NDArray[Any]]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("parquet files need pyarrow: pip install 'cgnlearn[frames]'") from error
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(pa.BufferReader(content))
     except (pa.ArrowException, OSError) as error:
         raise DataFileError(f"{path} is no parquet file, or damaged ({' '.join(str(error).split())[:120]})") from None
     if not table.num_rows:
@@ -314,12 +314,12 @@ def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _npz_columns(path: Path, target: str | None, groups: str | None) -> dict[str, NDArray[Any]]:
+def _npz_columns(content: bytes, path: Path, target: str | None, groups: str | None) -> dict[str, NDArray[Any]]:
     import zipfile
     import zlib
 
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile, zlib.error, TypeError,
             NotImplementedError, RuntimeError, AttributeError) as error:  # fmt: skip
