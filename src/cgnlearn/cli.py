@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -132,6 +133,8 @@ def _evaluated(
         say(f"going on from {len(results)} finished parts in {output}")
     todo = evaluate(models, data.X, data.y, splits, done={result.task for result in results}, n_jobs=jobs)
     finished = True
+    # After Ctrl-C joblib says how much of the work was in vain: that is the person's own wish.
+    warnings.filterwarnings("ignore", ".*tasks.*", UserWarning, "joblib")
     try:
         for result in with_progress(todo, "cross-validating", len(results), len(splits) * len(models)):
             if store is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,7 +141,22 @@ def evaluate(
         if Task(name, split.repeat, split.fold) not in done
     ]
     work = (delayed(_fold_result)(task, models[task.model], X, y, split) for task, split in waiting)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    with _interrupts_ignored():
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    yield from results
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes started meanwhile leave Ctrl-C, which a terminal sends to all of them, to this one."""
+    if current_thread() is not main_thread():  # where no signals are handled anyway
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
