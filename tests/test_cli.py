@@ -139,6 +139,18 @@ def test_groups_categoricals_and_missing_cells(patients, tmp_path):
     assert "left out 2 of 120 rows" in err
 
 
+def test_searched_structures(wine, tmp_path):
+    few = ("-t", "class", "-s", "bwgjan")
+    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json", "-p", "bayes"))
+    assert found[0]["model"] == "bwgjan bayes"
+    assert found[0]["accuracy"]["mean"] > 0.95
+    works("fit", wine, *few, "-o", tmp_path / "model.skops")
+    told = json.loads(works("inspect", tmp_path / "model.skops", "--json"))
+    assert told["structure"] == "bwgjan"
+    assert told["attributes"] == len(load(tmp_path / "model.skops").structure_.nodes)
+    assert len(works("predict", tmp_path / "model.skops", wine).splitlines()) == 179
+
+
 def test_fit_predict_inspect(patients, tmp_path):
     path, frame = patients
     model, graph = tmp_path / "model.skops", tmp_path / "graph.svg"
@@ -210,6 +222,37 @@ def test_wide_npz(tmp_path):
     assert found[1]["model"] == "band 3 bayes, temperature 0.2"
     assert found[1]["accuracy"]["mean"] > 0.8
     assert "Evidence along the spectrum" in (tmp_path / "wide.html").read_text()
+
+
+def test_k_and_temperature_by_cross_validation(wine, tmp_path):
+    chosen = ("-t", "class", "-s", "band", "--k", "cv", "--k-max", "4", "--temperature", "cv")
+    found = json.loads(
+        works("evaluate", wine, *chosen, "--cv", "3", "--json", "-p", "bayes", "--report", tmp_path / "r.html")
+    )
+    assert found[0]["model"] == "band cv bayes, temperature cv"
+    assert "Inner scores of every k" in (tmp_path / "r.html").read_text()
+    works("fit", wine, *chosen, "-o", tmp_path / "model.skops")
+    model = load(tmp_path / "model.skops")
+    told = json.loads(works("inspect", tmp_path / "model.skops", "--json"))
+    assert told["temperature"] == model.temperature_
+    assert model.structure_.n_edges == sum(min(v, model.k_ - 1) for v in range(13)) == told["edges"]
+
+
+def test_demo(tmp_path, monkeypatch):
+    from cgnlearn.datasets import make_spectra
+    from cgnlearn.report import demonstration
+
+    monkeypatch.setattr(demonstration, "make_spectra", lambda **_: make_spectra(40, 90, n_peaks=10, random_state=0))
+    report = tmp_path / "new" / "report.html"
+    code, out, err = run("demo", "-o", report)
+    assert code == 0, err
+    assert f"report: {report}" in err
+    assert "band cv bayes, temperature cv" in out
+    text = report.read_text(encoding="utf-8")
+    assert "simulated spectra" in text
+    assert "Triangles mark the peaks" in text
+    found = json.loads(works("demo", "--json", "-o", report))
+    assert list(found) == ["wine", "simulated spectra"]
 
 
 def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):

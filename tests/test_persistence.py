@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PowerTransformer, StandardScaler
 
 import cgnlearn
-from cgnlearn import Band, Box, CGNClassifier, Jan, Prior, Structure, Tree
+from cgnlearn import Band, Box, CGNClassifier, GreedyJan, Jan, Prior, Structure, Tree
 from cgnlearn.persistence import HEADER, ModelFileError, load, read_header, save
 
 STRUCTURES = {
@@ -24,6 +24,9 @@ STRUCTURES = {
     "box": Box(2),
     "jan": Jan([[0, 2], [3, 4]]),
     "mapping": {2: [], 3: [2], 0: []},
+    "bwgjan": "bwgjan",
+    "search": GreedyJan("forward", cv=3),
+    "chosen band": Band(k="cv", k_max=3, cv=2),
     "structure": Structure.from_parents({3: [4], 4: []}),
 }
 
@@ -53,6 +56,8 @@ def test_round_trip_is_exact(structure, options, path, mixed):
     np.testing.assert_array_equal(back.contributions(new), model.contributions(new))
     assert back.structure_ == model.structure_
     assert repr(back) == repr(model)
+    if hasattr(model, "search_path_"):
+        assert [state.score for state in back.search_path_] == [state.score for state in model.search_path_]
     save(back, path)
     np.testing.assert_array_equal(load(path).predict_proba(new), model.predict_proba(new))
 

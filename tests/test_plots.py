@@ -117,6 +117,17 @@ def test_reliability_of_many_classes(iris):
         ReliabilityDisplay.from_predictions(y[1::2], proba[:, :2])
 
 
+def test_the_path_of_a_choice(rng):
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 8)).cumsum(axis=1) + y[:, None]
+    model = CGNClassifier(Band(k="cv", k_max=5), temperature="cv").fit(X, y)
+    display = drawn(PathDisplay.from_estimator(model))
+    path = display.paths["inner cross-validation"]
+    assert path.x.tolist() == [1, 2, 3, 4, 5]
+    assert path.x[np.argmax(path.cll)] == model.k_
+    assert path.cll.max() == model.cv_results_["mean_test_cll"].max()
+
+
 def test_paths_are_the_metrics_of_each_order(rng):
     y = np.array(["a", "b", "b"])
     joint = rng.normal(size=(2, 4, 3, 2))
@@ -127,6 +138,8 @@ def test_paths_are_the_metrics_of_each_order(rng):
     proba = np.exp(joint[0, 3]) / np.exp(joint[0, 3]).sum(axis=1, keepdims=True)
     assert display.paths["band"].cll[3] == pytest.approx(np.log(proba[range(3), [0, 1, 1]]).mean())
     assert display.axes_[0].lines[1].get_xdata().tolist() == sizes[1].tolist()
+    with pytest.raises(ValueError, match="did not choose its k"):
+        PathDisplay.from_estimator(CGNClassifier())
     with pytest.raises(ValueError, match="families × orders × rows × classes"):
         PathDisplay.from_predictions(y, joint[0], sizes, names=("band", "box"))
     with pytest.raises(ValueError, match="n_parameters must be"):
