@@ -63,9 +63,9 @@ def _svg(
 def reliability_figure(study: Study, name: str) -> Markup:
     """The reliability diagram of the chosen model and of the best with the other way to its parameters."""
     assert study.chosen is not None
-    way = study.models[study.chosen].parameters
+    way = _parameters(study, study.chosen)
     able = [s for s in study.summaries if s.metrics and s.model != BASELINE and not s.n_without]
-    others = [s for s in able if study.models[s.model].parameters != way]
+    others = [s for s in able if _parameters(study, s.model) != way]
     rival = max(others, key=lambda s: s.metrics["cll"].mean).model if others else None
     # Repetitions are pooled: every row counts as often as it was predicted.
     proba = {
@@ -79,6 +79,10 @@ def reliability_figure(study: Study, name: str) -> Markup:
         lambda ax: ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax),
         (5.0, 4.2), name, f"Reliability diagram of {' and '.join(proba)}",
     )  # fmt: skip
+
+
+def _parameters(study: Study, model: str) -> Any:
+    return getattr(study.models[model], "parameters", None)
 
 
 def _of(study: Study, model: str | None) -> list[FoldResult]:
