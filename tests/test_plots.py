@@ -44,6 +44,19 @@ def test_contributions_add_up_to_the_log_odds(iris):
     assert (chosen.of, chosen.against) == ("2", "1")
 
 
+def test_names_are_no_formulas(iris):
+    X, y = iris
+    names = ["$x$", r"$\nonsense{$", "a_b^", "$$"]
+    labels = np.array(["$a$", r"$\b{$", "c"])[y]
+    X = X.set_axis(names, axis=1)
+    model = CGNClassifier("tree").fit(X, labels)
+    bars = drawn(ContributionsDisplay.from_estimator(model, X, 60))
+    assert set(names) < {label.get_text() for label in bars.ax_.get_yticklabels()}
+    drawn(StructureDisplay.from_estimator(model))
+    drawn(ReliabilityDisplay.from_predictions(labels, {r"$\m{$": model.predict_proba(X)}))
+    drawn(ReliabilityDisplay.from_estimator(model, X, labels, per_class=True))
+
+
 def test_many_contributions_are_gathered_and_spectra_are_lines(rng):
     X = rng.normal(size=(30, 100))
     y = np.arange(30) % 2

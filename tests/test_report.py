@@ -16,7 +16,7 @@ from cgnlearn.evaluation import cut, evaluate
 from cgnlearn.report import Study, write_report
 from cgnlearn.report.study import BASELINE
 
-HOSTILE = "<script>alert('x')</script>&\"'"
+HOSTILE = "<script>alert('x')</script>&\"' $\\nonsense{$"
 
 
 def study_of(X, y, models, **options):

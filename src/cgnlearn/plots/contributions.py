@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, ORANGE, new_axes, without_frame
+from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, ORANGE, new_axes, taken_literally, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,6 +130,7 @@ class ContributionsDisplay:
         else:
             ax = new_axes(ax, figsize=(8.0, 3.4))
             self._draw_line(ax, self.positions)
+        taken_literally(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from cgnlearn.evaluation import accuracy, cll
-from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, without_frame
+from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, taken_literally, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,5 +130,6 @@ class PathDisplay:
             lower.xaxis.set_major_formatter("{x:,.0f}")
             lower.xaxis.set_minor_formatter(NullFormatter())
         upper.legend(frameon=False)
+        taken_literally(upper)
         self.axes_, self.figure_ = list(axes), upper.figure
         return self

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cgnlearn.evaluation import N_BINS, Reliability, reliability
-from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, without_frame
+from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, taken_literally, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,6 +127,7 @@ class ReliabilityDisplay:
         without_frame(ax)
         for handle in ax.legend(frameon=False, loc="upper left").legend_handles[1:]:
             handle.set_sizes([30])  # type: ignore[union-attr]
+        taken_literally(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.plots.style import BLUE, GREY, INK, new_axes, without_frame
+from cgnlearn.plots.style import BLUE, GREY, INK, new_axes, taken_literally, without_frame
 from cgnlearn.structure import Structure
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class StructureDisplay:
             self._draw_graph(ax)
         else:
             self._draw_pattern(ax)
+        taken_literally(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

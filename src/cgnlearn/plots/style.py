@@ -27,3 +27,11 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Any:
 def without_frame(ax: Axes) -> None:
     """Leave only the left and the lower line of the frame."""
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def taken_literally(ax: Axes) -> None:
+    """Show the names on the axes as they are: a column called ``$x$`` is no formula."""
+    from matplotlib.text import Text
+
+    for text in ax.findobj(Text):
+        text.set_parse_math(False)

@@ -23,6 +23,7 @@ MOST_BARS = 25
 
 _LOOK: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and printed sharp
+    "text.parse_math": False,  # a column called $x$ is no formula
     "font.family": "sans-serif",
     "font.size": 9.5,
     "axes.edgecolor": GREY,
