@@ -118,7 +118,7 @@ def classifier(
         if k is None:
             raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
         learner = Band if structure == "band" else Box
-        shape = learner(k, k_max=k_max) if k == "cv" else learner(k)  # type: ignore[call-arg]
+        shape = learner(k, k_max=k_max) if k == "cv" else learner(k)
     return CGNClassifier(
         shape, parameters=parameters, sharing=sharing, prior=Prior(location=prior_location), temperature=temperature,
         random_state=seed,
