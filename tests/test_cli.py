@@ -280,6 +280,17 @@ def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
                                               "-o", tmp_path / "out")  # fmt: skip
 
 
+@pytest.mark.filterwarnings("default")
+def test_warnings_are_one_line_too(wine, tmp_path):
+    lines = wine.read_text().splitlines(keepends=True)
+    few = tmp_path / "few.csv"
+    few.write_text("".join(lines[:40] + lines[-4:]))
+    code, _, err = run("fit", few, "-t", "class", "-s", "fwgjan", "-o", tmp_path / "m.skops")
+    assert code == 0
+    assert err.startswith("cgnlearn: warning: the smallest class has 4 rows")
+    assert err.count("\n") == 2
+
+
 def test_a_traceback_only_with_debug(wine):
     found = CliRunner().invoke(main, ["evaluate", str(wine), "-t", "class", "--temperature", "-2", "--debug"])
     assert isinstance(found.exception, ValueError)

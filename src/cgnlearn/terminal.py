@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
@@ -26,7 +27,9 @@ class Program(click.Group):
         debug = "--debug" in given
         extra["standalone_mode"] = False
         try:
-            code = super().main([word for word in given if word != "--debug"], **extra)
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_, **__: say(f"warning: {one_line(str(message))}")
+                code = super().main([word for word in given if word != "--debug"], **extra)
         except click.exceptions.Abort:
             say("interrupted")
             code = 1
