@@ -248,6 +248,9 @@ def test_demo(tmp_path, monkeypatch):
     assert code == 0, err
     assert f"report: {report}" in err
     assert "band cv bayes, temperature cv" in out
+    for name in ("iris", "wine", "balance scale", "waveform"):
+        assert name in out
+    assert "does not exist" in out  # maximum likelihood of the complete structure, on 32 wines with 13 columns
     text = report.read_text(encoding="utf-8")
     assert "simulated spectra" in text
     assert "Triangles mark the peaks" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.options import EXISTING, NEW_FILE, Folds, classifier, data_options, json_option, label, model_options
-from cgnlearn.terminal import Program, one_line, print_table, say, waiting, with_progress
+from cgnlearn.terminal import Program, one_line, print_comparisons, print_table, say, waiting, with_progress
 
 if TYPE_CHECKING:
     from cgnlearn.datafile import Data
@@ -196,10 +196,10 @@ def _spectrum(data: Data) -> dict[str, Any]:
     return {"positions": positions, "axis": "column" if numbered else "m/z"}
 
 
-def _write_report(path: Path, studies: Sequence[Any], title: str) -> None:
+def _write_report(path: Path, studies: Sequence[Any], title: str, compared: Sequence[Any] = ()) -> None:
     from cgnlearn.report import write_report
 
-    write_report(path, studies, title)
+    write_report(path, studies, title, compared)
     say(f"report: {path}")
 
 
@@ -339,6 +339,18 @@ def demo(output: Path, jobs: int, as_json: bool) -> None:
     from cgnlearn.evaluation import evaluate
     from cgnlearn.report import demonstration
 
+    compared = list(demonstration.comparisons())
+
+    def comparing() -> Iterator[FoldResult]:
+        for part in compared:
+            for result in evaluate(part.models, part.X, part.y, part.splits, n_jobs=jobs):
+                part.results.append(result)
+                yield result
+
+    for _ in with_progress(comparing(), "four sets", 0, sum(2 * len(part.splits) for part in compared)):
+        pass
+    if not as_json:
+        print_comparisons(compared)
     studies = []
     for study in demonstration.studies():
         n_all = len(study.splits) * len(study.models)
@@ -348,6 +360,10 @@ def demo(output: Path, jobs: int, as_json: bool) -> None:
             print_table(study.summaries, study.name)
         studies.append(study)
     if as_json:
-        click.echo(json.dumps({study.name: _plain(study.summaries) for study in studies}, indent=1))
+        found: dict[str, Any] = {
+            f"{part.name}, {part.structure}, {part.n_train} rows": _plain(part.summaries) for part in compared
+        }
+        found |= {study.name: _plain(study.summaries) for study in studies}
+        click.echo(json.dumps(found, indent=1))
     with waiting("writing the report"):
-        _write_report(output, studies, "Maximum likelihood beside Bayesian averaging")
+        _write_report(output, studies, "Maximum likelihood beside Bayesian averaging", compared)

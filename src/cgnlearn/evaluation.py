@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, train_test_split
 from sklearn.utils import _safe_indexing
 
 from cgnlearn.network import SampleNotAcceptable
@@ -108,6 +108,23 @@ def cut(
                 raise ValueError(f"a fold leaves no training rows of class {gone!s}: use other folds or more {what}")
             splits.append(Split(repeat, fold, train.astype(np.intp), test.astype(np.intp)))
     return splits
+
+
+def scarce(splits: Sequence[Split], y: NDArray[Any], fraction: float) -> list[Split]:
+    """The same folds with a stratified part of each one's training rows: how a model does with little data.
+
+    Examples
+    --------
+    >>> y = np.repeat(["a", "b"], 50)
+    >>> [(len(split.train), len(split.test)) for split in scarce(cut(y, n_folds=2), y, 0.2)]
+    [(10, 50), (10, 50)]
+    """
+    return [
+        split._replace(
+            train=train_test_split(split.train, train_size=fraction, stratify=y[split.train], random_state=number)[0]
+        )
+        for number, split in enumerate(splits)
+    ]
 
 
 def evaluate(

@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from cgnlearn.evaluation import FoldResult, Summary
+    from cgnlearn.report.demonstration import Comparison
 
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -107,4 +108,22 @@ def print_table(summaries: Sequence[Summary], title: str) -> None:
         ] * 4
         note = f" ({summary.n_folds - summary.n_without} of {summary.n_folds} folds)" if summary.n_without else ""
         table.add_row(summary.model + note, *cells)
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+
+
+def print_comparisons(comparisons: Sequence[Comparison]) -> None:
+    """Maximum likelihood beside Bayesian averaging, a line for each set, structure and number of rows, on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="maximum likelihood (ML) beside Bayesian averaging (Bayes)", title_justify="left")
+    for heading in ("set", "structure", "rows", "accuracy ML", "Bayes", "CLL per row ML", "Bayes"):
+        table.add_column(heading, justify="left" if heading in ("set", "structure") else "right")
+    for part in comparisons:
+        cells = [
+            f"{way.metrics[metric].mean:.3f}" if not way.n_without else "does not exist"
+            for metric in ("accuracy", "cll")
+            for way in part.summaries
+        ]
+        table.add_row(part.name, part.structure, str(part.n_train), *cells)
     Console(width=None if sys.stdout.isatty() else 110).print(table)

@@ -3,18 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.dummy import DummyClassifier
 
 from cgnlearn import Band, CGNClassifier
-from cgnlearn.datasets import make_spectra
-from cgnlearn.evaluation import cut
+from cgnlearn.datasets import make_balance_scale, make_spectra, make_waveform
+from cgnlearn.evaluation import FoldResult, Split, Summary, cut, scarce, summarise
 from cgnlearn.report.study import BASELINE, Study
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One structure on one set, with much or little training data: maximum likelihood beside Bayesian averaging."""
+
+    name: str
+    structure: str
+    X: Any
+    y: NDArray[Any]
+    splits: list[Split]
+    results: list[FoldResult] = field(default_factory=list)
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """Both ways to the parameters."""
+        return {way: CGNClassifier(self.structure, parameters=way) for way in ("ml", "bayes")}
+
+    @property
+    def n_train(self) -> int:
+        """Rows to learn from in each fold."""
+        return len(self.splits[0].train)
+
+    @property
+    def summaries(self) -> list[Summary]:
+        """One of each way."""
+        return summarise(self.results, np.unique(self.y, return_inverse=True)[1])
+
+
+def comparisons() -> Iterator[Comparison]:
+    """Four sets of the paper, with all training rows and with a fifth of them; results still to come."""
+    sets = {
+        "iris": load_iris(return_X_y=True),
+        "wine": load_wine(return_X_y=True),
+        "balance scale": make_balance_scale(),
+        "waveform": make_waveform(2000, random_state=0),
+    }
+    for name, (X, y) in sets.items():
+        whole = cut(y)
+        for structure in ("naive_bayes", "complete"):
+            for splits in (whole, scarce(whole, y, 0.2)):
+                yield Comparison(name, structure, X, y, splits)
 
 
 def studies() -> Iterator[Study]:

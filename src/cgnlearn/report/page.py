@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from cgnlearn import __version__
 from cgnlearn.report.study import BASELINE, Row, Study
+
+if TYPE_CHECKING:
+    from cgnlearn.report.demonstration import Comparison
 
 MOST_ROWS = 400  # listed of each set: half the least certain, half the most certain
 
@@ -26,7 +29,9 @@ class _Closeup:
     figure: Markup
 
 
-def write_report(path: str | Path, studies: Sequence[Study], title: str = "Evaluation") -> None:
+def write_report(
+    path: str | Path, studies: Sequence[Study], title: str = "Evaluation", compared: Sequence[Comparison] = ()
+) -> None:
     """Write the page: one file that needs no other, with a part for each study.
 
     Parameters
@@ -34,6 +39,8 @@ def write_report(path: str | Path, studies: Sequence[Study], title: str = "Evalu
     path : str or Path
     studies : sequence of Study
     title : str
+    compared : sequence of Comparison
+        Shown as one table ahead of the studies.
     """
     try:
         from jinja2 import Environment, StrictUndefined
@@ -47,6 +54,7 @@ def write_report(path: str | Path, studies: Sequence[Study], title: str = "Evalu
         title=title,
         version=__version__,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        compared=compared,
         parts=[_part(study, f"s{i}") for i, study in enumerate(studies)],
     )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
