@@ -1,0 +1,1 @@
+"""The paper's experiments, whole, with its published results beside ours."""

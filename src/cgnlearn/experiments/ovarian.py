@@ -1,0 +1,231 @@
+"""The paper's second experiment: k-BAND and k-BOX, k = 1, 2, …, on mass spectra of ovarian cancer, and what betters it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import Bunch
+
+from cgnlearn import Prior, SampleNotAcceptable, Structure, ordered_path
+from cgnlearn.datasets import make_spectra
+from cgnlearn.experiments.protocol import Experiment, cut, data_checksum, worth
+from cgnlearn.experiments.rowfile import Row, Unit
+from cgnlearn.statistics import Floats
+
+FAMILIES = ("band", "box")
+MODELS: dict[str, dict[str, Any]] = {
+    "ml": {"parameters": "ml"},
+    "bayes paper": {"prior": Prior(location="paper")},
+    "bayes pooled": {},
+    "shared": {"sharing": 1.0},
+}
+TEMPERED, CHOSEN, AVERAGED = "shared tempered", "shared tempered chosen", "shared tempered averaged"
+TEMPERATURES = 2.0 ** np.arange(0, -12.25, -0.25)
+N_INNER = 5  # folds
+COLUMNS = ("structure", "k", "parameters", "n_test", "correct", "accuracy", "cll", "zeros", "class_alone", "temperature")
+
+
+def spectra(data: Bunch | None, *, quick: bool) -> Bunch:
+    """The given spectra, or simulated ones."""
+    if data is not None:
+        return data
+    n_samples, n_bins = (60, 120) if quick else (216, 4000)
+    made = make_spectra(n_samples, n_bins, n_peaks=n_bins // 10, n_markers=max(5, n_bins // 200), random_state=0)
+    return Bunch(data=made.data, target=made.target, name="simulated", source="generator", generated=True)
+
+
+def read_raw(folder: Path) -> Bunch:
+    """Raw spectra, two-column text files in one folder for each class, as means of bins of 1 m/z from 700 to 12,000.
+
+    These are the 11,300 variables of the paper. A bin without a reading is interpolated between its neighbours.
+    """
+    low, high = 700, 12_000
+    classes = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    files = [(path, one.name) for one in classes for path in sorted(one.iterdir()) if path.suffix in (".txt", ".csv")]
+    if len(classes) < 2 or not files:
+        raise ValueError(f"{folder} must hold one folder for each class, with two-column text files of spectra in it")
+    X = np.empty((len(files), high - low))
+    for row, (path, _) in zip(X, files, strict=True):
+        mz, intensity = _two_columns(path)
+        place = np.floor(mz - low)
+        inside = (place >= 0) & (place < len(row))
+        bins = place[inside].astype(np.intp)
+        n = np.bincount(bins, minlength=len(row))
+        if not n.any():
+            raise ValueError(f"{path} has no reading between m/z {low} and {high}")
+        filled = np.flatnonzero(n)
+        means = np.bincount(bins, intensity[inside], minlength=len(row))[filled] / n[filled]
+        row[:] = np.interp(np.arange(len(row)), filled, means)
+    y = np.array([label for _, label in files])
+    return Bunch(data=X, target=y, name="ovarian-raw", source="raw spectra", generated=False)
+
+
+def _two_columns(path: Path) -> tuple[Floats, Floats]:
+    content = path.read_text(encoding="utf-8", errors="replace").replace(",", " ")
+    start = next((i for i, character in enumerate(content) if character in "0123456789+-."), len(content))
+    try:
+        numbers = np.array(content[start:].split(), dtype=float).reshape(-1, 2)
+    except ValueError:
+        raise ValueError(f"{path} is not a spectrum: it must have two columns of numbers") from None
+    return numbers[:, 0], numbers[:, 1]
+
+
+def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, seed: int) -> Experiment:
+    """All models at every k on one set of spectra."""
+    units = [Unit(data.name, repetition, fold) for repetition in range(n_repetitions) for fold in range(n_folds)]
+    n_rows = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
+    return Experiment(
+        columns=COLUMNS,
+        sizes=dict.fromkeys(units, n_rows),
+        work=fold_rows,
+        arguments=lambda unit: (data.data, data.target, unit, k_max, n_folds, seed),
+        settings={
+            "experiment": "ovarian",
+            "k_max": k_max,
+            "folds": n_folds,
+            "repetitions": n_repetitions,
+            "seed": seed,
+            "spectra": {
+                "source": data.source,
+                "generated": data.generated,
+                "shape": list(data.data.shape),
+                "sha256": data_checksum(data.data, data.target),
+            },
+        },
+    )
+
+
+def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:
+    """The rows of one fold: every model at every k of both families, then those that choose for themselves."""
+    train, test = cut(y, unit, n_folds=n_folds, seed=seed)
+    true = np.searchsorted(np.unique(y), y[test])
+    rows: list[Row] = []
+    for model, how in MODELS.items():
+        for family in FAMILIES:
+            path = _Path.of(X[train], y[train], X[test], k_max, family, how)
+            rows += (path.row(k, true, model) for k in range(1, k_max + 1))
+            if model == "shared" and family == "band":
+                rows += _tempered_rows(X[train], y[train], path, true, seed)
+    return rows
+
+
+class _Path(NamedTuple):
+    """Log joint probabilities of one family at every k."""
+
+    family: str
+    log_joint: Floats  # (k, rows, classes)
+    class_log_prior: Floats
+    n_exist: int  # from this k on maximum likelihood does not exist, and the class alone stands in
+
+    @classmethod
+    def of(cls, X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, family: Any, how: Mapping[str, Any]) -> _Path:
+        compute = partial(ordered_path, X, y, X_test, structures=(family,), **how)
+        weight = 0.0 if how.get("parameters") == "ml" else Prior().dirichlet
+        counts = np.unique(y, return_counts=True)[1] + weight
+        log_prior = np.log(counts / counts.sum())
+        found = np.broadcast_to(log_prior, (k_max, len(X_test), len(log_prior))).copy()
+        too_many, exist = k_max + 1, 0
+        tried = k_max
+        while exist + 1 < too_many:  # at once as a rule: by bisection only where some k does not exist
+            try:
+                found[:tried] = compute(k_max=tried)[0]
+                exist = tried
+            except SampleNotAcceptable:
+                too_many = tried
+            tried = (exist + too_many) // 2
+        return cls(family, found, log_prior, exist)
+
+    def row(self, k: int, true: NDArray[np.intp], model: str) -> Row:
+        return _row(self.family, k, model, self.log_joint[k - 1], true, class_alone=k > self.n_exist)
+
+
+def _row(
+    family: str, k: int, model: str, log_joint: Floats, true: NDArray[np.intp], *, class_alone: bool = False, temperature: float = 1.0
+) -> Row:
+    found = worth(log_joint, true)
+    n = len(true)
+    return (
+        family, k, model, n, found.correct, found.correct / n, found.cll, found.zeros, int(class_alone), temperature,
+    )  # fmt: skip
+
+
+def _tempered_rows(X: Floats, y: NDArray[np.str_], path: _Path, true: NDArray[np.intp], seed: int) -> Iterator[Row]:
+    """Of each k the temperature, then of all the k, with the best conditional log likelihood inside the training data.
+
+    Last an average over k, weighted by exp(n × that likelihood): as if the training rows were new to each.
+    """
+    scores = np.zeros((len(path.log_joint), len(TEMPERATURES)))  # summed over the training rows
+    labels = np.unique(y, return_inverse=True)[1]
+    for inside, outside in StratifiedKFold(N_INNER, shuffle=True, random_state=seed).split(X, y):
+        inner = _Path.of(X[inside], y[inside], X[outside], len(scores), path.family, MODELS["shared"])
+        own = labels[outside][:, None]
+        for i, temperature in enumerate(TEMPERATURES):
+            joint = _tempered(inner, temperature)
+            right = np.take_along_axis(joint, np.broadcast_to(own, (len(joint), *own.shape)), axis=2)[..., 0]
+            scores[:, i] += (right - np.logaddexp.reduce(joint, axis=2)).sum(axis=1)
+    best = scores.argmax(axis=1)
+    joints = np.stack([_tempered(path, TEMPERATURES[i])[k] for k, i in enumerate(best)])
+    for k, joint in enumerate(joints, start=1):
+        yield _row(path.family, k, TEMPERED, joint, true, temperature=float(TEMPERATURES[best[k - 1]]))
+    chosen = int(scores.max(axis=1).argmax())
+    yield _row(path.family, chosen + 1, CHOSEN, joints[chosen], true, temperature=float(TEMPERATURES[best[chosen]]))
+    log_weight = scores.max(axis=1) - np.logaddexp.reduce(scores.max(axis=1))
+    log_proba = joints - np.logaddexp.reduce(joints, axis=2, keepdims=True)
+    averaged = np.logaddexp.reduce(log_weight[:, None, None] + log_proba, axis=0)
+    yield _row(path.family, 0, AVERAGED, averaged, true, temperature=float("nan"))
+
+
+def _tempered(path: _Path, temperature: float) -> Floats:
+    return path.class_log_prior + temperature * (path.log_joint - path.class_log_prior)
+
+
+# ---- what the rows say
+
+
+class Point(NamedTuple):
+    """A model's mean over all folds."""
+
+    structure: str
+    k: int  # 0 where it is chosen or averaged over
+    parameters: str
+    n_parameters: int
+    accuracy: float
+    accuracy_sd: float  # between repetitions
+    cll: float  # per spectrum
+    cll_sd: float
+    zeros: int
+    class_alone: int  # folds
+
+
+def points(rows: Sequence[Mapping[str, str]], *, n_attributes: int, n_classes: int) -> list[Point]:
+    """The points of the paper's two figures, from the rows of a finished run."""
+    groups: dict[tuple[str, int, str], list[Mapping[str, str]]] = {}
+    for row in rows:
+        k = 0 if row["parameters"] in (CHOSEN, AVERAGED) else int(row["k"])
+        groups.setdefault((row["structure"], k, row["parameters"]), []).append(row)
+    shapes = {"band": Structure.band, "box": Structure.box}
+    found = []
+    for (family, k, parameters), members in groups.items():
+        sharing = 1.0 if parameters.startswith("shared") else 0.0
+        n_parameters = shapes[family](n_attributes, k).n_parameters(n_classes, sharing=sharing) if k else 0
+        repetitions = sorted({row["repetition"] for row in members})
+        of_repetitions = []
+        for repetition in repetitions:
+            own = [row for row in members if row["repetition"] == repetition]
+            n = sum(int(row["n_test"]) for row in own)
+            of_repetitions.append([sum(float(row[name]) for row in own) / n for name in ("correct", "cll")])
+        mean, sd = np.mean(of_repetitions, axis=0), np.std(of_repetitions, axis=0, ddof=min(1, len(repetitions) - 1))
+        found.append(
+            Point(
+                family, k, parameters, n_parameters, float(mean[0]), float(sd[0]), float(mean[1]), float(sd[1]),
+                zeros=sum(int(row["zeros"]) for row in members),
+                class_alone=sum(int(row["class_alone"]) for row in members),
+            )  # fmt: skip
+        )
+    return found

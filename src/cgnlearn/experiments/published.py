@@ -1,0 +1,39 @@
+"""The paper's three tables: where Bayesian averaging won (w), drew (d) and lost (l) against maximum likelihood.
+
+Each word has one letter per set, in the order of the paper's list of sets. The paper numbers the columns of its third
+table from 0 instead of 1; they are taken to be the same sets in the same order.
+"""
+
+from __future__ import annotations
+
+from cgnlearn.experiments.significance import Mark
+
+#: By search, metric and fraction of the training data; beside each word the wins and losses that the paper counts.
+TABLES: dict[str, dict[tuple[str, float], tuple[str, str]]] = {
+    "backward": {
+        ("cll", 1.0): ("wwwlwwlww", "7/2"),
+        ("cll", 0.2): ("wwwwwwwww", "9/0"),
+        ("accuracy", 1.0): ("llwlwwlwl", "4/5"),
+        ("accuracy", 0.2): ("llwwlwlww", "5/4"),
+    },
+    "condensed": {
+        ("cll", 1.0): ("wwwlwwlww", "7/2"),
+        ("cll", 0.2): ("wwwwwwwww", "9/0"),
+        ("accuracy", 1.0): ("llwwlwlww", "5/4"),
+        ("accuracy", 0.2): ("llwwwwlwd", "5/3"),
+    },
+    "forward": {
+        ("cll", 1.0): ("lwwlwwwww", "7/2"),
+        ("cll", 0.2): ("wwwwwwwww", "9/0"),
+        ("accuracy", 1.0): ("lldlwwlww", "4/4"),
+        ("accuracy", 0.2): ("llwwlllww", "4/5"),
+    },
+}
+NAMES = {"backward": "bwGJAN", "condensed": "wcGJAN", "forward": "fwGJAN"}
+
+_MARKS: dict[str, Mark] = {"w": "win", "d": "draw", "l": "loss"}
+
+
+def mark(search: str, metric: str, fraction: float, position: int) -> Mark:
+    """What the paper says of one set, by its position in the paper's list."""
+    return _MARKS[TABLES[search][metric, fraction][0][position]]

@@ -1,0 +1,189 @@
+"""The paper's first experiment: searched structures on nine UCI sets, maximum likelihood beside Bayesian averaging."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Bunch
+
+from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
+from cgnlearn.datasets import UCI
+from cgnlearn.experiments import published
+from cgnlearn.experiments.protocol import Experiment, cut, data_checksum, worth
+from cgnlearn.experiments.rowfile import Row, Unit
+from cgnlearn.experiments.significance import Comparison, compare
+from cgnlearn.statistics import Floats
+
+SEARCHES = ("forward", "backward", "condensed")
+FRACTIONS = (1.0, 0.2)
+LOCATIONS = ("paper", "pooled", "cell")
+METRICS = ("cll", "accuracy")
+COLUMNS = (
+    "fraction",  # of the fold's training rows
+    "search",
+    "parameters",  # ml, or bayes with its prior's location
+    "n_train",
+    "n_test",
+    "correct",
+    "accuracy",
+    "cll",  # summed over the test rows
+    "zeros",  # true classes with a probability of zero
+    "class_alone",  # 1 where maximum likelihood does not exist for the structure found, and the class alone was used
+    "n_parameters",
+    "inner_accuracy",  # of the structure, in the search
+    "groups",  # columns, in groups separated by |
+)
+
+
+def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed: int) -> Experiment:
+    """All searches on these sets, with all and with a fifth of the training rows."""
+    by_name = {found.name: found for found in sets}
+    # The sets take turns, so that the time left can be told from the time gone.
+    units = [
+        Unit(name, repetition, fold) for repetition in range(n_repetitions) for fold in range(n_folds) for name in by_name
+    ]
+    n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
+    return Experiment(
+        columns=COLUMNS,
+        sizes=dict.fromkeys(units, n_rows),
+        work=fold_rows,
+        arguments=lambda unit: (by_name[unit.dataset].data, by_name[unit.dataset].target, unit, n_folds, seed),
+        settings={
+            "experiment": "uci",
+            "folds": n_folds,
+            "repetitions": n_repetitions,
+            "seed": seed,
+            "sets": {
+                name: {
+                    "source": found.source,
+                    "generated": found.generated,
+                    "shape": list(found.data.shape),
+                    "sha256": data_checksum(found.data, found.target),
+                }
+                for name, found in by_name.items()
+            },
+        },
+    )
+
+
+def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, n_folds: int, seed: int) -> list[Row]:
+    """The rows of one fold: every fraction, search and way to the parameters."""
+    train, test = cut(y, unit, n_folds=n_folds, seed=seed)
+    own_seed = seed + unit.repetition * n_folds + unit.fold
+    rows: list[Row] = []
+    for fraction in FRACTIONS:
+        part = train
+        if fraction < 1:
+            part, _ = train_test_split(train, train_size=fraction, stratify=y[train], random_state=own_seed)
+        for search in SEARCHES:
+            for row in _search_rows(X, y, part, test, search, own_seed):
+                rows.append((fraction, search, *row))
+    return rows
+
+
+def _search_rows(
+    X: Floats, y: NDArray[np.str_], train: NDArray[np.intp], test: NDArray[np.intp], search: Any, seed: int
+) -> Iterator[Row]:
+    """The structure that a search finds, with its parameters by maximum likelihood and by Bayesian averaging."""
+    with warnings.catch_warnings():
+        # Of classes with few rows the search cuts fewer folds, or scores no structure, and says so.
+        warnings.simplefilter("ignore", UserWarning)
+        learner = GreedyJan(search, random_state=seed)
+        searched = CGNClassifier(learner, prior=Prior(location=LOCATIONS[0])).fit(X[train], y[train])  # type: ignore[arg-type]
+    state = searched.search_path_[-1]
+    true = np.searchsorted(searched.classes_, y[test])
+    models: dict[str, tuple[CGNClassifier, bool]] = {"ml": _likeliest(searched.structure_, X[train], y[train])}
+    for location in LOCATIONS:
+        model = searched
+        if location != LOCATIONS[0]:
+            prior = Prior(location=location)  # type: ignore[arg-type]
+            model = CGNClassifier(searched.structure_, prior=prior).fit(X[train], y[train])
+        models[f"bayes {location}"] = (model, False)
+    groups = "|".join(" ".join(map(str, group)) for group in state.groups)
+    for parameters, (model, class_alone) in models.items():
+        found = worth(model.predict_joint_log_proba(X[test]), true)
+        yield (
+            parameters, len(train), len(test), found.correct, found.correct / len(test), found.cll, found.zeros,
+            int(class_alone), model.n_parameters_, float(state.score), groups,
+        )  # fmt: skip
+
+
+def _likeliest(structure: Structure, X: Floats, y: NDArray[np.str_]) -> tuple[CGNClassifier, bool]:
+    """Maximum likelihood; of the class alone, and True, where it does not exist for the structure."""
+    try:
+        return CGNClassifier(structure, parameters="ml").fit(X, y), False
+    except SampleNotAcceptable:
+        return CGNClassifier(Structure.jan([]), parameters="ml").fit(X, y), True
+
+
+# ---- what the rows say
+
+
+class Cell(NamedTuple):
+    """One cell of a table: Bayesian averaging beside maximum likelihood on one set."""
+
+    dataset: str
+    search: str
+    location: str
+    metric: str
+    fraction: float
+    ml: float  # mean over the folds
+    bayes: float
+    zeros_ml: int
+    zeros_bayes: int
+    class_alone: int  # folds
+    comparison: Comparison
+    published: str  # the paper's mark; nothing where the set is not the paper's
+
+
+CELL_COLUMNS = (
+    *Cell._fields[:10],
+    *Comparison._fields,
+    "mark",
+    "unpaired_mark",
+    "published",
+)  # fmt: skip
+
+
+def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:
+    """Every cell of the tables, from the rows of a finished run."""
+    columns: dict[tuple[str, str, str, str], list[Mapping[str, str]]] = {}
+    for row in rows:
+        columns.setdefault((row["dataset"], row["search"], row["fraction"], row["parameters"]), []).append(row)
+
+    def values(found: Sequence[Mapping[str, str]], name: str) -> Floats:
+        return np.array([float(row[name]) for row in found])
+
+    result = []
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    for search in SEARCHES:
+        for metric in METRICS:
+            for fraction in FRACTIONS:
+                for location in LOCATIONS:
+                    for dataset in sorted(datasets, key=UCI.index):
+                        key = dataset, search, f"{fraction:.10g}"
+                        ml, bayes = columns[*key, "ml"], columns[*key, f"bayes {location}"]
+                        result.append(
+                            Cell(
+                                dataset, search, location, metric, fraction,
+                                ml=float(values(ml, metric).mean()),
+                                bayes=float(values(bayes, metric).mean()),
+                                zeros_ml=int(values(ml, "zeros").sum()),
+                                zeros_bayes=int(values(bayes, "zeros").sum()),
+                                class_alone=int(values(ml, "class_alone").sum()),
+                                comparison=compare(values(bayes, metric), values(ml, metric), n_folds=n_folds),
+                                published=published.mark(search, metric, fraction, UCI.index(dataset)),
+                            )  # fmt: skip
+                        )
+    return result
+
+
+def cell_row(cell: Cell) -> Row:
+    """A cell as a row of a file, by `CELL_COLUMNS`."""
+    comparison = cell.comparison
+    return (*cell[:10], *comparison, comparison.mark, comparison.unpaired_mark, cell.published)
