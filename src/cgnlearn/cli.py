@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cgnlearn.experiments.command import reproduce
 from cgnlearn.options import EXISTING, NEW_FILE, Folds, classifier, data_options, json_option, label, model_options
 from cgnlearn.terminal import Program, one_line, print_comparisons, print_table, say, waiting, with_progress
 
@@ -29,6 +30,9 @@ def main(debug: bool) -> None:
     For few samples, many variables and probabilities that mean what they say. Data are read from csv, tsv, parquet
     and npz files. Results go to stdout, messages to stderr.
     """
+
+
+main.add_command(reproduce)
 
 
 def _read(

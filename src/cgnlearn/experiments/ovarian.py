@@ -28,13 +28,22 @@ MODELS: dict[str, dict[str, Any]] = {
 TEMPERED, CHOSEN, AVERAGED = "shared tempered", "shared tempered chosen", "shared tempered averaged"
 TEMPERATURES = 2.0 ** np.arange(0, -12.25, -0.25)
 N_INNER = 5  # folds
-COLUMNS = ("structure", "k", "parameters", "n_test", "correct", "accuracy", "cll", "zeros", "class_alone", "temperature")
+COLUMNS = (
+    "structure",
+    "k",
+    "parameters",
+    "n_test",
+    "correct",
+    "accuracy",
+    "cll",
+    "zeros",
+    "class_alone",
+    "temperature",
+)
 
 
-def spectra(data: Bunch | None, *, quick: bool) -> Bunch:
-    """The given spectra, or simulated ones."""
-    if data is not None:
-        return data
+def simulated(*, quick: bool) -> Bunch:
+    """Simulated spectra, as many and as long as those of the 4,000-variable form of the real ones."""
     n_samples, n_bins = (60, 120) if quick else (216, 4000)
     made = make_spectra(n_samples, n_bins, n_peaks=n_bins // 10, n_markers=max(5, n_bins // 200), random_state=0)
     return Bunch(data=made.data, target=made.target, name="simulated", source="generator", generated=True)
@@ -124,7 +133,9 @@ class _Path(NamedTuple):
     n_exist: int  # from this k on maximum likelihood does not exist, and the class alone stands in
 
     @classmethod
-    def of(cls, X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, family: Any, how: Mapping[str, Any]) -> _Path:
+    def of(
+        cls, X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, family: Any, how: Mapping[str, Any]
+    ) -> _Path:
         compute = partial(ordered_path, X, y, X_test, structures=(family,), **how)
         weight = 0.0 if how.get("parameters") == "ml" else Prior().dirichlet
         counts = np.unique(y, return_counts=True)[1] + weight
@@ -146,7 +157,14 @@ class _Path(NamedTuple):
 
 
 def _row(
-    family: str, k: int, model: str, log_joint: Floats, true: NDArray[np.intp], *, class_alone: bool = False, temperature: float = 1.0
+    family: str,
+    k: int,
+    model: str,
+    log_joint: Floats,
+    true: NDArray[np.intp],
+    *,
+    class_alone: bool = False,
+    temperature: float = 1.0,
 ) -> Row:
     found = worth(log_joint, true)
     n = len(true)
@@ -223,7 +241,14 @@ def points(rows: Sequence[Mapping[str, str]], *, n_attributes: int, n_classes: i
         mean, sd = np.mean(of_repetitions, axis=0), np.std(of_repetitions, axis=0, ddof=min(1, len(repetitions) - 1))
         found.append(
             Point(
-                family, k, parameters, n_parameters, float(mean[0]), float(sd[0]), float(mean[1]), float(sd[1]),
+                family,
+                k,
+                parameters,
+                n_parameters,
+                float(mean[0]),
+                float(sd[0]),
+                float(mean[1]),
+                float(sd[1]),
                 zeros=sum(int(row["zeros"]) for row in members),
                 class_alone=sum(int(row["class_alone"]) for row in members),
             )  # fmt: skip

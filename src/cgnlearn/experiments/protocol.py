@@ -188,7 +188,11 @@ def software() -> dict[str, str]:
     source = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         source.update(path.read_bytes())
-    return {"python": platform.python_version(), **{name: _version(name) for name in packages}, "source": source.hexdigest()}
+    return {
+        "python": platform.python_version(),
+        **{name: _version(name) for name in packages},
+        "source": source.hexdigest(),
+    }
 
 
 def _version(package: str) -> str:

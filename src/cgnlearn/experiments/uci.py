@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
-from cgnlearn.datasets import UCI
+from cgnlearn.datasets import UCI, load, make_waveform
 from cgnlearn.experiments import published
 from cgnlearn.experiments.protocol import Experiment, cut, data_checksum, worth
 from cgnlearn.experiments.rowfile import Row, Unit
@@ -40,12 +41,27 @@ COLUMNS = (
 )
 
 
+def sets(data_dir: Path | None, *, download: bool) -> list[Bunch]:
+    """The paper's nine."""
+    return [load(name, data_dir, download=download) for name in UCI]
+
+
+def quick_sets() -> list[Bunch]:
+    """Four that need no file, the waveforms few."""
+    X, y = make_waveform(300, random_state=0)
+    waveform = Bunch(data=X, target=y.astype(str), name="waveform", source="generator (300 new draws)", generated=True)
+    return [load("balance-scale"), load("iris"), waveform, load("wine")]
+
+
 def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed: int) -> Experiment:
     """All searches on these sets, with all and with a fifth of the training rows."""
     by_name = {found.name: found for found in sets}
     # The sets take turns, so that the time left can be told from the time gone.
     units = [
-        Unit(name, repetition, fold) for repetition in range(n_repetitions) for fold in range(n_folds) for name in by_name
+        Unit(name, repetition, fold)
+        for repetition in range(n_repetitions)
+        for fold in range(n_folds)
+        for name in by_name
     ]
     n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
     return Experiment(
@@ -170,7 +186,11 @@ def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:
                         ml, bayes = columns[*key, "ml"], columns[*key, f"bayes {location}"]
                         result.append(
                             Cell(
-                                dataset, search, location, metric, fraction,
+                                dataset,
+                                search,
+                                location,
+                                metric,
+                                fraction,
                                 ml=float(values(ml, metric).mean()),
                                 bayes=float(values(bayes, metric).mean()),
                                 zeros_ml=int(values(ml, "zeros").sum()),

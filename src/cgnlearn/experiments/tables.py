@@ -1,0 +1,197 @@
+"""The results of the experiments as Markdown tables, the paper's beside ours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from cgnlearn.datasets import UCI
+from cgnlearn.experiments import published
+from cgnlearn.experiments.ovarian import FAMILIES, Point
+from cgnlearn.experiments.uci import FRACTIONS, LOCATIONS, METRICS, SEARCHES, Cell
+
+SIGNS = {"win": "✓", "draw": "=", "loss": "✗"}
+METRIC_NAMES = {"cll": "CLL", "accuracy": "ACC"}
+
+Choice = Callable[[Cell], str]  # a cell's mark
+
+
+def by_sign(cell: Cell) -> str:
+    """The mark that a cell would have without a test: by the sign of the rank effect alone."""
+    effect = cell.comparison.rank_biserial
+    return "win" if effect > 0 else "loss" if effect < 0 else "draw"
+
+
+#: Ways to a mark, the paper's own among them; Bayesian averaging against maximum likelihood.
+JUDGES: dict[str, Choice] = {
+    "signed-rank test": lambda cell: cell.comparison.mark,
+    "Mann-Whitney test": lambda cell: cell.comparison.unpaired_mark,
+    "sign alone": by_sign,
+}
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; the first column to the left, the others to the right."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def select(cells: Iterable[Cell], **wanted: object) -> list[Cell]:
+    """The cells whose fields have these values."""
+    return [cell for cell in cells if all(getattr(cell, name) == value for name, value in wanted.items())]
+
+
+def win_table(cells: Sequence[Cell], search: str) -> str:
+    """The paper's table of one search, and under each of its lines ours for every location of the prior."""
+    names = list(dict.fromkeys(cell.dataset for cell in cells))
+    rows = []
+    for metric in METRICS:
+        for fraction in FRACTIONS:
+            title = f"{METRIC_NAMES[metric]} {fraction:.0%}"
+            for location in LOCATIONS:
+                own = select(cells, search=search, metric=metric, fraction=fraction, location=location)
+                if location == LOCATIONS[0]:
+                    rows.append(_line(f"**{title}** paper", [cell.published for cell in own]))
+                rows.append(_line(f"{title} ours, {location}", [cell.comparison.mark for cell in own]))
+    header = [published.NAMES[search], *(f"{UCI.index(name) + 1} {name}" for name in names), "won/lost"]
+    return table(header, rows)
+
+
+def _line(title: str, marks: Sequence[str]) -> list[str]:
+    counts = Counter(marks)
+    return [title, *(SIGNS[mark] for mark in marks), f"{counts['win']}/{counts['loss']}"]
+
+
+def effect_table(cells: Sequence[Cell], search: str, metric: str, location: str) -> str:
+    """Means, effect size and p-values behind one search's marks."""
+    header = ["set"]
+    for fraction in FRACTIONS:
+        header += [f"{fraction:.0%}: ML", "BA", "effect", "p"]
+    by_set: dict[str, list[str]] = {}
+    for fraction in FRACTIONS:
+        for cell in select(cells, search=search, metric=metric, location=location, fraction=fraction):
+            digits = 1 if metric == "cll" else 4
+            comparison = cell.comparison
+            by_set.setdefault(cell.dataset, []).extend(
+                (
+                    f"{cell.ml:.{digits}f}",
+                    f"{cell.bayes:.{digits}f}",
+                    f"{comparison.rank_biserial:+.2f}",
+                    f"{comparison.wilcoxon_p:.1g}",
+                )
+            )
+    return table(header, [[name, *values] for name, values in by_set.items()])
+
+
+def agreement_table(cells: Sequence[Cell]) -> str:
+    """In how many cells each way to a mark says what the paper says."""
+    rows = []
+    for judge, choose in JUDGES.items():
+        for location in LOCATIONS:
+            row = [f"{judge}, {location}"]
+            for metric in METRICS:
+                for fraction in FRACTIONS:
+                    own = select(cells, metric=metric, fraction=fraction, location=location)
+                    row.append(f"{sum(choose(cell) == cell.published for cell in own)}/{len(own)}")
+            all_cells = select(cells, location=location)
+            row.append(f"{sum(choose(cell) == cell.published for cell in all_cells)}/{len(all_cells)}")
+            rows.append(row)
+    header = ["marks by", *(f"{METRIC_NAMES[metric]} {fraction:.0%}" for metric in METRICS for fraction in FRACTIONS)]
+    return table([*header, "all"], rows)
+
+
+def zeros_table(cells: Sequence[Cell]) -> str:
+    """How often a true class had a probability of zero, and maximum likelihood did not exist."""
+    rows = []
+    for search in SEARCHES:
+        for fraction in FRACTIONS:
+            by_location = [
+                select(cells, search=search, fraction=fraction, metric="cll", location=location)
+                for location in LOCATIONS
+            ]
+            rows.append(
+                [
+                    f"{published.NAMES[search]} {fraction:.0%}",
+                    str(sum(cell.zeros_ml for cell in by_location[0])),
+                    *(str(sum(cell.zeros_bayes for cell in own)) for own in by_location),
+                    str(sum(cell.class_alone for cell in by_location[0])),
+                ]
+            )
+    header = ["", "zeros ML", *(f"zeros BA, {location}" for location in LOCATIONS), "folds without ML"]
+    return table(header, rows)
+
+
+def exceptions(cells: Sequence[Cell], location: str) -> list[Cell]:
+    """Where Bayesian averaging does not beat maximum likelihood on CLL with a fifth of the data."""
+    own = select(cells, metric="cll", fraction=0.2, location=location)
+    return [cell for cell in own if cell.comparison.mark != "win"]
+
+
+def exception_lines(cells: Sequence[Cell]) -> str:
+    """Those exceptions in words, for every location of the prior."""
+    lines = []
+    for location in LOCATIONS:
+        n = len(select(cells, metric="cll", fraction=0.2, location=location))
+        found = exceptions(cells, location)
+        named = [
+            f"{cell.dataset} with {published.NAMES[cell.search]} ({cell.comparison.mark}, "
+            f"effect {cell.comparison.rank_biserial:+.2f}, p = {cell.comparison.wilcoxon_p:.2g})"
+            for cell in found
+        ]
+        lines.append(
+            f"- {location}: {n - len(found)} of {n} won" + (f"; not {'; '.join(named)}" if named else "") + ".\n"
+        )
+    return "".join(lines)
+
+
+def uci_page(cells: Sequence[Cell]) -> str:
+    """All tables of the UCI experiment."""
+    parts = [f"# UCI sets: Bayesian averaging (BA) beside maximum likelihood (ML)\n\n{LEGEND}\n"]
+    parts += [f"{win_table(cells, search)}\n" for search in published.TABLES]
+    parts.append(f"## Cells that agree with the paper's\n\n{agreement_table(cells)}\n")
+    parts.append(f"## CLL with a fifth of the data: where BA wins\n\n{exception_lines(cells)}\n")
+    parts.append(f"## Probabilities of zero\n\n{zeros_table(cells)}\n")
+    for search in published.TABLES:
+        for metric in METRICS:
+            title = f"## {published.NAMES[search]}, {METRIC_NAMES[metric]}: means over folds, prior location paper"
+            parts.append(f"{title}\n\n{effect_table(cells, search, metric, 'paper')}\n")
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+LEGEND = (
+    "✓ BA wins, ✗ it loses (Wilcoxon signed-rank test over the folds, 5 %), = neither. The lines *ours* differ in the "
+    "location of the prior. CLL is summed over a fold's test rows; the effect is the rank-biserial correlation."
+)
+
+
+def best_table(points: Sequence[Point]) -> str:
+    """Of every model its best k by accuracy and by CLL, and the last k."""
+    rows = []
+    models = dict.fromkeys((point.structure, point.parameters) for point in points)
+    for structure, parameters in sorted(models, key=lambda model: FAMILIES.index(model[0])):
+        own = [point for point in points if (point.structure, point.parameters) == (structure, parameters)]
+        accurate, likely = max(own, key=lambda p: p.accuracy), max(own, key=lambda p: p.cll)
+        last = max(own, key=lambda p: p.k)
+        rows.append(
+            [
+                f"{structure.upper()} {parameters}",
+                _at(accurate, f"{accurate.accuracy:.3f} ± {accurate.accuracy_sd:.3f}"),
+                _at(likely, f"{likely.cll:.3f} ± {likely.cll_sd:.3f}"),
+                f"{last.accuracy:.3f}",
+                f"{last.cll:.3f}",
+                str(sum(point.zeros for point in own)),
+                str(sum(point.class_alone for point in own)),
+            ]
+        )
+    largest = max(point.k for point in points)
+    header = ["model", "best accuracy", "best CLL per spectrum", f"accuracy at k = {largest}", f"CLL at k = {largest}"]
+    return table([*header, "zeros", "folds without ML"], rows)
+
+
+def _at(point: Point, value: str) -> str:
+    return f"{value} (k = {point.k})" if point.k else value
+
+
+def ovarian_page(points: Sequence[Point], title: str) -> str:
+    """The table of the ovarian experiment."""
+    return f"# {title}\n\n{best_table(points)}"
