@@ -11,18 +11,19 @@ if TYPE_CHECKING:
     from cgnlearn.experiments.protocol import Experiment
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
 @click.argument("experiment", type=click.Choice(("uci", "ovarian")))
 @click.option("--quick", is_flag=True, help="A small version on embedded data, in less than a minute.")
 @click.option("--data-dir", type=_FOLDER, help="Folder with uci/NAME.csv and ms/ovarian_216x4000.npz.")
-@click.option("--raw", type=_FOLDER, help="ovarian: raw spectra, two-column text files in one folder for each class.")
+@click.option("--raw", type=_FOLDER, help="ovarian: raw spectra, text files in one folder for each class.")
 @click.option("--download", is_flag=True, help="uci: fetch from OpenML what is found nowhere else.")
 @click.option("-j", "--jobs", type=int, default=-1, show_default=True, help="Processes; -1 takes all cores.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Where chance starts.")
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
-              show_default=True, help="Folder for the results; an interrupted run goes on where it stopped.")  # fmt: skip
+@click.option("-o", "--output", type=_NEW_FOLDER, default=Path("results"), show_default=True,
+              help="Folder for the results; an interrupted run goes on where it stopped.")  # fmt: skip
 def reproduce(
     experiment: str,
     quick: bool,

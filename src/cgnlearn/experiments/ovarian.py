@@ -1,4 +1,4 @@
-"""The paper's second experiment: k-BAND and k-BOX, k = 1, 2, …, on mass spectra of ovarian cancer, and what betters it."""
+"""The paper's second experiment: every k-BAND and k-BOX on mass spectra of ovarian cancer, and what does better."""
 
 from __future__ import annotations
 
@@ -239,18 +239,7 @@ def points(rows: Sequence[Mapping[str, str]], *, n_attributes: int, n_classes: i
             n = sum(int(row["n_test"]) for row in own)
             of_repetitions.append([sum(float(row[name]) for row in own) / n for name in ("correct", "cll")])
         mean, sd = np.mean(of_repetitions, axis=0), np.std(of_repetitions, axis=0, ddof=min(1, len(repetitions) - 1))
-        found.append(
-            Point(
-                family,
-                k,
-                parameters,
-                n_parameters,
-                float(mean[0]),
-                float(sd[0]),
-                float(mean[1]),
-                float(sd[1]),
-                zeros=sum(int(row["zeros"]) for row in members),
-                class_alone=sum(int(row["class_alone"]) for row in members),
-            )  # fmt: skip
-        )
+        zeros, class_alone = (sum(int(row[name]) for row in members) for name in ("zeros", "class_alone"))
+        worth_of = (float(mean[0]), float(sd[0]), float(mean[1]), float(sd[1]))
+        found.append(Point(family, k, parameters, n_parameters, *worth_of, zeros, class_alone))
     return found

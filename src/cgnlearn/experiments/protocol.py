@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
+from cgnlearn import __version__
 from cgnlearn.experiments.rowfile import Row, RowFile, Unit, write_whole
 from cgnlearn.statistics import Floats
 
@@ -161,8 +162,8 @@ class Manifest:
                 was = before.get(part, {}).get(name)
                 if was != now.get(name):
                     raise ValueError(
-                        f"{path.parent} holds results with another {name} ({_short(was)}, now {_short(now.get(name))}): "
-                        "choose another folder, or remove it"
+                        f"{path.parent} holds results with another {name} ({_short(was)}, now "
+                        f"{_short(now.get(name))}): choose another folder, or remove it"
                     )
 
     def begin(self, **session: Any) -> None:
@@ -184,23 +185,12 @@ class Manifest:
 
 def software() -> dict[str, str]:
     """Versions of all that computes, and a checksum of our own source."""
-    packages = ("cgnlearn", "numpy", "scipy", "scikit-learn", "numba", "joblib")
+    packages = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
     source = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         source.update(path.read_bytes())
-    return {
-        "python": platform.python_version(),
-        **{name: _version(name) for name in packages},
-        "source": source.hexdigest(),
-    }
-
-
-def _version(package: str) -> str:
-    if package == "cgnlearn":
-        from cgnlearn import __version__
-
-        return __version__
-    return version(package)
+    versions = {name: version(name) for name in packages}
+    return {"python": platform.python_version(), "cgnlearn": __version__, **versions, "source": source.hexdigest()}
 
 
 def data_checksum(X: Floats, y: Sequence[Any] | NDArray[Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,7 +155,7 @@ class Cell(NamedTuple):
     zeros_bayes: int
     class_alone: int  # folds
     comparison: Comparison
-    published: str  # the paper's mark; nothing where the set is not the paper's
+    published: str  # the paper's mark
 
 
 CELL_COLUMNS = (
@@ -175,31 +176,22 @@ def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:
     def values(found: Sequence[Mapping[str, str]], name: str) -> Floats:
         return np.array([float(row[name]) for row in found])
 
+    datasets = sorted({row["dataset"] for row in rows}, key=UCI.index)
     result = []
-    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-    for search in SEARCHES:
-        for metric in METRICS:
-            for fraction in FRACTIONS:
-                for location in LOCATIONS:
-                    for dataset in sorted(datasets, key=UCI.index):
-                        key = dataset, search, f"{fraction:.10g}"
-                        ml, bayes = columns[*key, "ml"], columns[*key, f"bayes {location}"]
-                        result.append(
-                            Cell(
-                                dataset,
-                                search,
-                                location,
-                                metric,
-                                fraction,
-                                ml=float(values(ml, metric).mean()),
-                                bayes=float(values(bayes, metric).mean()),
-                                zeros_ml=int(values(ml, "zeros").sum()),
-                                zeros_bayes=int(values(bayes, "zeros").sum()),
-                                class_alone=int(values(ml, "class_alone").sum()),
-                                comparison=compare(values(bayes, metric), values(ml, metric), n_folds=n_folds),
-                                published=published.mark(search, metric, fraction, UCI.index(dataset)),
-                            )  # fmt: skip
-                        )
+    for search, metric, fraction, location, dataset in product(SEARCHES, METRICS, FRACTIONS, LOCATIONS, datasets):
+        key = dataset, search, f"{fraction:.10g}"
+        ml, bayes = columns[*key, "ml"], columns[*key, f"bayes {location}"]
+        found = Cell(
+            *(dataset, search, location, metric, fraction),
+            ml=float(values(ml, metric).mean()),
+            bayes=float(values(bayes, metric).mean()),
+            zeros_ml=int(values(ml, "zeros").sum()),
+            zeros_bayes=int(values(bayes, "zeros").sum()),
+            class_alone=int(values(ml, "class_alone").sum()),
+            comparison=compare(values(bayes, metric), values(ml, metric), n_folds=n_folds),
+            published=published.mark(search, metric, fraction, UCI.index(dataset)),
+        )
+        result.append(found)
     return result
 
 
