@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -85,8 +86,9 @@ def run(experiment: Experiment, folder: Path, jobs: int) -> Iterator[Progress]:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a finished file, by column."""
-    header, *lines = path.read_text(encoding="utf-8").splitlines()
+    """The rows of a finished file, gzipped or not, by column."""
+    content = path.read_bytes()
+    header, *lines = (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()
     return [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
 
 

@@ -55,11 +55,9 @@ class RowFile:
         with self.path.open("ab", buffering=0) as file:
             file.write("".join(line + "\n" for line in lines).encode())
 
-    def finish(self) -> list[dict[str, str]]:
-        """Put the rows into their order, and return them by column."""
-        ordered = {unit: self._finished[unit] for unit in self._sizes}
-        self._write(ordered)
-        return [dict(zip(self.columns, line.split(","), strict=True)) for lines in ordered.values() for line in lines]
+    def finish(self) -> None:
+        """Put the rows into their order."""
+        self._write({unit: self._finished[unit] for unit in self._sizes})
 
     def _read(self) -> dict[Unit, list[str]]:
         lines = self.path.read_bytes().decode("utf-8", errors="replace").split("\n")[:-1]  # the last one has no end

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from cgnlearn.datasets import UCI
 from cgnlearn.experiments import published
 from cgnlearn.experiments.ovarian import FAMILIES, Point
+from cgnlearn.experiments.significance import mark
 from cgnlearn.experiments.uci import FRACTIONS, LOCATIONS, METRICS, SEARCHES, Cell
 
 SIGNS = {"win": "✓", "draw": "=", "loss": "✗"}
@@ -16,17 +17,18 @@ METRIC_NAMES = {"cll": "CLL", "accuracy": "ACC"}
 Choice = Callable[[Cell], str]  # a cell's mark
 
 
-def by_sign(cell: Cell) -> str:
-    """The mark that a cell would have without a test: by the sign of the rank effect alone."""
-    effect = cell.comparison.rank_biserial
+def by_sign(effect: float) -> str:
+    """The mark without a test."""
     return "win" if effect > 0 else "loss" if effect < 0 else "draw"
 
 
-#: Ways to a mark, the paper's own among them; Bayesian averaging against maximum likelihood.
+#: Ways to a mark, Bayesian averaging against maximum likelihood.
 JUDGES: dict[str, Choice] = {
     "signed-rank test": lambda cell: cell.comparison.mark,
     "Mann-Whitney test": lambda cell: cell.comparison.unpaired_mark,
-    "sign alone": by_sign,
+    "corrected t test": lambda cell: mark(cell.comparison.corrected_t_p, cell.comparison.mean_difference),
+    "sign of the ranks": lambda cell: by_sign(cell.comparison.rank_biserial),
+    "sign of the mean": lambda cell: by_sign(cell.comparison.mean_difference),
 }
 
 
