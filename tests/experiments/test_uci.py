@@ -115,6 +115,7 @@ def synthetic_rows(gain):
                             "cll": str(base + bayes * (gain + 0.01 * rng.normal())),
                             "accuracy": str(0.8 - 0.1 * (bayes and dataset == UCI[0])),
                             "zeros": str(int(not bayes and dataset == "vehicle")), "class_alone": "0",
+                            "groups": "" if dataset == "haberman" else "0 1",
                         }  # fmt: skip
 
 
@@ -125,6 +126,7 @@ def test_tables_say_what_the_rows_say():
         expected = "win" if cell.metric == "cll" else "loss" if cell.dataset == UCI[0] else "draw"
         assert cell.comparison.mark == expected
         assert (cell.zeros_ml, cell.zeros_bayes) == ((20, 0) if cell.dataset == "vehicle" else (0, 0))
+        assert cell.no_attributes == (20 if cell.dataset == "haberman" else 0)
         assert len(uci.cell_row(cell)) == len(uci.CELL_COLUMNS)
     lines = tables.win_table(cells, "condensed").splitlines()
     assert lines[2].endswith("| ✓ | ✓ | ✓ | ✗ | ✓ | ✓ | ✗ | ✓ | ✓ | 7/2 |")  # the paper's

@@ -22,7 +22,7 @@ def draw(points: Sequence[Point], folder: Path) -> list[Path]:
     written = []
     with mpl.rc_context({"svg.hashsalt": "cgnlearn", "svg.fonttype": "none", "font.size": 9}):
         for metric, title in (("accuracy", "Accuracy"), ("cll", "CLL per spectrum (nats)")):
-            figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+            figure = Figure(figsize=(8.0, 4.6), layout="constrained")
             left, right = figure.subplots(1, 2, sharey=metric == "accuracy")
             _panel(left, points, metric, ("ml", "bayes paper"))
             left.set_title("The paper's models")
@@ -33,10 +33,16 @@ def draw(points: Sequence[Point], folder: Path) -> list[Path]:
             if metric == "cll":
                 right.set_yscale("symlog", linthresh=0.1)
                 right.yaxis.set_major_formatter("{x:g}")
+                right.set_ylim(top=0.0)
             for axes in (left, right):
                 axes.set_xlabel("parameters (thousands)")
                 axes.grid(alpha=0.25)
-                axes.legend(fontsize=7.5)
+            labels = {
+                label: handle
+                for axes in (left, right)
+                for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+            }
+            figure.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=3, fontsize=7.5)
             path = folder / f"{metric}.svg"
             figure.savefig(path, metadata={"Date": None})
             written.append(path)

@@ -103,7 +103,7 @@ def agreement_table(cells: Sequence[Cell]) -> str:
 
 
 def zeros_table(cells: Sequence[Cell]) -> str:
-    """How often a true class had a probability of zero, and maximum likelihood did not exist."""
+    """How often a true class had a probability of zero, maximum likelihood did not exist, a search chose nothing."""
     rows = []
     for search in SEARCHES:
         for fraction in FRACTIONS:
@@ -117,9 +117,16 @@ def zeros_table(cells: Sequence[Cell]) -> str:
                     str(sum(cell.zeros_ml for cell in by_location[0])),
                     *(str(sum(cell.zeros_bayes for cell in own)) for own in by_location),
                     str(sum(cell.class_alone for cell in by_location[0])),
+                    str(sum(cell.no_attributes for cell in by_location[0])),
                 ]
             )
-    header = ["", "zeros ML", *(f"zeros BA, {location}" for location in LOCATIONS), "folds without ML"]
+    header = [
+        "",
+        "zeros ML",
+        *(f"zeros BA, {location}" for location in LOCATIONS),
+        "folds without ML",
+        "folds without attributes",
+    ]
     return table(header, rows)
 
 

@@ -153,13 +153,14 @@ class Cell(NamedTuple):
     bayes: float
     zeros_ml: int
     zeros_bayes: int
-    class_alone: int  # folds
+    class_alone: int  # folds in which maximum likelihood does not exist for the structure
+    no_attributes: int  # folds in which the search ended with the class alone
     comparison: Comparison
     published: str  # the paper's mark
 
 
 CELL_COLUMNS = (
-    *Cell._fields[:10],
+    *Cell._fields[:11],
     *Comparison._fields,
     "mark",
     "unpaired_mark",
@@ -188,6 +189,7 @@ def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:
             zeros_ml=int(values(ml, "zeros").sum()),
             zeros_bayes=int(values(bayes, "zeros").sum()),
             class_alone=int(values(ml, "class_alone").sum()),
+            no_attributes=sum(not row["groups"] for row in ml),
             comparison=compare(values(bayes, metric), values(ml, metric), n_folds=n_folds),
             published=published.mark(search, metric, fraction, UCI.index(dataset)),
         )
@@ -198,4 +200,4 @@ def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:
 def cell_row(cell: Cell) -> Row:
     """A cell as a row of a file, by `CELL_COLUMNS`."""
     comparison = cell.comparison
-    return (*cell[:10], *comparison, comparison.mark, comparison.unpaired_mark, cell.published)
+    return (*cell[:11], *comparison, comparison.mark, comparison.unpaired_mark, cell.published)
