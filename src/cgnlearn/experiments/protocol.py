@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
+from threading import Thread
+from time import perf_counter, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +75,8 @@ def run(experiment: Experiment, folder: Path, jobs: int) -> Iterator[Progress]:
     manifest.begin(jobs=jobs, units_found=len(experiment.sizes) - len(missing), units_missing=len(missing))
     done, total = len(experiment.sizes) - len(missing), len(experiment.sizes)
     yield Progress(done, total)
-    tasks = (delayed(_rows_of)(unit, experiment.work, experiment.arguments(unit)) for unit in missing)
+    own = os.getpid()
+    tasks = (delayed(_rows_of)(unit, experiment.work, experiment.arguments(unit), own) for unit in missing)
     # One thread in each process, else the processes would fight for the cores.
     with parallel_config(backend="loky", inner_max_num_threads=1):
         for unit, rows in Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(tasks):
@@ -92,9 +94,25 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     return [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
 
 
-def _rows_of(unit: Unit, work: Callable[..., list[Row]], arguments: tuple[Any, ...]) -> tuple[Unit, list[Row]]:
+def _rows_of(
+    unit: Unit, work: Callable[..., list[Row]], arguments: tuple[Any, ...], main: int
+) -> tuple[Unit, list[Row]]:
+    if os.getpid() != main:
+        _end_with(main)
     with _thread_pools().limit(limits=1):
         return unit, work(*arguments)
+
+
+@cache
+def _end_with(main: int) -> None:
+    """Let this process end when the main one is killed: a worker would wait minutes for more to do."""
+
+    def watch() -> None:
+        while os.getppid() == main:
+            sleep(1)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @cache

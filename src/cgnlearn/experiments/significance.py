@@ -59,6 +59,7 @@ def compare(first: Floats, second: Floats, *, n_folds: int) -> Comparison:
     if not len(nonzero):
         return Comparison(0.0, 1.0, 0.0, 1.0, 0.5, 1.0)
     ranks = stats.rankdata(np.abs(nonzero))
+    exact = len(ranks) <= 50 and len(set(ranks.tolist())) == len(ranks)
     unpaired = stats.mannwhitneyu(first, second)
     n = len(difference)
     # The variance of a mean of n overlapping folds, each of which tests 1 / (n_folds - 1) of what it trains on.
@@ -66,7 +67,7 @@ def compare(first: Floats, second: Floats, *, n_folds: int) -> Comparison:
     t = difference.mean() / error if error > 0 else np.copysign(np.inf, difference.mean())
     return Comparison(
         mean_difference=float(difference.mean()),
-        wilcoxon_p=float(stats.wilcoxon(nonzero).pvalue),
+        wilcoxon_p=float(stats.wilcoxon(nonzero, method="exact" if exact else "approx").pvalue),
         rank_biserial=float((np.sign(nonzero) * ranks).sum() / ranks.sum()),
         mann_whitney_p=float(unpaired.pvalue),
         superiority=float(unpaired.statistic / n**2),
