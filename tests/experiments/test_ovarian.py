@@ -47,17 +47,21 @@ def test_every_row_is_worth_what_one_fit_after_the_other_gives(fold):
 def test_the_temperature_is_the_one_with_the_best_inner_likelihood(fold):
     data, rows, train, _ = fold
     X, y = data.data[train], data.target[train]
-    inner = list(StratifiedKFold(ovarian.N_INNER, shuffle=True, random_state=3).split(X, y))
-    best = {}
+    inner = list(StratifiedKFold(5, shuffle=True, random_state=3).split(X, y))
+    tempered = {row["k"]: row["temperature"] for row in rows if row["parameters"] == ovarian.TEMPERED}
+
+    def score(k, temperature):
+        model = CGNClassifier(Band(k), sharing=1.0, temperature=temperature)
+        return sum(cll_of(model, _Part(X, y), a, b) for a, b in inner)
+
     for k in (1, K_MAX):
-        score = []
-        for temperature in ovarian.TEMPERATURES:
-            model = CGNClassifier(Band(k), sharing=1.0, temperature=temperature)
-            score.append(sum(cll_of(model, _Part(X, y), a, b) for a, b in inner))
-        best[k] = ovarian.TEMPERATURES[int(np.argmax(score))]
-    for row in rows:
-        if row["parameters"] == ovarian.TEMPERED and row["k"] in best:
-            assert row["temperature"] == pytest.approx(best[row["k"]])
+        found = score(k, tempered[k])
+        # The grid has twenty temperatures to the decade; the likelihood has one peak.
+        for factor in (10**0.05, 10**-0.05, 2, 0.5):
+            assert score(k, factor * tempered[k]) <= found + 1e-9
+    (chosen,) = (row for row in rows if row["parameters"] == ovarian.CHOSEN)
+    best = {k: score(k, temperature) for k, temperature in tempered.items()}
+    assert chosen["k"] == max(best, key=best.get)
 
 
 class _Part:

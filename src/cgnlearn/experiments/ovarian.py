@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import Bunch
 
-from cgnlearn import Prior, SampleNotAcceptable, Structure, ordered_path
+from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure, ordered_path
 from cgnlearn.datasets import make_spectra
 from cgnlearn.experiments.protocol import Experiment, cut, data_checksum, worth
 from cgnlearn.experiments.rowfile import Row, Unit
@@ -26,8 +25,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "shared": {"sharing": 1.0},
 }
 TEMPERED, CHOSEN, AVERAGED = "shared tempered", "shared tempered chosen", "shared tempered averaged"
-TEMPERATURES = 2.0 ** np.arange(0, -12.25, -0.25)
-N_INNER = 5  # folds
 COLUMNS = (
     "structure",
     "k",
@@ -120,7 +117,7 @@ def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: i
             path = _Path.of(X[train], y[train], X[test], k_max, family, how)
             rows += (path.row(k, true, model) for k in range(1, k_max + 1))
             if model == "shared" and family == "band":
-                rows += _tempered_rows(X[train], y[train], path, true, seed)
+                rows += _tempered_rows(X[train], y[train], X[test], path, true, seed)
     return rows
 
 
@@ -173,34 +170,32 @@ def _row(
     )  # fmt: skip
 
 
-def _tempered_rows(X: Floats, y: NDArray[np.str_], path: _Path, true: NDArray[np.intp], seed: int) -> Iterator[Row]:
-    """Of each k the temperature, then of all the k, with the best conditional log likelihood inside the training data.
+def _tempered_rows(
+    X: Floats, y: NDArray[np.str_], X_test: Floats, path: _Path, true: NDArray[np.intp], seed: int
+) -> Iterator[Row]:
+    """Of each k the temperature, then k and temperature together, with the best CLL inside the training data.
 
-    Last an average over k, weighted by exp(n × that likelihood): as if the training rows were new to each.
+    Last an average over k, weighted by exp(n × that CLL): as if the training rows were new to each.
     """
-    scores = np.zeros((len(path.log_joint), len(TEMPERATURES)))  # summed over the training rows
-    labels = np.unique(y, return_inverse=True)[1]
-    for inside, outside in StratifiedKFold(N_INNER, shuffle=True, random_state=seed).split(X, y):
-        inner = _Path.of(X[inside], y[inside], X[outside], len(scores), path.family, MODELS["shared"])
-        own = labels[outside][:, None]
-        for i, temperature in enumerate(TEMPERATURES):
-            joint = _tempered(inner, temperature)
-            right = np.take_along_axis(joint, np.broadcast_to(own, (len(joint), *own.shape)), axis=2)[..., 0]
-            scores[:, i] += (right - np.logaddexp.reduce(joint, axis=2)).sum(axis=1)
+    k_max = len(path.log_joint)
+    chosen = CGNClassifier(Band("cv", k_max=k_max), temperature="cv", random_state=seed, **MODELS["shared"]).fit(X, y)
+    curve = chosen.cv_results_
+    scores, temperatures = (
+        curve[name].reshape(k_max, -1) for name in ("mean_test_cll", "param_temperature")
+    )  # (k, temperatures)
     best = scores.argmax(axis=1)
-    joints = np.stack([_tempered(path, TEMPERATURES[i])[k] for k, i in enumerate(best)])
+    of_best = temperatures[0, best]
+    log_likelihood = path.log_joint - path.class_log_prior
+    joints = path.class_log_prior + of_best[:, None, None] * log_likelihood
     for k, joint in enumerate(joints, start=1):
-        yield _row(path.family, k, TEMPERED, joint, true, temperature=float(TEMPERATURES[best[k - 1]]))
-    chosen = int(scores.max(axis=1).argmax())
-    yield _row(path.family, chosen + 1, CHOSEN, joints[chosen], true, temperature=float(TEMPERATURES[best[chosen]]))
-    log_weight = scores.max(axis=1) - np.logaddexp.reduce(scores.max(axis=1))
+        yield _row(path.family, k, TEMPERED, joint, true, temperature=float(of_best[k - 1]))
+    joint = chosen.predict_joint_log_proba(X_test)
+    yield _row(path.family, chosen.k_, CHOSEN, joint, true, temperature=chosen.temperature_)
+    log_weight = len(y) * scores.max(axis=1)
+    log_weight -= np.logaddexp.reduce(log_weight)
     log_proba = joints - np.logaddexp.reduce(joints, axis=2, keepdims=True)
     averaged = np.logaddexp.reduce(log_weight[:, None, None] + log_proba, axis=0)
     yield _row(path.family, 0, AVERAGED, averaged, true, temperature=float("nan"))
-
-
-def _tempered(path: _Path, temperature: float) -> Floats:
-    return path.class_log_prior + temperature * (path.log_joint - path.class_log_prior)
 
 
 # ---- what the rows say
