@@ -81,17 +81,19 @@ def test_the_average_lies_between_its_members(fold):
 def test_where_maximum_likelihood_does_not_exist_the_class_alone_answers(rng):
     y = np.repeat(["a", "b"], [12, 6])
     X = rng.normal(size=(18, 9)) + (y == "a")[:, None]
-    path = ovarian._Path.of(X, y, X[:4], 9, "band", {"parameters": "ml"})
-    exist = 0
-    for k in range(1, 10):
-        try:
-            expected = CGNClassifier(Band(k), parameters="ml").fit(X, y).predict_joint_log_proba(X[:4])
-            exist = k
-        except SampleNotAcceptable:
-            expected = np.log([[12 / 18, 6 / 18]] * 4)
-        np.testing.assert_allclose(path.log_joint[k - 1], expected, rtol=1e-7)
-    assert path.n_exist == exist
-    assert 1 < exist < 9
+    shapes = {"band": Band, "box": Box}
+    for path in ovarian._paths(X, y, X[:4], 9, {"parameters": "ml"}):
+        existing = []
+        for k in range(1, 10):
+            try:
+                model = CGNClassifier(shapes[path.family](k), parameters="ml").fit(X, y)
+                expected = model.predict_joint_log_proba(X[:4])
+                existing.append(k)
+            except SampleNotAcceptable:
+                expected = np.log([[12 / 18, 6 / 18]] * 4)
+            np.testing.assert_allclose(path.log_joint[k - 1], expected, rtol=1e-7)
+        assert existing == list(range(1, path.n_exist + 1))
+        assert 1 < path.n_exist < 9
 
 
 def test_raw_spectra_become_the_means_of_bins_of_one_mz(tmp_path):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from cgnlearn.experiments.protocol import Experiment, cut, data_checksum, worth
 from cgnlearn.experiments.rowfile import Row, Unit
 from cgnlearn.statistics import Floats
 
-FAMILIES = ("band", "box")
+FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")
 MODELS: dict[str, dict[str, Any]] = {
     "ml": {"parameters": "ml"},
     "bayes paper": {"prior": Prior(location="paper")},
@@ -113,10 +113,9 @@ def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: i
     true = np.searchsorted(np.unique(y), y[test])
     rows: list[Row] = []
     for model, how in MODELS.items():
-        for family in FAMILIES:
-            path = _Path.of(X[train], y[train], X[test], k_max, family, how)
+        for path in _paths(X[train], y[train], X[test], k_max, how):
             rows += (path.row(k, true, model) for k in range(1, k_max + 1))
-            if model == "shared" and family == "band":
+            if model == "shared" and path.family == "band":
                 rows += _tempered_rows(X[train], y[train], X[test], path, true, seed)
     return rows
 
@@ -127,30 +126,39 @@ class _Path(NamedTuple):
     family: str
     log_joint: Floats  # (k, rows, classes)
     class_log_prior: Floats
-    n_exist: int  # from this k on maximum likelihood does not exist, and the class alone stands in
-
-    @classmethod
-    def of(
-        cls, X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, family: Any, how: Mapping[str, Any]
-    ) -> _Path:
-        compute = partial(ordered_path, X, y, X_test, structures=(family,), **how)
-        weight = 0.0 if how.get("parameters") == "ml" else Prior().dirichlet
-        counts = np.unique(y, return_counts=True)[1] + weight
-        log_prior = np.log(counts / counts.sum())
-        found = np.broadcast_to(log_prior, (k_max, len(X_test), len(log_prior))).copy()
-        too_many, exist = k_max + 1, 0
-        tried = k_max
-        while exist + 1 < too_many:  # at once as a rule: by bisection only where some k does not exist
-            try:
-                found[:tried] = compute(k_max=tried)[0]
-                exist = tried
-            except SampleNotAcceptable:
-                too_many = tried
-            tried = (exist + too_many) // 2
-        return cls(family, found, log_prior, exist)
+    n_exist: int  # beyond this k maximum likelihood does not exist, and the class alone stands in
 
     def row(self, k: int, true: NDArray[np.intp], model: str) -> Row:
         return _row(self.family, k, model, self.log_joint[k - 1], true, class_alone=k > self.n_exist)
+
+
+def _paths(X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, how: Mapping[str, Any]) -> list[_Path]:
+    """One of each family."""
+    weight = 0.0 if how.get("parameters") == "ml" else Prior().dirichlet
+    counts = np.unique(y, return_counts=True)[1] + weight
+    log_prior = np.log(counts / counts.sum())
+    compute = partial(ordered_path, X, y, X_test, **how)
+    try:
+        both = compute(k_max=k_max, structures=FAMILIES)
+        return [_Path(family, log_joint, log_prior, k_max) for family, log_joint in zip(FAMILIES, both, strict=True)]
+    except SampleNotAcceptable:
+        return [_as_far_as_it_exists(compute, family, k_max, log_prior, len(X_test)) for family in FAMILIES]
+
+
+def _as_far_as_it_exists(
+    compute: Callable[..., Floats], family: str, k_max: int, class_log_prior: Floats, n_rows: int
+) -> _Path:
+    """The path up to the last k for which maximum likelihood exists, found by bisection."""
+    found = np.broadcast_to(class_log_prior, (k_max, n_rows, len(class_log_prior))).copy()
+    exist, too_many = 0, k_max + 1
+    while exist + 1 < too_many:
+        k = (exist + too_many) // 2
+        try:
+            found[:k] = compute(k_max=k, structures=(family,))[0]
+            exist = k
+        except SampleNotAcceptable:
+            too_many = k
+    return _Path(family, found, class_log_prior, exist)
 
 
 def _row(
