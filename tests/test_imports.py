@@ -12,7 +12,7 @@ ORDER = [
     "structure", "table", "layout", "statistics", "prior", "densities", "kernels", "recursion", "regressions",
     "lattice", "network", "ordered", "learners", "folds", "search", "progress", "selection", "classifier", "path",
     "persistence", "datasets", "evaluation", "results", "datafile", "prediction", "plots", "report", "options",
-    "terminal", "cli", "__main__",
+    "terminal", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

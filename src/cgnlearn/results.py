@@ -67,8 +67,8 @@ class Results:
         if manifest_path.exists():
             self._check_same(manifest_path)
         found = self._finished(splits) if self.rows_path.exists() else []
-        _replace(self.rows_path, _csv_text([self._header]) + "".join(self._block(result) for result in found))
-        _replace(manifest_path, written)
+        write_whole(self.rows_path, _csv_text([self._header]) + "".join(self._block(result) for result in found))
+        write_whole(manifest_path, written)
         return found
 
     def append(self, result: FoldResult) -> None:
@@ -78,7 +78,7 @@ class Results:
 
     def write_summary(self, summaries: Sequence[Summary]) -> None:
         """Write ``summary.csv``, one line per model."""
-        _replace(self.folder / "summary.csv", summary_text(summaries))
+        write_whole(self.folder / "summary.csv", summary_text(summaries))
 
     def _block(self, result: FoldResult) -> str:
         task = result.task
@@ -151,7 +151,7 @@ def _csv_text(rows: Sequence[Sequence[Any]]) -> str:
     return buffer.getvalue()
 
 
-def _replace(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     beside = path.with_name(path.name + ".part")
     beside.write_text(text, encoding="utf-8", newline="")

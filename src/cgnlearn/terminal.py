@@ -7,14 +7,15 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from cgnlearn.evaluation import FoldResult, Summary
+    from cgnlearn.evaluation import Summary
     from cgnlearn.report.demonstration import Comparison
 
+Result = TypeVar("Result")
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -72,7 +73,7 @@ def waiting(what: str) -> Iterator[None]:
         yield
 
 
-def with_progress(results: Iterable[FoldResult], what: str, n_done: int, n_all: int) -> Iterator[FoldResult]:
+def with_progress(results: Iterable[Result], what: str, n_done: int, n_all: int) -> Iterator[Result]:
     """The same results, with a bar and the time left on a terminal, or a line now and then elsewhere."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

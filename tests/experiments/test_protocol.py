@@ -9,7 +9,7 @@ import pytest
 from scipy.special import log_softmax
 
 from cgnlearn.datasets import load
-from cgnlearn.experiments.protocol import Experiment, Progress, cut, run, worth
+from cgnlearn.experiments.protocol import Experiment, Progress, run, split, worth
 from cgnlearn.experiments.rowfile import Unit
 from tests.experiments.kills import N_KILLS, small_experiment
 
@@ -74,16 +74,16 @@ def test_results_of_other_settings_or_software_are_refused(tmp_path):
     assert (tmp_path / "rows.csv").read_bytes() == before
 
 
-def test_cut_partitions_each_repetition_and_keeps_the_classes_shares():
+def test_splits_partition_each_repetition_and_keep_the_classes_shares():
     y = load("wine").target
     for repetition in range(2):
-        pairs = [cut(y, Unit("wine", repetition, fold), n_folds=10, seed=3) for fold in range(10)]
+        pairs = [split(y, Unit("wine", repetition, fold), n_folds=10, seed=3) for fold in range(10)]
         assert sorted(np.concatenate([test for _, test in pairs])) == list(range(len(y)))
         for train, test in pairs:
             assert not set(train) & set(test)
             assert len(train) + len(test) == len(y)
             assert {(y[test] == label).sum() for label in "13"} <= {4, 5, 6}
-    first, second = (cut(y, Unit("wine", r, 0), n_folds=10, seed=3)[1] for r in range(2))
+    first, second = (split(y, Unit("wine", r, 0), n_folds=10, seed=3)[1] for r in range(2))
     assert not np.array_equal(first, second)
 
 

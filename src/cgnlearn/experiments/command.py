@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cgnlearn.terminal import say, with_progress
+
 if TYPE_CHECKING:
     from cgnlearn.experiments.protocol import Experiment
 
@@ -52,14 +54,15 @@ def reproduce(
         _uci(folder, quick, data_dir, download, jobs, seed)
     else:
         _ovarian(folder, quick, data_dir, raw, jobs, seed)
-    click.echo(f"cgnlearn: results: {folder}", err=True)
+    say(f"results: {folder}")
 
 
 def _uci(folder: Path, quick: bool, data_dir: Path | None, download: bool, jobs: int, seed: int) -> None:
     from cgnlearn.experiments import uci
     from cgnlearn.experiments.protocol import read_rows
-    from cgnlearn.experiments.rowfile import csv_text, write_whole
+    from cgnlearn.experiments.rowfile import csv_text
     from cgnlearn.experiments.tables import uci_page
+    from cgnlearn.results import write_whole
 
     sets = uci.quick_sets() if quick else uci.sets(data_dir, download=download)
     n_folds, n_repetitions = (5, 2) if quick else (10, 10)
@@ -75,8 +78,9 @@ def _ovarian(folder: Path, quick: bool, data_dir: Path | None, raw: Path | None,
     from cgnlearn.datasets import load
     from cgnlearn.experiments import figures, ovarian
     from cgnlearn.experiments.protocol import read_rows
-    from cgnlearn.experiments.rowfile import csv_text, write_whole
+    from cgnlearn.experiments.rowfile import csv_text
     from cgnlearn.experiments.tables import ovarian_page
+    from cgnlearn.results import write_whole
 
     if raw:
         data = ovarian.read_raw(raw)
@@ -98,16 +102,12 @@ def _ovarian(folder: Path, quick: bool, data_dir: Path | None, raw: Path | None,
 
 
 def _finish(experiment: Experiment, folder: Path, jobs: int) -> None:
-    """Run to the end, with a bar and the time left on a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    """Run to the end, with the time left."""
     from cgnlearn.experiments.protocol import run
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("folds", total=len(experiment.sizes))
-        for i, progress in enumerate(run(experiment, folder, jobs)):
-            if i == 0 and progress.done:
-                click.echo(f"cgnlearn: going on from {progress.done} of {progress.total} finished folds", err=True)
-            bar.update(task, completed=progress.done)
+    states = run(experiment, folder, jobs)
+    first = next(states)
+    if first.done:
+        say(f"going on from {first.done} of {first.total} finished folds")
+    for _ in with_progress(states, "folds", first.done, first.total):
+        pass

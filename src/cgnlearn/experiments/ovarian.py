@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 
 from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure, ordered_path
 from cgnlearn.datasets import make_spectra
-from cgnlearn.experiments.protocol import Experiment, cut, data_checksum, worth
+from cgnlearn.experiments.protocol import Experiment, data_checksum, split, worth
 from cgnlearn.experiments.rowfile import Row, Unit
 from cgnlearn.statistics import Floats
 
@@ -109,7 +109,7 @@ def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, see
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:
     """The rows of one fold: every model at every k of both families, then those that choose for themselves."""
-    train, test = cut(y, unit, n_folds=n_folds, seed=seed)
+    train, test = split(y, unit, n_folds=n_folds, seed=seed)
     true = np.searchsorted(np.unique(y), y[test])
     rows: list[Row] = []
     for model, how in MODELS.items():

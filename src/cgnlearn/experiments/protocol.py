@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
 from cgnlearn import __version__
-from cgnlearn.experiments.rowfile import Row, RowFile, Unit, write_whole
+from cgnlearn.evaluation import cut
+from cgnlearn.experiments.rowfile import Row, RowFile, Unit
+from cgnlearn.results import write_whole
 from cgnlearn.statistics import Floats
 
 LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double
@@ -125,10 +126,10 @@ def _thread_pools() -> Any:
 # ---- folds and what a fold's predictions are worth
 
 
-def cut(y: NDArray[Any], unit: Unit, *, n_folds: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def split(y: NDArray[Any], unit: Unit, *, n_folds: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The training and the test rows of a unit; repetition r is cut with ``seed + r``."""
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed + unit.repetition)
-    return list(folds.split(np.zeros(len(y)), y))[unit.fold]
+    found = cut(y, n_folds=n_folds, seed=seed + unit.repetition)[unit.fold]
+    return found.train, found.test
 
 
 class Worth(NamedTuple):

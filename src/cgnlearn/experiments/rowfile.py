@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from cgnlearn.results import write_whole
 
 Row = Sequence[Any]
 
@@ -83,10 +84,3 @@ def text(value: Any) -> str:
 def csv_text(columns: Sequence[str], rows: Iterable[Row]) -> str:
     """A whole csv file."""
     return "".join(",".join(map(text, row)) + "\n" for row in (columns, *rows))
-
-
-def write_whole(path: Path, content: str) -> None:
-    """Write a file whole or not at all."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes(content.encode())
-    os.replace(beside, path)

@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
 from cgnlearn.datasets import UCI, load, make_waveform
 from cgnlearn.experiments import published
-from cgnlearn.experiments.protocol import Experiment, cut, data_checksum, worth
+from cgnlearn.experiments.protocol import Experiment, data_checksum, split, worth
 from cgnlearn.experiments.rowfile import Row, Unit
 from cgnlearn.experiments.significance import Comparison, compare
 from cgnlearn.statistics import Floats
@@ -90,7 +90,7 @@ def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed:
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, n_folds: int, seed: int) -> list[Row]:
     """The rows of one fold: every fraction, search and way to the parameters."""
-    train, test = cut(y, unit, n_folds=n_folds, seed=seed)
+    train, test = split(y, unit, n_folds=n_folds, seed=seed)
     own_seed = seed + unit.repetition * n_folds + unit.fold
     rows: list[Row] = []
     for fraction in FRACTIONS:
