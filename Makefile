@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench reproduction clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +30,12 @@ bench: $(VENV)/.bench
 	$(BIN)/python bench/search.py
 	$(BIN)/python bench/ordered.py
 	$(BIN)/python bench/ovarian.py
+
+# The paper's experiments on the data in DATA (see `cgnlearn reproduce --help`), and the page about them.
+reproduction: $(VENV)/.installed
+	$(BIN)/cgnlearn reproduce uci $(if $(DATA),--data-dir $(DATA)) -o results
+	$(BIN)/cgnlearn reproduce ovarian $(if $(DATA),--data-dir $(DATA)) -o results
+	$(BIN)/python docs/reproduction/page.py results
 
 clean:
 	rm -rf $(VENV)

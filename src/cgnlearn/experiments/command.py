@@ -36,10 +36,10 @@ def reproduce(
     seed: int,
     output: Path,
 ) -> None:
-    """Run one of the paper's experiments and set its published results beside ours.
+    """Run one of the paper's experiments and set its results beside ours.
 
     uci: three structure searches on nine sets. ovarian: k-BAND and k-BOX for k = 1 to 50 on spectra of ovarian
-    cancer; on simulated ones where neither --data-dir nor --raw is given.
+    cancer, or on simulated ones where no data are given.
     """
     if quick and (data_dir or raw or download):
         raise click.UsageError("--quick takes embedded data: leave out --data-dir, --raw and --download")
