@@ -158,13 +158,13 @@ def evaluate(
         if Task(name, split.repeat, split.fold) not in done
     ]
     work = (delayed(_fold_result)(task, models[task.model], X, y, split) for task, split in waiting)
-    with _interrupts_ignored():
+    with interrupts_ignored():
         results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
     yield from results
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
+def interrupts_ignored() -> Iterator[None]:
     """Processes started meanwhile leave Ctrl-C, which a terminal sends to all of them, to this one."""
     if current_thread() is not main_thread():  # where no signals are handled anyway
         yield

@@ -38,7 +38,7 @@ def test_the_quick_ovarian_run_writes_tables_figures_and_a_manifest(tmp_path):
     assert first.stdout == (folder / "tables.md").read_text()
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["settings"]["spectra"]["generated"] is True
-    assert manifest["sessions"][0]["units_missing"] == 10
+    assert manifest["sessions"][0]["units"] == 10
     # Called again there is nothing to do, and the same is said and written.
     content = {name: (folder / name).read_bytes() for name in names - {"manifest.json"}}
     again = CliRunner().invoke(reproduce, arguments, catch_exceptions=False)

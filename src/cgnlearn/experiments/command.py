@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,5 +110,12 @@ def _finish(experiment: Experiment, folder: Path, jobs: int) -> None:
     first = next(states)
     if first.done:
         say(f"going on from {first.done} of {first.total} finished folds")
-    for _ in with_progress(states, "folds", first.done, first.total):
-        pass
+    # After Ctrl-C joblib says how much of the work was in vain: that is the person's own wish.
+    warnings.filterwarnings("ignore", ".*tasks.*", UserWarning, "joblib")
+    done = first.done
+    try:
+        for progress in with_progress(states, "folds", first.done, first.total):
+            done = progress.done
+    except KeyboardInterrupt:
+        say(f"interrupted after {done} of {first.total} folds; call again to go on from {folder}")
+        raise click.exceptions.Exit(1) from None

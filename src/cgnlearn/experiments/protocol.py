@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn import __version__
-from cgnlearn.evaluation import cut
+from cgnlearn.evaluation import cut, interrupts_ignored
 from cgnlearn.experiments.rowfile import Row, RowFile, Unit
 from cgnlearn.results import write_whole
 from cgnlearn.statistics import Floats
@@ -70,22 +70,27 @@ def run(experiment: Experiment, folder: Path, jobs: int) -> Iterator[Progress]:
     from joblib import Parallel, delayed, parallel_config
 
     folder.mkdir(parents=True, exist_ok=True)
+    rows_path = folder / "rows.csv"
     manifest = Manifest(folder / "manifest.json", experiment.settings)
-    file = RowFile(folder / "rows.csv", (*Unit._fields, *experiment.columns), experiment.sizes)
+    if rows_path.exists() and not manifest.path.exists():
+        raise ValueError(f"{rows_path} has no manifest.json beside it: choose another folder, or remove it")
+    manifest.begin(jobs=jobs)
+    file = RowFile(rows_path, (*Unit._fields, *experiment.columns), experiment.sizes)
     missing = file.missing
-    manifest.begin(jobs=jobs, units_found=len(experiment.sizes) - len(missing), units_missing=len(missing))
     done, total = len(experiment.sizes) - len(missing), len(experiment.sizes)
     yield Progress(done, total)
-    own = os.getpid()
-    tasks = (delayed(_rows_of)(unit, experiment.work, experiment.arguments(unit), own) for unit in missing)
+    main = os.getpid()
+    tasks = (delayed(_rows_of)(unit, experiment.work, experiment.arguments(unit), main) for unit in missing)
     # One thread in each process, else the processes would fight for the cores.
     with parallel_config(backend="loky", inner_max_num_threads=1):
-        for unit, rows in Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(tasks):
+        with interrupts_ignored():
+            results = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(tasks)
+        for unit, rows in results:
             file.append(unit, rows)
             done += 1
             yield Progress(done, total)
     file.finish()
-    manifest.end()
+    manifest.end(units=len(missing))
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -195,9 +200,9 @@ class Manifest:
         self._sessions.append({"started": started, **machine, **session})
         self._write()
 
-    def end(self) -> None:
+    def end(self, **session: Any) -> None:
         """Write down how long it took."""
-        self._sessions[-1]["seconds"] = round(perf_counter() - self._started, 1)
+        self._sessions[-1] |= session | {"seconds": round(perf_counter() - self._started, 1)}
         self._write()
 
     def _write(self) -> None:
