@@ -17,7 +17,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("experiment", type=click.Choice(("uci", "ovarian")))
 @click.option("--quick", is_flag=True, help="A small version on embedded data, in less than a minute.")
 @click.option("--data-dir", type=_FOLDER, help="Folder with uci/NAME.csv and ms/ovarian_216x4000.npz.")
