@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -25,6 +27,34 @@ def seconds(*works, repeats=5):
             work()
             best[i] = min(best[i], time.perf_counter() - start)
     return best
+
+
+PEAK = """
+import sys, threading, time
+sys.path.insert(0, {here!r})
+{setup}
+
+def megabytes():
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[1]) * 4096 / 2**20
+
+def watch():
+    global peak
+    while True:
+        peak = max(peak, megabytes())
+        time.sleep(0.001)
+
+before = peak = megabytes()
+threading.Thread(target=watch, daemon=True).start()
+{work}
+print(peak - before)
+"""
+
+
+def peak_megabytes(setup, work):
+    """How far memory rises while ``work`` runs after ``setup``, in a process of its own, by the millisecond."""
+    code = PEAK.format(here=str(Path(__file__).parent), setup=setup, work=work)
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
 def versions():
