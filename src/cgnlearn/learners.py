@@ -114,21 +114,7 @@ class Ordered(Learner):
 
 
 class Box(Ordered):
-    """k-BOX: contiguous groups of ``k`` continuous columns.
-
-    Parameters
-    ----------
-    k : int or "cv", default=1
-        ``"cv"``: the best in a stratified cross-validation inside the training data, in which all k cost little more
-        than one; the classifier then has ``k_`` and ``cv_results_``.
-    k_max : int, default=50
-        The greatest k tried.
-    cv : int, default=5
-        How many folds; fewer where the rarest class has not so many rows, but at least 2.
-    scoring : {"cll", "accuracy"}, default="cll"
-        What the best k is best at: mean log probability of the true class, or accuracy. Equal ones go by the other
-        score, then to the smaller k.
-    """
+    """k-BOX: contiguous groups of ``k`` continuous columns. The parameters are those of `Band`."""
 
     family = "box"
 
