@@ -264,9 +264,9 @@ def _distinct(column: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np
 
 def _levels_of_series(series: nw.Series[Any]) -> Levels:
     """The levels a column declares in its dtype, or else the ones it holds, sorted."""
-    if series.dtype == nw.Enum:
-        return tuple(series.cat.get_categories().to_list())
-    if series.dtype == nw.Categorical and not series.implementation.is_polars():
+    if isinstance(series.dtype, nw.Enum) and series.implementation.is_polars():
+        return tuple(series.dtype.categories)
+    if series.dtype in (nw.Categorical, nw.Enum) and not series.implementation.is_polars():
         return tuple(series.cat.get_categories().to_list())
     # A polars Categorical draws on a pool that other columns share, so only the levels held can be its own.
     return tuple(sorted(series.drop_nulls().unique().to_list()))
