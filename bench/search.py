@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from cgnlearn import CGNClassifier, GreedyJan, Jan, Prior, Tree
 from cgnlearn.datasets import make_waveform
-from cgnlearn.table import Encoder
+from cgnlearn.model.table import Encoder
 from measuring import parser, publish, seconds, versions
 
 FOLDS = StratifiedKFold(10, shuffle=True, random_state=0)

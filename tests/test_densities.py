@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import invgamma, multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student_t
 
-from cgnlearn import densities
+from cgnlearn.model import densities
 
 
 def test_normal_against_scipy(rng):

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
-from cgnlearn import CGNClassifier, Prior, regressions
+from cgnlearn import CGNClassifier, Prior
+from cgnlearn.model import blocks
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("compiled", [False, True], ids=["numpy", "compiled"])
 def test_every_golden_case(shared, compiled, monkeypatch):
-    monkeypatch.setattr(regressions, "COMPILED_PAYS", 0 if compiled else np.inf)
+    monkeypatch.setattr(blocks, "COMPILED_PAYS", 0 if compiled else np.inf)
     golden = json.loads((shared / "golden" / "cases.json").read_text())
     sets = {
         "iris": load_iris(return_X_y=True),

@@ -3,7 +3,7 @@ import threading
 import numpy as np
 import pytest
 
-from cgnlearn import kernels
+from cgnlearn.model import kernels
 
 
 def leverages(rng, *, size, n_given, n_rows, n_classes=2, n_blocks=3, logs=True, values=None):
@@ -56,9 +56,10 @@ def test_threads_keep_the_order_and_pass_errors_on():
 
 
 def test_many_threads_may_predict_at_once(rng, monkeypatch):
-    from cgnlearn import CGNClassifier, regressions
+    from cgnlearn import CGNClassifier
+    from cgnlearn.model import blocks
 
-    monkeypatch.setattr(regressions, "COMPILED_PAYS", 0)
+    monkeypatch.setattr(blocks, "COMPILED_PAYS", 0)
     X, y = rng.normal(size=(5000, 4)), rng.integers(0, 2, 5000)
     model = CGNClassifier().fit(X, y)
     expected = model.predict_proba(X)

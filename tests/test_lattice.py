@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import multigammaln
 
-from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, layout, ordered_path, prior, recursion
-from cgnlearn.lattice import Lattice
-from cgnlearn.network import posterior_of
-from cgnlearn.ordered import ordered_layout
-from cgnlearn.regressions import Regressions
-from cgnlearn.statistics import collect
-from cgnlearn.table import Encoder, Table
+from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, ordered_path
+from cgnlearn.model import layout, prior
+from cgnlearn.model.blocks import Regressions
+from cgnlearn.model.network import posterior_of
+from cgnlearn.model.statistics import collect
+from cgnlearn.model.table import Encoder, Table
+from cgnlearn.ordered import recursion
+from cgnlearn.ordered.band import ordered_layout
+from cgnlearn.ordered.lattice import Lattice
 from tests.oracles import paper
 
 FAMILIES = {"band": Band, "box": Box}
@@ -120,8 +122,8 @@ def test_rows_far_out_do_not_overflow(by_blocks):
 
 @pytest.mark.parametrize("data", [walks, hostile])
 def test_many_columns_fall_into_several_blocks(by_blocks, monkeypatch, data):
-    monkeypatch.setattr("cgnlearn.lattice.BLOCK", 5)
-    monkeypatch.setattr("cgnlearn.lattice.BATCH", 200)
+    monkeypatch.setattr("cgnlearn.ordered.lattice.BLOCK", 5)
+    monkeypatch.setattr("cgnlearn.ordered.lattice.BATCH", 200)
     X, y, test = data()
     assert_same(ordered_path(X, y, test, k_max=9), loop(X, y, test, 9))
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from cgnlearn import Structure
-from cgnlearn.layout import Layout
-from cgnlearn.table import Encoder
+from cgnlearn.model.layout import Layout
+from cgnlearn.model.table import Encoder
 
 
 def layout_of(structure, n=6, discrete=()):

@@ -7,7 +7,8 @@ from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
-from cgnlearn import CGNClassifier, Prior, SampleNotAcceptable, Structure, regressions
+from cgnlearn import CGNClassifier, Prior, SampleNotAcceptable, Structure
+from cgnlearn.model import blocks
 from tests.oracles import paper
 
 DAGS = {
@@ -24,7 +25,7 @@ EXPERT = [0, 0, 1.5, -0.5, 90.0]
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"])
 def either_path(request, monkeypatch):
     """Small jobs run in NumPy, large ones compiled: both must give the same numbers."""
-    monkeypatch.setattr(regressions, "COMPILED_PAYS", 0 if request.param else np.inf)
+    monkeypatch.setattr(blocks, "COMPILED_PAYS", 0 if request.param else np.inf)
 
 
 @pytest.mark.parametrize("dag", DAGS)
@@ -223,9 +224,9 @@ def test_compiled_and_plain_paths_agree_on_many_shapes(rng, monkeypatch):
     ):
         for parameters in ("bayes", "ml"):
             model = CGNClassifier(structure, parameters=parameters).fit(X[10:300], y[10:300])
-            monkeypatch.setattr(regressions, "COMPILED_PAYS", np.inf)
+            monkeypatch.setattr(blocks, "COMPILED_PAYS", np.inf)
             plain = model.predict_joint_log_proba(X)
-            monkeypatch.setattr(regressions, "COMPILED_PAYS", 0)
+            monkeypatch.setattr(blocks, "COMPILED_PAYS", 0)
             compiled = model.predict_joint_log_proba(X)
             assert np.isfinite(plain).all()
             np.testing.assert_allclose(compiled, plain, rtol=1e-9, atol=1e-8)

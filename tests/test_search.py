@@ -11,9 +11,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptable
-from cgnlearn.folds import Folds
-from cgnlearn.search import Scores
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model.table import Encoder, Table
+from cgnlearn.structures.odds import Folds
+from cgnlearn.structures.search import Scores
 
 
 def mixed(n=120, seed=3):
@@ -187,7 +187,7 @@ def test_little_memory_gives_the_same_path(search, monkeypatch):
         return found
 
     bound = 4 * 8 * len(y) * 2  # four groups
-    monkeypatch.setattr("cgnlearn.search.MOST_BYTES", bound)
+    monkeypatch.setattr("cgnlearn.structures.search.MOST_BYTES", bound)
     monkeypatch.setattr(Scores, "__call__", watched)
     cramped = path_of(X[:, :6], y, learner)
     assert [groups for groups, _ in cramped] == [groups for groups, _ in roomy]

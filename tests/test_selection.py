@@ -8,7 +8,7 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from cgnlearn import Band, Box, CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure, Tree
-from cgnlearn.selection import TEMPERATURES
+from cgnlearn.structures.selection import TEMPERATURES
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgnlearn import Structure
-from cgnlearn.layout import Layout
-from cgnlearn.statistics import collect
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model.layout import Layout
+from cgnlearn.model.statistics import collect
+from cgnlearn.model.table import Encoder, Table
 
 LEVELS = ((0, 1), None, None, None, None)  # one discrete column, four continuous ones
 

@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from cgnlearn.table import Encoder
+from cgnlearn.model.table import Encoder
 
 
 def pandas_frame():

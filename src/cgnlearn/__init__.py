@@ -5,38 +5,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cgnlearn.classifier import CGNClassifier as CGNClassifier
-    from cgnlearn.learners import Band as Band
-    from cgnlearn.learners import Box as Box
-    from cgnlearn.learners import Complete as Complete
-    from cgnlearn.learners import Jan as Jan
-    from cgnlearn.learners import NaiveBayes as NaiveBayes
-    from cgnlearn.learners import Tree as Tree
-    from cgnlearn.network import SampleNotAcceptable as SampleNotAcceptable
-    from cgnlearn.path import ordered_path as ordered_path
+    from cgnlearn.model.network import SampleNotAcceptable as SampleNotAcceptable
+    from cgnlearn.model.prior import Prior as Prior
+    from cgnlearn.model.structure import Structure as Structure
+    from cgnlearn.ordered.path import ordered_path as ordered_path
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
-    from cgnlearn.prior import Prior as Prior
-    from cgnlearn.search import GreedyJan as GreedyJan
-    from cgnlearn.structure import Structure as Structure
+    from cgnlearn.structures.learner import Band as Band
+    from cgnlearn.structures.learner import Box as Box
+    from cgnlearn.structures.learner import Complete as Complete
+    from cgnlearn.structures.learner import Jan as Jan
+    from cgnlearn.structures.learner import NaiveBayes as NaiveBayes
+    from cgnlearn.structures.learner import Tree as Tree
+    from cgnlearn.structures.search import GreedyJan as GreedyJan
 
 __version__ = "0.1.0.dev0"
 
 # Where each public name stands. They are fetched on first use: scikit-learn takes two seconds to import, and
 # `cgnlearn --help` must not wait for it.
 _HOMES = {
-    "Band": "learners",
-    "Box": "learners",
+    "Band": "structures.learner",
+    "Box": "structures.learner",
     "CGNClassifier": "classifier",
-    "Complete": "learners",
-    "GreedyJan": "search",
-    "Jan": "learners",
-    "NaiveBayes": "learners",
-    "Prior": "prior",
-    "SampleNotAcceptable": "network",
-    "Structure": "structure",
-    "Tree": "learners",
+    "Complete": "structures.learner",
+    "GreedyJan": "structures.search",
+    "Jan": "structures.learner",
+    "NaiveBayes": "structures.learner",
+    "Prior": "model.prior",
+    "SampleNotAcceptable": "model.network",
+    "Structure": "model.structure",
+    "Tree": "structures.learner",
     "load": "persistence",
-    "ordered_path": "path",
+    "ordered_path": "ordered.path",
     "save": "persistence",
 }
 

@@ -21,16 +21,16 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from cgnlearn.layout import Layout
-from cgnlearn.learners import Learner, structure_of
-from cgnlearn.network import Network
-from cgnlearn.prior import Prior
+from cgnlearn.model.layout import Layout
+from cgnlearn.model.network import Network
+from cgnlearn.model.prior import Prior
+from cgnlearn.model.statistics import Floats, collect
+from cgnlearn.model.structure import Structure
+from cgnlearn.model.table import Encoder, Table, as_array, as_frame
 from cgnlearn.progress import Watched, reported, watched
-from cgnlearn.search import GreedyJan, SearchState, learner_of
-from cgnlearn.selection import select, wants_selection
-from cgnlearn.statistics import Floats, collect
-from cgnlearn.structure import Structure
-from cgnlearn.table import Encoder, Table, as_array, as_frame
+from cgnlearn.structures.learner import Learner, structure_of
+from cgnlearn.structures.search import GreedyJan, SearchState, learner_of
+from cgnlearn.structures.selection import select, wants_selection
 
 
 def _needs_no_learning(model: CGNClassifier) -> bool:

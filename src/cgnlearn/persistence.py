@@ -29,7 +29,10 @@ HEADER = "header.json"
 SCHEMA = "schema.json"
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
 
-_OUR_MODULES = ("classifier", "layout", "learners", "prior", "search", "statistics", "structure", "table")
+_OUR_MODULES = (
+    "classifier", "model.layout", "model.prior", "model.statistics", "model.structure", "model.table",
+    "structures.learner", "structures.search",
+)  # fmt: skip
 
 
 class ModelFileError(ValueError):

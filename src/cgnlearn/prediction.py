@@ -11,8 +11,8 @@ import numpy as np
 
 from cgnlearn import datafile
 from cgnlearn.datafile import Data, DataFileError
+from cgnlearn.model.table import Levels
 from cgnlearn.persistence import classifier_of
-from cgnlearn.table import Levels
 
 
 class Predictions(NamedTuple):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.model.structure import Structure
 from cgnlearn.plots.style import BLUE, GREY, INK, new_axes, taken_literally, without_frame
-from cgnlearn.structure import Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from cgnlearn.evaluation import FoldResult
+from cgnlearn.model.statistics import Floats
 from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
 from cgnlearn.plots.style import BLUE, GREY, INK, LINES, MOST_POINTS, ORANGE, without_frame
 from cgnlearn.report.study import BASELINE, Row, Study
-from cgnlearn.statistics import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from cgnlearn.classifier import CGNClassifier
-from cgnlearn.lattice import FAMILIES
-from cgnlearn.network import SampleNotAcceptable
-from cgnlearn.ordered import EveryK, ordered_layout
-from cgnlearn.prior import Prior
-from cgnlearn.statistics import Floats, collect
-from cgnlearn.structure import check_order
+from cgnlearn.model.network import SampleNotAcceptable
+from cgnlearn.model.prior import Prior
+from cgnlearn.model.statistics import Floats, collect
+from cgnlearn.model.structure import check_order
+from cgnlearn.ordered.band import EveryK, ordered_layout
+from cgnlearn.ordered.lattice import FAMILIES
 
 
 def ordered_path(

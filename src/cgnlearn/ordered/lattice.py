@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn import densities
-from cgnlearn.layout import Cells, Partition, Stack
-from cgnlearn.prior import Posterior, Prior
-from cgnlearn.regressions import LogDensities, Regressions, Singular, Units, rounding, standard_values
-from cgnlearn.statistics import Floats
-from cgnlearn.table import Table
+from cgnlearn.model import densities
+from cgnlearn.model.blocks import LogDensities, Regressions, Singular, Units, rounding, standard_values
+from cgnlearn.model.layout import Cells, Partition, Stack
+from cgnlearn.model.prior import Posterior, Prior
+from cgnlearn.model.statistics import Floats
+from cgnlearn.model.table import Table
 
 FAMILIES = ("band", "box")
 BLOCK = 2048  # attributes of one job; each job repeats the K - 1 before its own
@@ -120,7 +120,7 @@ class Lattice:
 
     def _over_blocks(self, function: Callable[[int, int, int], Any], first: int = 0) -> list[Any]:
         """Call ``function(label, start, stop)`` for all blocks of attributes of all classes, side by side."""
-        from cgnlearn.kernels import in_threads
+        from cgnlearn.model.kernels import in_threads
 
         m = self.partition.n_attributes
         jobs = [(label, start) for label in range(self.n_classes) for start in range(first, m, BLOCK)]
@@ -128,7 +128,7 @@ class Lattice:
 
     def spreads(self) -> Spreads:
         """F and the parents' ln|Ψ'| at every order."""
-        from cgnlearn import recursion
+        from cgnlearn.ordered import recursion
 
         found = Spreads(
             np.zeros(self.scale.shape), np.zeros(self.scale.shape), np.zeros(self.scale.shape[:2], np.int64)
@@ -160,7 +160,7 @@ class Lattice:
 
         The attributes before ``first`` and the k below ``lowest`` are left out.
         """
-        from cgnlearn import recursion
+        from cgnlearn.ordered import recursion
 
         orders, n_classes = self.orders, self.n_classes
         chosen = np.array([family in families for family in FAMILIES])
@@ -314,7 +314,7 @@ class Windows:
 
     def _last_order(self, width: int, values: Floats) -> tuple[Floats, Floats]:
         """Residual f and leverage q of every row, attribute and class: (classes, attributes, rows)."""
-        from cgnlearn import recursion
+        from cgnlearn.ordered import recursion
 
         lattice = self.lattice
         residual = np.zeros((lattice.n_classes, *values.shape))

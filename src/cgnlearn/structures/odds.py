@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn import densities
-from cgnlearn.layout import Layout
-from cgnlearn.learners import discrete_first
-from cgnlearn.network import Network, Parameters, SampleNotAcceptable, standard_units
-from cgnlearn.prior import Posterior, Prior, maximum_likelihood
-from cgnlearn.regressions import FARTHEST, SINGULAR, factorised
-from cgnlearn.statistics import CHUNK, Floats, Statistics, collect
-from cgnlearn.structure import Structure
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model import densities
+from cgnlearn.model.blocks import FARTHEST, SINGULAR, factorised
+from cgnlearn.model.layout import Layout
+from cgnlearn.model.network import Network, Parameters, SampleNotAcceptable, standard_units
+from cgnlearn.model.prior import Posterior, Prior, maximum_likelihood
+from cgnlearn.model.statistics import CHUNK, Floats, Statistics, collect
+from cgnlearn.model.structure import Structure
+from cgnlearn.model.table import Encoder, Table
+from cgnlearn.structures.learner import discrete_first
 
 Group = tuple[int, ...]  # columns of X
 

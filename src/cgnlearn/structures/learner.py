@@ -15,14 +15,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from sklearn.base import BaseEstimator
 
-from cgnlearn.layout import Layout
-from cgnlearn.network import Network
-from cgnlearn.ordered import ordered_structure
-from cgnlearn.prior import Prior
-from cgnlearn.regressions import Units
-from cgnlearn.statistics import Floats, Statistics, collect
-from cgnlearn.structure import Family, Node, Structure, check_order
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model.blocks import Units
+from cgnlearn.model.layout import Layout
+from cgnlearn.model.network import Network
+from cgnlearn.model.prior import Prior
+from cgnlearn.model.statistics import Floats, Statistics, collect
+from cgnlearn.model.structure import Family, Node, Structure, check_order
+from cgnlearn.model.table import Encoder, Table
+from cgnlearn.ordered.band import ordered_structure
 
 
 class Learner(ABC, BaseEstimator):  # type: ignore[misc]

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from cgnlearn.structure import Family, Structure
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model.structure import Family, Structure
+from cgnlearn.model.table import Encoder, Table
 
 WORTH_A_LATTICE = 100_000  # numbers in a band's blocks; below it factorising them takes no time to speak of
 MOST_CELLS = 10_000_000  # of one family; beyond it the structure, not the machine, is at fault

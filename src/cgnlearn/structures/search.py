@@ -14,12 +14,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.folds import Fold, Folds, Group
-from cgnlearn.learners import Complete, Learner, NaiveBayes, Tree, discrete_first
-from cgnlearn.prior import Prior
-from cgnlearn.statistics import CHUNK, Floats, numeric_libraries
-from cgnlearn.structure import Node, Structure
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model.prior import Prior
+from cgnlearn.model.statistics import CHUNK, Floats, numeric_libraries
+from cgnlearn.model.structure import Node, Structure
+from cgnlearn.model.table import Encoder, Table
+from cgnlearn.structures.learner import Complete, Learner, NaiveBayes, Tree, discrete_first
+from cgnlearn.structures.odds import Fold, Folds, Group
 
 Groups = tuple[Group, ...]
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from cgnlearn.layout import Layout
-from cgnlearn.learners import Learner, Ordered, structure_of
-from cgnlearn.network import Network, SampleNotAcceptable
-from cgnlearn.ordered import EveryK, ordered_layout
-from cgnlearn.prior import Prior
-from cgnlearn.statistics import Floats, collect
-from cgnlearn.structure import Structure
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model.layout import Layout
+from cgnlearn.model.network import Network, SampleNotAcceptable
+from cgnlearn.model.prior import Prior
+from cgnlearn.model.statistics import Floats, collect
+from cgnlearn.model.structure import Structure
+from cgnlearn.model.table import Encoder, Table
+from cgnlearn.ordered.band import EveryK, ordered_layout
+from cgnlearn.structures.learner import Learner, Ordered, structure_of
 
 TEMPERATURES = np.geomspace(1e-4, 10, 101)  # twenty to the decade, 1 among them
 AS_GOOD = 1e-3  # nats of mean CLL that are no reason to leave temperature 1

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.statistics import Floats, Moments
+from cgnlearn.model.statistics import Floats, Moments
 
 LEAST_SCALE = 1e-8  # of Ψ0 in standard units: repeated columns must not make Ψ' singular
 

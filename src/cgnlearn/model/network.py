@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn import densities
-from cgnlearn.lattice import Windows, regressions_of
-from cgnlearn.layout import Cells, DiscreteFamily, Partition
-from cgnlearn.prior import Posterior, Prior, maximum_likelihood
-from cgnlearn.regressions import LogDensities, Regressions, Units
-from cgnlearn.statistics import Floats, Moments, Statistics
-from cgnlearn.structure import Family
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model import densities
+from cgnlearn.model.blocks import LogDensities, Regressions, Units
+from cgnlearn.model.layout import Cells, DiscreteFamily, Partition
+from cgnlearn.model.prior import Posterior, Prior, maximum_likelihood
+from cgnlearn.model.statistics import Floats, Moments, Statistics
+from cgnlearn.model.structure import Family
+from cgnlearn.model.table import Encoder, Table
+from cgnlearn.ordered.lattice import Windows, regressions_of
 
 Parameters = Literal["bayes", "ml"]
 

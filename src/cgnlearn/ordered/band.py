@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.lattice import EveryOrder, Lattice
-from cgnlearn.layout import Layout, Partition
-from cgnlearn.network import Network, Parameters, posterior_of
-from cgnlearn.prior import Prior
-from cgnlearn.statistics import Floats, Statistics
-from cgnlearn.structure import Family, Structure
-from cgnlearn.table import Encoder, Table
+from cgnlearn.model.layout import Layout, Partition
+from cgnlearn.model.network import Network, Parameters, posterior_of
+from cgnlearn.model.prior import Prior
+from cgnlearn.model.statistics import Floats, Statistics
+from cgnlearn.model.structure import Family, Structure
+from cgnlearn.model.table import Encoder, Table
+from cgnlearn.ordered.lattice import EveryOrder, Lattice
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
-from cgnlearn import densities
-from cgnlearn.layout import Cells, Partition, Stack
-from cgnlearn.prior import Posterior, Prior
-from cgnlearn.statistics import CHUNK, Floats, Moments, rows_by_cell, take
-from cgnlearn.table import Table
+from cgnlearn.model import densities
+from cgnlearn.model.layout import Cells, Partition, Stack
+from cgnlearn.model.prior import Posterior, Prior
+from cgnlearn.model.statistics import CHUNK, Floats, Moments, rows_by_cell, take
+from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
 
@@ -152,7 +152,7 @@ class Regressions:
             for part in self.log_densities(table):
                 total[part.rows, part.label] += part.values.sum(axis=0)
             return total
-        from cgnlearn.kernels import in_threads
+        from cgnlearn.model.kernels import in_threads
 
         parts = [
             (configuration, part)
@@ -168,7 +168,7 @@ class Regressions:
 
     def _log_likelihood_compiled(self, table: Table, configuration: int, rows: Rows) -> Floats:
         """The same for rows of one configuration, with one logarithm for many factors."""
-        from cgnlearn.kernels import gathered_leverages
+        from cgnlearn.model.kernels import gathered_leverages
 
         indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         n_classes = self.n.shape[1]

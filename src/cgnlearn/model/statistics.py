@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from cgnlearn.layout import Layout, Partition
-from cgnlearn.table import Table
+from cgnlearn.model.layout import Layout, Partition
+from cgnlearn.model.table import Table
 
 Floats = NDArray[np.float64]
 

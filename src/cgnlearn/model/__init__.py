@@ -1,0 +1,1 @@
+"""The model: from columns and counts to log densities."""

@@ -1,0 +1,1 @@
+"""Ordered columns: k-BAND and k-BOX, every k at once."""

@@ -1,0 +1,1 @@
+"""Ways to a structure: learners, trees and searches."""
