@@ -107,7 +107,7 @@ def test_partial_fit_knows_its_classes_and_refits(mixed):
     assert CGNClassifier(categorical_features=[0, 1]).fit(X, y).predict_proba(test).shape == (9, 3)
     assert model.fit(X, y).classes_.tolist() == [0, 1, 2]
     with pytest.raises(AttributeError, match="partial_fit"):
-        CGNClassifier("tree").partial_fit(X, y, classes=[0, 1, 2])
+        CGNClassifier("fwgjan").partial_fit(X, y, classes=[0, 1, 2])
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["naive_bayes", "complete"]), st.sampled_from([0.0, 0.5]))
@@ -420,7 +420,7 @@ def test_representations_are_readable():
     assert repr(model) == (
         "CGNClassifier(prior=Prior(strength=2.0),\n              structure=Structure(4 attributes, 3 edges))"
     )
-    assert repr(model.network_) == "Network(Statistics(150 rows, 3 classes))"
+    assert repr(model.statistics_) == "Statistics(150 rows, 3 classes)"
     page = model._repr_html_()
     assert "Structure(4 attributes, 3 edges)" in page
     assert "CGNClassifier" in page

@@ -9,11 +9,13 @@ import cgnlearn
 
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
-    "model.structure", "model.table", "model.layout", "model.statistics", "model.prior", "model.densities",
-    "model.kernels", "ordered.recursion", "model.blocks", "ordered.lattice", "model.network", "ordered.band",
-    "structures.learner", "structures.odds", "structures.search", "progress", "structures.selection", "classifier",
-    "ordered.path", "persistence", "datasets", "evaluation", "results", "datafile", "prediction", "plots", "report",
-    "options", "terminal", "experiments", "cli", "__main__",
+    "model.densities", "model.families", "model.schema", "model.structure", "model.table", "model.layout",
+    "model.moments", "model.statistics", "model.prior", "model.estimation", "model.solver", "model.kernels",
+    "model.blocks", "ordered.recursion", "ordered.lattice", "model.network", "model.sampling", "structures.selection",
+    "structures.learner", "structures.fixed", "structures.tree", "structures.odds", "structures.search",
+    "structures.names", "ordered.band", "progress", "classifier", "ordered.path", "persistence", "datasets",
+    "evaluation", "results", "datafile", "prediction", "plots", "report", "options", "terminal", "experiments", "cli",
+    "__main__",
 ]  # fmt: skip
 
 

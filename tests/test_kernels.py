@@ -55,16 +55,15 @@ def test_threads_keep_the_order_and_pass_errors_on():
         kernels.in_threads(lambda i: 1 // i, [1, 0])
 
 
-def test_many_threads_may_predict_at_once(rng, monkeypatch):
+def test_many_threads_may_predict_at_once(rng):
     from cgnlearn import CGNClassifier
-    from cgnlearn.model import blocks
+    from tests.solvers import COMPILED, joint
 
-    monkeypatch.setattr(blocks, "COMPILED_PAYS", 0)
     X, y = rng.normal(size=(5000, 4)), rng.integers(0, 2, 5000)
     model = CGNClassifier().fit(X, y)
-    expected = model.predict_proba(X)
+    expected = joint(model, X, COMPILED)
     found = []
-    threads = [threading.Thread(target=lambda: found.append(model.predict_proba(X))) for _ in range(6)]
+    threads = [threading.Thread(target=lambda: found.append(joint(model, X, COMPILED))) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -9,29 +9,20 @@ from hypothesis import strategies as st
 from scipy.special import multigammaln
 
 from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, ordered_path
-from cgnlearn.model import layout, prior
-from cgnlearn.model.blocks import Regressions
-from cgnlearn.model.network import posterior_of
+from cgnlearn.model import network as networks
+from cgnlearn.model import prior
+from cgnlearn.model.blocks import Blocks
+from cgnlearn.model.estimation import Bayes, MaximumLikelihood
+from cgnlearn.model.network import Network
 from cgnlearn.model.statistics import collect
-from cgnlearn.model.table import Encoder, Table
+from cgnlearn.model.table import read, schema_of
 from cgnlearn.ordered import recursion
-from cgnlearn.ordered.band import ordered_layout
+from cgnlearn.ordered.band import every_family
 from cgnlearn.ordered.lattice import Lattice
 from tests.oracles import paper
+from tests.solvers import joint, network
 
 FAMILIES = {"band": Band, "box": Box}
-
-
-@pytest.fixture
-def by_blocks(monkeypatch):
-    """Bands are factorised window by window, as any other structure is."""
-    monkeypatch.setattr(layout, "WORTH_A_LATTICE", np.inf)
-
-
-@pytest.fixture
-def by_lattice(monkeypatch):
-    """All bands go through the lattice, small ones too."""
-    monkeypatch.setattr(layout, "WORTH_A_LATTICE", 0)
 
 
 def walks(seed=0, n=60, p=24, classes=3):
@@ -62,7 +53,7 @@ def loop(X, y, test, k_max, structures=("band", "box"), **parameters):
     return np.array(
         [
             [
-                CGNClassifier(FAMILIES[family](k), **parameters).fit(X, y).predict_joint_log_proba(test)
+                joint(CGNClassifier(FAMILIES[family](k), **parameters).fit(X, y), test, Blocks.of)
                 for k in range(1, k_max + 1)
             ]
             for family in structures
@@ -82,7 +73,7 @@ def assert_same(found, expected, tolerance=1e-8):
 @pytest.mark.parametrize(
     "location", ["pooled", "paper", "cell", tuple(np.linspace(-2, 2, 24))], ids=lambda v: str(v)[:6]
 )
-def test_path_is_a_loop_over_k(by_blocks, data, sharing, location):
+def test_path_is_a_loop_over_k(data, sharing, location):
     X, y, test = data()
     parameters = {"sharing": sharing, "prior": Prior(location=location, strength=1.5, shape=1.3)}
     found = ordered_path(X, y, test, k_max=27, **parameters)
@@ -104,7 +95,7 @@ def test_path_is_the_paper_to_the_letter(location, sharing):
             np.testing.assert_allclose(found[family, k - 1], expected, rtol=1e-9)
 
 
-def test_families_in_any_order_and_k_beyond_the_columns(by_blocks):
+def test_families_in_any_order_and_k_beyond_the_columns():
     X, y, test = walks(p=5)
     found = ordered_path(X, y, test, k_max=9, structures=["box", "band"])
     assert_same(found, loop(X, y, test, 9, ["box", "band"]))
@@ -112,7 +103,7 @@ def test_families_in_any_order_and_k_beyond_the_columns(by_blocks):
     assert ordered_path(X, y, test, k_max=2, structures=["box"]).shape == (1, 2, 20, 3)
 
 
-def test_rows_far_out_do_not_overflow(by_blocks):
+def test_rows_far_out_do_not_overflow():
     X, y, test = walks()
     test *= np.geomspace(1, 1e200, len(test))[:, None]
     found = ordered_path(X, y, test, k_max=12)
@@ -121,21 +112,21 @@ def test_rows_far_out_do_not_overflow(by_blocks):
 
 
 @pytest.mark.parametrize("data", [walks, hostile])
-def test_many_columns_fall_into_several_blocks(by_blocks, monkeypatch, data):
-    monkeypatch.setattr("cgnlearn.ordered.lattice.BLOCK", 5)
+def test_many_columns_fall_into_several_blocks(monkeypatch, data):
+    monkeypatch.setattr("cgnlearn.ordered.lattice.STRETCH", 5)
     monkeypatch.setattr("cgnlearn.ordered.lattice.BATCH", 200)
     X, y, test = data()
     assert_same(ordered_path(X, y, test, k_max=9), loop(X, y, test, 9))
 
 
-def test_long_products_are_turned_into_logarithms_in_time(by_blocks):
+def test_long_products_are_turned_into_logarithms_in_time():
     X, y, test = walks(p=3000, n=12, classes=2)
     test = test[:3] * 1e3  # leverages in the millions: a product of a few dozen would overflow
     found = ordered_path(X, y, test, k_max=3)
     assert_same(found, loop(X, y, test, 3))
 
 
-def test_discrete_columns_depend_on_the_class_alone(by_blocks, mixed):
+def test_discrete_columns_depend_on_the_class_alone(mixed):
     import pandas as pd
 
     def frame(X):
@@ -161,7 +152,7 @@ def test_threads_may_meet():
 
 @pytest.mark.shared
 @pytest.mark.parametrize("parameters", [{}, {"sharing": 1.0}, {"prior": Prior(location="paper")}], ids=str)
-def test_path_on_ovarian_spectra(by_blocks, shared, parameters):
+def test_path_on_ovarian_spectra(shared, parameters):
     data = np.load(shared / "data" / "ms" / "ovarian_216x4000.npz", allow_pickle=False)
     order = np.random.default_rng(0).permutation(216)
     X, y = data["X"][order], data["y"][order]
@@ -191,7 +182,7 @@ def test_one_is_naive_bayes_and_all_is_complete(seed, p, n_test, sharing):
 
 
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
-def test_maximum_likelihood_up_to_the_last_k_that_exists(by_blocks, sharing):
+def test_maximum_likelihood_up_to_the_last_k_that_exists(sharing):
     X, y, test = walks(n=36, p=20)  # 12 rows a class: 11 degrees of freedom
     found = ordered_path(X, y, test, k_max=11, parameters="ml", sharing=sharing)
     assert_same(found, loop(X, y, test, 11, parameters="ml", sharing=sharing), 1e-7)
@@ -201,7 +192,7 @@ def test_maximum_likelihood_up_to_the_last_k_that_exists(by_blocks, sharing):
 
 
 @pytest.mark.parametrize("noise", [1e-1, 1e-2, 1e-3])
-def test_nearly_repeated_columns_by_maximum_likelihood(by_blocks, noise):
+def test_nearly_repeated_columns_by_maximum_likelihood(noise):
     X, y, test = walks(n=60, p=20)
     rng = np.random.default_rng(1)
     X[:, 1::2] = X[:, ::2] + noise * rng.normal(size=(60, 10))
@@ -241,8 +232,11 @@ def test_spreads_and_determinants_against_long_double(ridge):
     rows[:, 20:24] = rows[:, [19]]
     matrix = rows.T @ rows + ridge * np.eye(40)
     orders = 12
-    spread, log_det, existing = np.zeros((40, orders)), np.zeros((40, orders)), np.zeros(40, np.int64)
-    recursion.spreads(banded(matrix, orders), 0, 40, spread, log_det, existing)
+    found = tuple(np.zeros((40, orders)) for _ in range(4))
+    log_det, sound, existing = np.zeros((40, orders)), np.zeros(40, np.int64), np.zeros(40, np.int64)
+    recursion.coefficients(banded(matrix, orders), 0, 40, found, sound, existing)
+    recursion.log_dets(banded(matrix, orders), 0, 40, found[3], sound, log_det)
+    spread = found[2]
     assert (existing == orders).all()
     for v in range(orders, 40):
         factor = long_double_cholesky(matrix[v - orders + 1 : v + 1, v - orders + 1 : v + 1])
@@ -263,7 +257,7 @@ def long_double_cholesky(matrix):
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-13, 1e-30])
-def test_repeated_columns_under_a_tiny_prior_scale(by_blocks, scale):
+def test_repeated_columns_under_a_tiny_prior_scale(scale):
     """Below the floor of the scale nothing changes any more, and both ways of computing still agree."""
     X, y, test = (np.repeat(part, 3, axis=-1) if part.ndim == 2 else part for part in walks(p=8))
     tiny = Prior(scale=[scale] * X.shape[1])
@@ -283,12 +277,11 @@ def test_a_prior_too_small_for_the_digits_is_mended_as_elsewhere(monkeypatch):
 def test_evidence_of_every_order_is_a_ratio_of_whole_windows(shared_regressions):
     X, y, _ = walks(n=40, p=12, classes=2)
     prior = Prior(strength=2.0, shape=1.4)
-    encoder = Encoder.learn(X, "from_dtype")
-    statistics = collect(Table(X, np.zeros((40, 0), np.int32), y), ordered_layout(encoder, 2, 5))
+    schema = schema_of(X, np.array([0, 1]), "from_dtype")
+    statistics = collect(read(X, schema, y), every_family(schema, 5))
     (partition,), (moments,) = statistics.layout.partitions, statistics.moments
-    posterior, units = posterior_of(partition, moments, encoder, "bayes", prior, float(shared_regressions))
-    lattice = Lattice(partition, posterior, units, prior, np.zeros(12, bool))
-    found = lattice.log_evidences(statistics.classes, shared=shared_regressions)
+    how = Bayes(prior, float(shared_regressions))
+    found = Lattice(partition, how.posterior(moments, partition, schema), how).every_log_evidence()
     assert found.shape == (12, 5)
     for v in range(12):
         for order in range(5):
@@ -332,60 +325,66 @@ def window_evidence(X, y, columns, prior, shared):
 # ---- bands inside the classifier
 
 
-def both_ways(monkeypatch, make):
-    found = []
-    for worth in (0, np.inf):
-        monkeypatch.setattr(layout, "WORTH_A_LATTICE", worth)
-        found.append(make())
-    ours, theirs = found
-    assert any(not isinstance(stack, Regressions) for stack in ours.network_.regressions[0])
-    assert all(isinstance(stack, Regressions) for stack in theirs.network_.regressions[0])
-    return ours, theirs
-
-
 @pytest.mark.parametrize("data", [walks, hostile])
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("location", ["pooled", "paper", "cell"])
-def test_band_through_the_lattice(monkeypatch, data, sharing, location):
+def test_band_through_the_lattice(data, sharing, location):
     X, y, test = data()
     weights = np.random.default_rng(1).integers(0, 3, len(y)) + 0.5
-    ours, theirs = both_ways(
-        monkeypatch,
-        lambda: CGNClassifier(Band(6), sharing=sharing, prior=Prior(location=location)).fit(X, y, weights),
-    )
-    assert_same(ours.predict_joint_log_proba(test), theirs.predict_joint_log_proba(test))
-    assert_same(ours.contributions(test), theirs.contributions(test))
-    assert ours.n_parameters_ == theirs.n_parameters_
-    assert_same(ours.sample(7, random_state=0)[0], theirs.sample(7, random_state=0)[0])
+    model = CGNClassifier(Band(6), sharing=sharing, prior=Prior(location=location)).fit(X, y, weights)
+    ours, theirs = network(model, Lattice), network(model, Blocks.of)
+    rows = model._table(test)
+    assert_same(ours.log_likelihood(rows), theirs.log_likelihood(rows))
+    assert_same(ours.contributions(rows), theirs.contributions(rows))
     if location == "pooled" and sharing != 0.3:
-        np.testing.assert_allclose(ours.log_evidence_, theirs.log_evidence_, rtol=1e-10)
+        np.testing.assert_allclose(ours.log_evidence, theirs.log_evidence, rtol=1e-10)
+        ours, theirs = (dict(found.family_log_evidences()) for found in (ours, theirs))
+        for family, evidence in theirs.items():  # the lattice names absent parents too
+            assert any(child == family.child and set(family.parents) <= set(parents) for child, parents in ours), family
+            assert np.isfinite(evidence)
 
 
-def test_band_by_maximum_likelihood_through_the_lattice(monkeypatch):
+def test_a_band_is_solved_by_its_lattice_where_that_is_worth_it():
+    X, y, _ = walks(p=400)
+    assert isinstance(CGNClassifier(Band(20)).fit(X, y)._model.solvers[0], Lattice)
+    assert isinstance(CGNClassifier(Band(3)).fit(X, y)._model.solvers[0], Blocks)
+    assert isinstance(CGNClassifier(Box(20)).fit(X, y)._model.solvers[0], Blocks)
+
+
+def test_coefficients_are_computed_once(monkeypatch):
+    X, y, test = walks(p=400)
+    model = CGNClassifier(Band(20)).fit(X, y)
+    expected = model.predict_log_proba(test)
+    monkeypatch.setattr(recursion, "coefficients", None)
+    np.testing.assert_array_equal(model.predict_log_proba(test), expected)
+
+
+def test_band_by_maximum_likelihood_through_the_lattice():
     X, y, test = walks()
-    ours, theirs = both_ways(monkeypatch, lambda: CGNClassifier(Band(6), parameters="ml").fit(X, y))
-    assert_same(ours.predict_joint_log_proba(test), theirs.predict_joint_log_proba(test))
+    model = CGNClassifier(Band(6), parameters="ml").fit(X, y)
+    assert_same(joint(model, test, Lattice), joint(model, test, Blocks.of))
     X[:, 9] = X[:, 6]
-    for worth in (0, np.inf):
-        monkeypatch.setattr(layout, "WORTH_A_LATTICE", worth)
+    statistics = CGNClassifier(Band(6)).fit(X, y).statistics_
+    for solver in (Lattice, Blocks.of):
         with pytest.raises(SampleNotAcceptable, match=r"for column 9 in the cell class 0: 20 rows, 5 continuous"):
-            CGNClassifier(Band(6), parameters="ml").fit(X, y)
+            Network.of(model._model.structure, statistics, MaximumLikelihood(), solver)
 
 
-def test_band_learned_in_parts(by_lattice):
+def test_band_learned_in_parts():
     X, y, test = walks()
     whole = CGNClassifier(Band(6)).fit(X, y)
     parts = CGNClassifier(Band(6))
     for rows in (slice(0, 7), slice(7, 40), slice(40, None)):
         parts.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
-    assert_same(parts.predict_joint_log_proba(test), whole.predict_joint_log_proba(test))
+    assert_same(joint(parts, test, Lattice), joint(whole, test, Lattice))
 
 
-def test_band_whose_scale_is_singular_is_factorised(by_lattice, monkeypatch):
+def test_band_whose_scale_is_singular_is_factorised(monkeypatch):
+    monkeypatch.setattr(networks, "WORTH_A_LATTICE", 0)
     monkeypatch.setattr(prior, "LEAST_SCALE", 0.0)
     X, y, test = hostile()
     model = CGNClassifier(Band(6), prior=Prior(scale=np.full(24, 1e-30))).fit(X, y)
-    assert all(isinstance(stack, Regressions) for stack in model.network_.regressions[0])
+    assert isinstance(model._model.solvers[0], Blocks)
     assert np.isfinite(model.predict_joint_log_proba(test)).all()
 
 

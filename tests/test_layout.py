@@ -3,12 +3,13 @@ import pytest
 
 from cgnlearn import Structure
 from cgnlearn.model.layout import Layout
-from cgnlearn.model.table import Encoder
+from cgnlearn.model.schema import Schema
 
 
 def layout_of(structure, n=6, discrete=()):
     levels = tuple((0, 1, 2) if i in discrete else None for i in range(n))
-    return Layout.of(structure, Encoder(None, levels), 2)
+    schema = Schema(None, levels, ("a", "b"))
+    return Layout.of(structure.as_families(schema), schema)
 
 
 def shapes(layout):
@@ -54,17 +55,18 @@ def test_partitions_are_cut_by_discrete_parents():
 def test_pair_index_finds_every_entry():
     partition = layout_of(Structure.from_parents({0: [], 3: [], 5: [0, 3], 1: [5]})).partitions[0]
     for stack in partition.stacks:
-        index = partition.pair_index(stack)
+        index = partition.pairs.place(stack.members[:, :, None], stack.members[:, None, :])
         for b, block in enumerate(stack.members.tolist()):
             for i, first in enumerate(block):
                 for j, second in enumerate(block):
-                    assert sorted(partition.pairs[index[b, i, j]].tolist()) == sorted([first, second])
+                    place = index[b, i, j]
+                    assert [partition.pairs.first[place], partition.pairs.second[place]] == sorted([first, second])
 
 
 def test_stacks_without_some_attributes():
     partition = layout_of(Structure.band(6, 3)).partitions[0]
-    left_out = np.array([False, False, True, False, False, False])
-    kept = [stack for whole in partition.stacks for stack in whole.without(left_out)]
+    absent = np.array([False, False, True, False, False, False])
+    kept = [stack for whole in partition.stacks for stack in whole.without(absent)]
     blocks = {tuple(block): stack.n_given for stack in kept for block in stack.members.tolist()}
     assert blocks == {(0, 1): 0, (1, 3): 1, (3, 4): 1, (3, 4, 5): 2}
     everything = [stack for whole in partition.stacks for stack in whole.without(np.ones(6, bool))]

@@ -8,8 +8,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
 from cgnlearn import CGNClassifier, Prior, SampleNotAcceptable, Structure
-from cgnlearn.model import blocks
 from tests.oracles import paper
+from tests.solvers import COMPILED, PLAIN, joint
 
 DAGS = {
     "naive": {0: [], 1: [], 2: [], 3: [], 4: []},
@@ -22,16 +22,16 @@ LEVELS = {0: 2, 1: 3}
 EXPERT = [0, 0, 1.5, -0.5, 90.0]
 
 
-@pytest.fixture(params=[False, True], ids=["numpy", "compiled"])
-def either_path(request, monkeypatch):
+@pytest.fixture(params=[PLAIN, COMPILED], ids=["numpy", "compiled"])
+def solver(request):
     """Small jobs run in NumPy, large ones compiled: both must give the same numbers."""
-    monkeypatch.setattr(blocks, "COMPILED_PAYS", 0 if request.param else np.inf)
+    return request.param
 
 
 @pytest.mark.parametrize("dag", DAGS)
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("location", ["pooled", "paper", "cell", EXPERT], ids=str)
-def test_bayes_is_the_paper_to_the_letter(mixed, either_path, dag, sharing, location):
+def test_bayes_is_the_paper_to_the_letter(mixed, solver, dag, sharing, location):
     X, y, test = mixed
     prior = Prior(location=location, strength=2.5, shape=1.7, dirichlet=0.2)
     model = CGNClassifier(DAGS[dag], sharing=sharing, prior=prior, categorical_features=[0, 1]).fit(X, y)
@@ -48,16 +48,16 @@ def test_bayes_is_the_paper_to_the_letter(mixed, either_path, dag, sharing, loca
         shape=1.7,
         dirichlet=0.2,
     )
-    np.testing.assert_allclose(model.predict_joint_log_proba(test), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(joint(model, test, solver), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("dag", ["naive", "chain", "immoral"])
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
-def test_ml_is_the_paper_to_the_letter(mixed, either_path, dag, sharing):
+def test_ml_is_the_paper_to_the_letter(mixed, solver, dag, sharing):
     X, y, test = mixed
     model = CGNClassifier(DAGS[dag], parameters="ml", sharing=sharing, categorical_features=[0, 1]).fit(X, y)
     expected = paper.log_joint(X, y, test, DAGS[dag], (0, 1), LEVELS, parameters="ml", sharing=sharing)
-    np.testing.assert_allclose(model.predict_joint_log_proba(test), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(joint(model, test, solver), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("parameters", ["bayes", "ml"])
@@ -76,7 +76,7 @@ def test_weights_and_expert_scales(mixed, rng, parameters):
 
 @pytest.mark.parametrize("dag", DAGS)
 @pytest.mark.parametrize("location", ["pooled", "paper"])
-def test_contributions_add_up(mixed, either_path, dag, location):
+def test_contributions_add_up(mixed, solver, dag, location):
     X, y, test = mixed
     model = CGNClassifier(DAGS[dag], prior=Prior(location=location), temperature=0.6, categorical_features=[0, 1]).fit(
         X, y
@@ -84,7 +84,7 @@ def test_contributions_add_up(mixed, either_path, dag, location):
     apart = model.contributions(test)
     assert apart.shape == (len(test), 5, 3)
     total = model.temperature_ * apart.sum(axis=1) + model.class_log_prior_
-    np.testing.assert_allclose(total, model.predict_joint_log_proba(test), atol=1e-10)
+    np.testing.assert_allclose(total, joint(model, test, solver), atol=1e-10)
     assert not apart[:, [i for i in range(5) if i not in DAGS[dag]]].any()
 
 
@@ -204,12 +204,13 @@ def test_ml_names_empty_cells_and_levels(mixed):
     model = CGNClassifier({3: [], 2: [3]}, parameters="ml").partial_fit(X, y, classes=[0, 1, 2, 3])
     with pytest.raises(SampleNotAcceptable, match="none of 3"):
         model.predict(X)
-    model.set_params(class_prior="uniform")
+    model = CGNClassifier({3: [], 2: [3]}, parameters="ml", class_prior="uniform")
+    model.partial_fit(X, y, classes=[0, 1, 2, 3])
     with pytest.raises(SampleNotAcceptable, match=r"column \d in the cell class 3: 0 rows"):
         model.predict(X)
 
 
-def test_compiled_and_plain_paths_agree_on_many_shapes(rng, monkeypatch):
+def test_compiled_and_plain_paths_agree_on_many_shapes(rng):
     """Blocks of all sizes, rows beyond one tile, values beyond the product's guard."""
     X = rng.normal(size=(700, 23)) @ rng.normal(size=(23, 23))
     X[5] *= 1e160
@@ -224,9 +225,6 @@ def test_compiled_and_plain_paths_agree_on_many_shapes(rng, monkeypatch):
     ):
         for parameters in ("bayes", "ml"):
             model = CGNClassifier(structure, parameters=parameters).fit(X[10:300], y[10:300])
-            monkeypatch.setattr(blocks, "COMPILED_PAYS", np.inf)
-            plain = model.predict_joint_log_proba(X)
-            monkeypatch.setattr(blocks, "COMPILED_PAYS", 0)
-            compiled = model.predict_joint_log_proba(X)
+            plain, compiled = joint(model, X, PLAIN), joint(model, X, COMPILED)
             assert np.isfinite(plain).all()
             np.testing.assert_allclose(compiled, plain, rtol=1e-9, atol=1e-8)

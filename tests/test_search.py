@@ -11,9 +11,12 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptable
-from cgnlearn.model.table import Encoder, Table
+from cgnlearn.model.estimation import Bayes, MaximumLikelihood
+from cgnlearn.model.table import read, schema_of
 from cgnlearn.structures.odds import Folds
 from cgnlearn.structures.search import Scores
+
+WAYS = {"ml": MaximumLikelihood, "bayes": Bayes}
 
 
 def mixed(n=120, seed=3):
@@ -201,10 +204,9 @@ def test_batched_groups_are_those_of_the_network(parameters, scale):
     X, y = load_wine(return_X_y=True)
     X = X[:, :6] * scale
     X[7, 2] = 1e30 * scale  # a row that the other folds find all but impossible
-    table = Table(X, np.empty((len(y), 0), np.int32), y)
-    encoder = Encoder(None, (None,) * 6)
+    table = read(X, schema_of(X, np.unique(y), None), y)
     cuts = [rows for _, rows in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)]
-    folds = Folds(table, encoder, 3, Prior(), parameters, cuts)
+    folds = Folds(table, WAYS[parameters](), cuts)
     groups = [(0,), (4,), (1, 2), (5, 3), (0, 2, 5), (0, 1, 2, 3, 4, 5)]
     for group, odds in folds.log_odds(groups):
         np.testing.assert_allclose(odds, folds._of_any_group(group), rtol=1e-9, atol=1e-9)
@@ -215,9 +217,9 @@ def test_neighbours_of_a_group_are_those_computed_alone(parameters):
     X, y = load_wine(return_X_y=True)
     X = np.column_stack([X[:, :6], X[:, 0] + 1e-4 * X[:, 5], X[:, 0] - X[:, 1]])
     X[7, 3] = 1e9
-    table = Table(X, np.empty((len(y), 0), np.int32), y)
+    table = read(X, schema_of(X, np.unique(y), None), y)
     cuts = [rows for _, rows in StratifiedKFold(4, shuffle=True, random_state=0).split(X, y)]
-    folds = Folds(table, Encoder(None, (None,) * 8), 3, Prior(), parameters, cuts)
+    folds = Folds(table, WAYS[parameters](), cuts)
     collinear = {(0, 2), (2, 6)} if parameters == "ml" else set()  # the prior keeps them apart
     for base, left_out in (((0, 1, 2, 4), set()), ((1, 2, 3, 5), {(1, 2, 5)}), ((0, 2, 6), collinear)):
         shrunk = [base[:j] + base[j + 1 :] for j in range(len(base))]

@@ -7,7 +7,8 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from cgnlearn import Band, Box, CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure, Tree
+from cgnlearn import Band, Box, CGNClassifier, GreedyJan, SampleNotAcceptable, Structure, Tree
+from cgnlearn.model.schema import Schema
 from cgnlearn.structures.selection import TEMPERATURES
 
 
@@ -192,4 +193,4 @@ def test_parts_leave_nothing_to_choose_from(wine, model):
 
 def test_a_learner_alone_cannot_choose():
     with pytest.raises(ValueError, match="chooses k while a CGNClassifier is fitted"):
-        Band("cv").learn(None, None, 2, Prior())
+        Band("cv").families(Schema(None, (None,) * 3, (0, 1)))

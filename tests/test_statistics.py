@@ -5,18 +5,23 @@ from hypothesis import strategies as st
 
 from cgnlearn import Structure
 from cgnlearn.model.layout import Layout
+from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import collect
-from cgnlearn.model.table import Encoder, Table
+from cgnlearn.model.table import Table
 
 LEVELS = ((0, 1), None, None, None, None)  # one discrete column, four continuous ones
 
 
-def layout_of(structure, n_classes=2, levels=LEVELS):
-    return Layout.of(structure, Encoder(None, levels), n_classes)
+SCHEMA = Schema(None, LEVELS, ("a", "b"))
+
+
+def families_of(structure):
+    return structure.as_families(SCHEMA)
 
 
 def random_table(rng, n, *, weights=False, offset=0.0):
     return Table(
+        SCHEMA,
         rng.normal(size=(n, 4)) + offset,
         rng.integers(0, 2, (n, 1)).astype(np.int32),
         rng.integers(0, 2, n),
@@ -48,8 +53,8 @@ STRUCTURES = [
 @pytest.mark.parametrize("weights", [False, True])
 def test_moments_by_hand(rng, structure, weights):
     table = random_table(rng, 40, weights=weights)
-    layout = layout_of(structure)
-    found = collect(table, layout)
+    found = collect(table, families_of(structure))
+    layout = found.layout
     w = np.ones(40) if table.weights is None else table.weights
     for partition, moments in zip(layout.partitions, found.moments, strict=True):
         configuration = partition.cells.index(table)
@@ -63,16 +68,16 @@ def test_moments_by_hand(rng, structure, weights):
                 assert moments.n[g, c] == pytest.approx(n)
                 np.testing.assert_allclose(moments.origin + moments.mean[g, c], mean)
                 np.testing.assert_allclose(
-                    moments.scatter[g, c], S[partition.pairs[:, 0], partition.pairs[:, 1]], atol=1e-12
+                    moments.scatter[g, c], S[partition.pairs.first, partition.pairs.second], atol=1e-12
                 )
 
 
 @given(st.integers(0, 10**6), st.sampled_from(STRUCTURES), st.integers(1, 39), st.booleans())
 def test_parts_add_up_to_the_whole(seed, structure, cut, weights):
     table = random_table(np.random.default_rng(seed), 40, weights=weights, offset=1e3)
-    layout = layout_of(structure)
-    whole = collect(table, layout)
-    parts = [collect(table.rows(np.arange(cut)), layout), collect(table.rows(np.arange(cut, 40)), layout)]
+    families = families_of(structure)
+    whole = collect(table, families)
+    parts = [collect(table.rows(np.arange(cut)), families), collect(table.rows(np.arange(cut, 40)), families)]
     assert_same(sum(parts), whole, rtol=1e-9)
 
 
@@ -80,17 +85,19 @@ def test_parts_add_up_to_the_whole(seed, structure, cut, weights):
 def test_weight_two_is_the_row_twice(seed, structure):
     rng = np.random.default_rng(seed)
     table = random_table(rng, 30, weights=True)
-    layout = layout_of(structure)
+    families = families_of(structure)
     repeated = table.rows(np.repeat(np.arange(30), table.weights.astype(int)))
     assert_same(
-        collect(table, layout), collect(Table(repeated.values, repeated.codes, repeated.labels), layout), rtol=1e-9
+        collect(table, families),
+        collect(Table(SCHEMA, repeated.values, repeated.codes, repeated.labels), families),
+        rtol=1e-9,
     )
 
 
 def test_adding_nothing_and_zero_changes_nothing(rng):
     table = random_table(rng, 20)
-    layout = layout_of(STRUCTURES[2])
-    whole, empty = collect(table, layout), collect(table.rows(np.zeros(0, np.intp)), layout)
+    families = families_of(STRUCTURES[2])
+    whole, empty = collect(table, families), collect(table.rows(np.zeros(0, np.intp)), families)
     assert_same(whole + empty, whole)
     assert_same(empty + whole, whole)
     assert sum([whole]) is whole
@@ -100,22 +107,23 @@ def test_adding_nothing_and_zero_changes_nothing(rng):
 
 def test_only_needed_pairs_are_kept():
     n, k = 1000, 5
-    partition = layout_of(Structure.band(n, k), levels=(None,) * n).partitions[0]
+    schema = Schema(None, (None,) * n, ("a", "b"))
+    (partition,) = Layout.of(Structure.band(n, k).as_families(schema), schema).partitions
     assert len(partition.pairs) == sum(min(v, k - 1) + 1 for v in range(n))
 
 
 def test_no_digits_are_lost_at_a_large_mean(rng):
     table = random_table(rng, 1000)
-    far = Table(table.values + 1e8, table.codes, table.labels)
-    layout = layout_of(Structure.jan([[1, 2, 3, 4]]))
-    near_scatter, far_scatter = (collect(t, layout).moments[0].scatter for t in (table, far))
+    far = Table(SCHEMA, table.values + 1e8, table.codes, table.labels)
+    families = families_of(Structure.jan([[1, 2, 3, 4]]))
+    near_scatter, far_scatter = (collect(t, families).moments[0].scatter for t in (table, far))
     # 1e8 + x keeps eight digits of x, and no more are lost on the way
     np.testing.assert_allclose(far_scatter, near_scatter, atol=1e-4)
 
 
 def test_constant_columns_have_exactly_no_scatter(rng):
     values = np.column_stack([np.full(500, 0.1), np.full(500, 1e8 / 3), rng.normal(size=(500, 2))])
-    table = Table(values, np.zeros((500, 1), np.int32), rng.integers(0, 2, 500))
-    moments = collect(table, layout_of(Structure.jan([[1, 2, 3, 4]]))).moments[0]
+    table = Table(SCHEMA, values, np.zeros((500, 1), np.int32), rng.integers(0, 2, 500))
+    moments = collect(table, families_of(Structure.jan([[1, 2, 3, 4]]))).moments[0]
     assert (moments.scatter[..., :2] == 0).all()
     assert moments.constant().tolist() == [True, True, False, False]

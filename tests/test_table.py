@@ -4,7 +4,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from cgnlearn.model.table import Encoder
+from cgnlearn.model.table import read, schema_of, unread
+
+CLASSES = np.array([0, 1])
 
 
 def pandas_frame():
@@ -31,10 +33,10 @@ def polars_frame():
 
 @pytest.mark.parametrize("frame", [pandas_frame(), polars_frame()], ids=["pandas", "polars"])
 def test_frames_by_dtype(frame):
-    encoder = Encoder.learn(frame, "from_dtype")
-    assert encoder.names == ("age", "grade", "dose", "smoker")
-    assert encoder.levels == (None, ("low", "mid", "high"), None, None)  # the declared level that does not occur too
-    table = encoder.encode(frame)
+    schema = schema_of(frame, CLASSES, "from_dtype")
+    assert schema.names == ("age", "grade", "dose", "smoker")
+    assert schema.levels == (None, ("low", "mid", "high"), None, None)  # the declared level that does not occur too
+    table = read(frame, schema)
     np.testing.assert_array_equal(table.values, [[30, 0.5, 1], [41, 1.5, 0], [55, 2.5, 1]])
     np.testing.assert_array_equal(table.codes, [[0], [2], [0]])
 
@@ -43,45 +45,45 @@ def test_frames_by_dtype(frame):
     "frame", [pandas_frame(), polars_frame(), polars_frame().to_arrow()], ids=["pandas", "polars", "arrow"]
 )
 def test_decode_is_the_inverse_of_encode(frame):
-    encoder = Encoder.learn(frame, "from_dtype")
-    table = encoder.encode(frame)
-    back = encoder.decode(table.values, table.codes)
+    schema = schema_of(frame, CLASSES, "from_dtype")
+    table = read(frame, schema)
+    back = unread(table)
     assert type(back) is type(frame)
-    again = encoder.encode(back)
+    again = read(back, schema)
     np.testing.assert_array_equal(again.values, table.values)
     np.testing.assert_array_equal(again.codes, table.codes)
     if not isinstance(frame, pa.Table):
-        assert Encoder.learn(back, "from_dtype").levels == encoder.levels
+        assert schema_of(back, CLASSES, "from_dtype").levels == schema.levels
 
 
 def test_a_polars_categorical_has_only_the_levels_it_holds():
     frame = pl.DataFrame({"a": ["x", "y"], "b": ["z", "z"]}, schema={"a": pl.Categorical, "b": pl.Categorical})
-    assert Encoder.learn(frame, "from_dtype").levels == (("x", "y"), ("z",))
+    assert schema_of(frame, CLASSES, "from_dtype").levels == (("x", "y"), ("z",))
 
 
 def test_arrays_with_named_discrete_columns():
     X = np.array([[3.0, 1.5], [7.0, 2.5], [3.0, 0.5]])
     for chosen in ([0], [True, False], np.array([0])):
-        encoder = Encoder.learn(X, chosen)
-        assert encoder.levels == ((3.0, 7.0), None)
-    table = encoder.encode(X)
+        schema = schema_of(X, CLASSES, chosen)
+        assert schema.levels == ((3.0, 7.0), None)
+    table = read(X, schema)
     np.testing.assert_array_equal(table.codes, [[0], [1], [0]])
     np.testing.assert_array_equal(table.values, [[1.5], [2.5], [0.5]])
     strings = np.array([["b", 1.5], ["a", 2.5]], dtype=object)
-    assert Encoder.learn(strings, [0]).encode(strings).codes.tolist() == [[1], [0]]
-    assert Encoder.learn([["b", 1.5], ["a", 2.5]], [0]).encode([["a", 1.5]]).codes.tolist() == [[0]]
+    assert read(strings, schema_of(strings, CLASSES, [0])).codes.tolist() == [[1], [0]]
+    assert read([["a", 1.5]], schema_of([["b", 1.5], ["a", 2.5]], CLASSES, [0])).codes.tolist() == [[0]]
 
 
 def test_plain_floats_are_not_copied():
     X = np.arange(6.0).reshape(3, 2)
-    assert Encoder.learn(X, "from_dtype").encode(X).values is X
+    assert read(X, schema_of(X, CLASSES, "from_dtype")).values is X
 
 
 def test_names_choose_columns_of_frames():
     frame = pd.DataFrame({"a": ["u", "v"], "b": [1, 2]})
-    assert Encoder.learn(frame, ["a"]).levels == (("u", "v"), None)
-    assert Encoder.learn(frame, ["a", "b"]).levels == (("u", "v"), (1, 2))
-    assert Encoder.learn(frame.assign(a=[1, 2]), None).levels == (None, None)
+    assert schema_of(frame, CLASSES, ["a"]).levels == (("u", "v"), None)
+    assert schema_of(frame, CLASSES, ["a", "b"]).levels == (("u", "v"), (1, 2))
+    assert schema_of(frame.assign(a=[1, 2]), CLASSES, None).levels == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -110,12 +112,12 @@ def test_names_choose_columns_of_frames():
 )
 def test_what_cannot_be_read_is_refused_in_one_line(X, categorical, message):
     with pytest.raises(ValueError, match=message) as caught:
-        Encoder.learn(X, categorical).encode(X)
+        read(X, schema_of(X, CLASSES, categorical))
     assert "\n" not in str(caught.value)
 
 
 def test_unknown_levels_are_refused_by_name():
-    encoder = Encoder.learn(pandas_frame(), "from_dtype")
+    schema = schema_of(pandas_frame(), CLASSES, "from_dtype")
     other = pandas_frame().assign(grade=pd.Categorical(["low", "top", "low"]))
     with pytest.raises(ValueError, match=r"column 'grade' has the level 'top', unknown.*'low', 'mid', 'high'"):
-        encoder.encode(other)
+        read(other, schema)

@@ -5,36 +5,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cgnlearn.classifier import CGNClassifier as CGNClassifier
-    from cgnlearn.model.network import SampleNotAcceptable as SampleNotAcceptable
+    from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.model.prior import Prior as Prior
     from cgnlearn.model.structure import Structure as Structure
+    from cgnlearn.ordered.band import Band as Band
+    from cgnlearn.ordered.band import Box as Box
     from cgnlearn.ordered.path import ordered_path as ordered_path
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
-    from cgnlearn.structures.learner import Band as Band
-    from cgnlearn.structures.learner import Box as Box
-    from cgnlearn.structures.learner import Complete as Complete
-    from cgnlearn.structures.learner import Jan as Jan
-    from cgnlearn.structures.learner import NaiveBayes as NaiveBayes
-    from cgnlearn.structures.learner import Tree as Tree
+    from cgnlearn.structures.fixed import Complete as Complete
+    from cgnlearn.structures.fixed import Jan as Jan
+    from cgnlearn.structures.fixed import NaiveBayes as NaiveBayes
     from cgnlearn.structures.search import GreedyJan as GreedyJan
+    from cgnlearn.structures.tree import Tree as Tree
 
 __version__ = "0.1.0.dev0"
 
 # Where each public name stands. They are fetched on first use: scikit-learn takes two seconds to import, and
 # `cgnlearn --help` must not wait for it.
 _HOMES = {
-    "Band": "structures.learner",
-    "Box": "structures.learner",
+    "Band": "ordered.band",
+    "Box": "ordered.band",
     "CGNClassifier": "classifier",
-    "Complete": "structures.learner",
+    "Complete": "structures.fixed",
     "GreedyJan": "structures.search",
-    "Jan": "structures.learner",
-    "NaiveBayes": "structures.learner",
+    "Jan": "structures.fixed",
+    "NaiveBayes": "structures.fixed",
     "Prior": "model.prior",
-    "SampleNotAcceptable": "model.network",
+    "SampleNotAcceptable": "model.estimation",
     "Structure": "model.structure",
-    "Tree": "structures.learner",
+    "Tree": "structures.tree",
     "load": "persistence",
     "ordered_path": "ordered.path",
     "save": "persistence",

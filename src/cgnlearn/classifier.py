@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property, partial
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cgnlearn.model.layout import Layout
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import estimation_of, is_number
 from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
-from cgnlearn.model.statistics import Floats, collect
+from cgnlearn.model.sampling import draw
+from cgnlearn.model.schema import Schema
+from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
-from cgnlearn.model.table import Encoder, Table, as_array, as_frame
+from cgnlearn.model.table import Table, as_array, as_frame, classes_of, read, schema_of, unread
 from cgnlearn.progress import Watched, reported, watched
-from cgnlearn.structures.learner import Learner, structure_of
-from cgnlearn.structures.search import GreedyJan, SearchState, learner_of
-from cgnlearn.structures.selection import select, wants_selection
+from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.names import learner_of
 
 
-def _needs_no_learning(model: CGNClassifier) -> bool:
-    learner = learner_of(model.structure)
-    if isinstance(learner, Learner) and learner.needs_rows:
+def _needs_no_rows(model: CGNClassifier) -> bool:
+    if learner_of(model.structure).needs_rows:
         raise AttributeError(
             f"partial_fit cannot learn the structure {model.structure!r}: fit once, then pass on its structure_"
         )
@@ -74,9 +71,9 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         0.001 of the best, the one nearest to 1.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
-    random_state : int, RandomState or None
-        How a search given by its name cuts its folds (None stands for `GreedyJan`'s default of 0), and how the folds
-        are cut in which k and the temperature are chosen.
+    random_state : int, RandomState or None, default=0
+        How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
+        chosen: the same every time, unless it is None.
 
     Attributes
     ----------
@@ -114,15 +111,15 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(
         self,
-        structure: Any = "naive_bayes",
+        structure: str | Structure | Learner | Mapping[Any, Any] = "naive_bayes",
         *,
-        parameters: str = "bayes",
+        parameters: Literal["bayes", "ml"] = "bayes",
         sharing: float = 0.0,
         prior: Prior | None = None,
-        class_prior: Any = None,
-        temperature: Any = 1.0,
-        categorical_features: Any = "from_dtype",
-        random_state: Any = None,
+        class_prior: Literal["uniform"] | ArrayLike | None = None,
+        temperature: float | Literal["cv"] = 1.0,
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.structure = structure
         self.parameters = parameters
@@ -146,15 +143,22 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         sample_weight : array (rows,), optional
             A weight of 2 counts as the row twice, of 0 as if it were not there.
         """
-        self._start(X, y, None)
-        table = self._table(X, y, sample_weight)
-        self._select(table)
-        self._learn_structure(table)
-        self.statistics_ = collect(table, self._layout)
-        _ = self.network_  # raises here and now if the sample does not allow it
+        with self._fitting():
+            X, y, sample_weight = _without_weightless(_readable(X), y, sample_weight)
+            schema = self._new_schema(X, y)
+            self._set_up(schema)
+            table = read(X, schema, y, sample_weight)
+            learner = learner_of(self.structure, self.random_state)
+            self._learner, self.temperature_, found = learner.resolved(
+                table, self._how, self.temperature, self.random_state, partial(watched, self)
+            )
+            self.statistics_ = collect(table, self._learner.families(schema))
+            for name, value in found.items():
+                setattr(self, name, value)
+            _ = self._model  # raises here and now if the sample does not allow it
         return self
 
-    @available_if(_needs_no_learning)  # type: ignore[untyped-decorator]
+    @available_if(_needs_no_rows)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows; after any number of calls the model equals one `fit` on all of them.
 
@@ -168,186 +172,127 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         classes : array, optional
         sample_weight : array (rows,), optional
         """
-        first = not hasattr(self, "statistics_")
-        if first:
-            if classes is None:
-                raise ValueError("the first call of partial_fit needs classes: name all that will occur")
-            self._start(X, y, classes)
-        elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
-            raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
-        table = self._table(X, y, sample_weight)
-        if first:
-            self._learn_structure(table)
-        added = collect(table, self._layout)
-        self.statistics_ = added if first else self.statistics_ + added
-        self.__dict__.pop("network_", None)
+        if hasattr(self, "statistics_"):
+            if classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
+                raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
+            more = collect(self._table(X, y, sample_weight), self.statistics_.families)
+            self.statistics_ = self.statistics_ + more
+            self.__dict__.pop("_model", None)
+            return self
+        if classes is None:
+            raise ValueError("the first call of partial_fit needs classes: name all that will occur")
+        with self._fitting():
+            schema = self._new_schema(_readable(X), y, classes)
+            self._set_up(schema)
+            self._learner = learner_of(self.structure)
+            self.statistics_ = collect(read(X, schema, y, sample_weight), self._learner.families(schema))
         return self
 
-    def _start(self, X: Any, y: Any, classes: Any) -> None:
-        """Check the parameters and remember what the columns are."""
-        self._check_parameters()
-        for name in ("statistics_", "network_", "search_path_", "k_", "temperature_", "cv_results_"):
-            self.__dict__.pop(name, None)
-        X = _readable(X)
+    @classmethod
+    def from_statistics(cls, statistics: Statistics, **parameters: Any) -> Self:
+        """A fitted classifier from statistics alone, such as the sum of several hospitals'.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            Of at least the structure's families: ``fit`` keeps them as ``statistics_``.
+        **parameters
+            As for the constructor. Nothing can be chosen that needs rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> parts = [CGNClassifier("tree").fit(X[i::2], y[i::2]).statistics_ for i in (0, 1)]
+        >>> CGNClassifier.from_statistics(sum(parts), structure="tree").predict(X[:2])
+        array([0, 0])
+        """
+        model = cls(**parameters)
+        try:
+            _needs_no_rows(model)
+        except AttributeError as error:
+            raise ValueError(str(error).replace("partial_fit", "from_statistics")) from None
+        schema = statistics.schema
+        model.classes_ = np.array(schema.classes)
+        model.n_features_in_ = schema.n_columns
+        if schema.names is not None:
+            model.feature_names_in_ = np.array(schema.names, dtype=object)
+        model._set_up(schema)
+        model._learner = learner_of(model.structure)
+        model.statistics_ = statistics.restricted(model._learner.families(schema))
+        _ = model._model
+        return model
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Forget what was fitted; and, if this fails, what was fitted until then."""
+        self._forget()
+        try:
+            yield
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        parameters = self.get_params(deep=False)
+        for name in list(vars(self)):
+            if name not in parameters and not name.startswith(("_skl_", "_parent_callback", "_callback")):
+                delattr(self, name)
+
+    def _new_schema(self, X: Any, y: Any, classes: Any = None) -> Schema:
+        """What the columns and classes are, from the first rows."""
         validate_data(self, X, reset=True, skip_check_array=True)
-        y = column_or_1d(y)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        self.classes_: NDArray[Any] = unique_labels(y if classes is None else classes)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two classes"
-            )
-        self._class_prior()
-        self._encoder = Encoder.learn(X, self.categorical_features)
-        self._prior.check_attributes(self.n_features_in_)
+        self.classes_ = classes_of(y, classes)
+        return schema_of(X, self.classes_, self.categorical_features)
 
-    def _select(self, table: Table) -> None:
-        """Choose k and the temperature, as far as that is wanted, inside the training data."""
-        learner = learner_of(self.structure, self.random_state)
-        if not wants_selection(learner, self.temperature):
-            return
-        chosen = select(
-            learner,
-            self.temperature,
-            table,
-            self._encoder,
-            self.classes_,
-            random_state=self.random_state,
-            **self._settings(),
-        )
-        if chosen.k is not None:
-            self.k_ = chosen.k
-        self.temperature_ = chosen.temperature
-        self.cv_results_ = chosen.results
-
-    def _learn_structure(self, table: Table) -> None:
-        encoder, n_classes = self._encoder, len(self.classes_)
-        learner = learner_of(self.structure, self.random_state)
-        if hasattr(self, "k_"):
-            learner = clone(learner).set_params(k=self.k_)
-        if isinstance(learner, GreedyJan):
-            structure = self._search(learner, table)
-        else:
-            structure = structure_of(learner, table, encoder, n_classes, self._prior)
-        self._layout = Layout.of(structure, encoder, n_classes)
-        self._order = list(structure.nodes)
-        names = encoder.names
-        self.structure_: Structure = (
-            structure if names is None else structure.renamed({i: names[i] for i in structure.nodes})
-        )
-        levels = {
-            node: len(encoder.levels[column])
-            for node, column in zip(self.structure_.nodes, structure.nodes, strict=True)
-            if encoder.levels[column] is not None
-        }
-        self.n_parameters_ = self.structure_.n_parameters(n_classes, levels, sharing=self.sharing)
+    def _set_up(self, schema: Schema) -> None:
+        """Take the parameters as they are now: what is set later changes nothing fitted."""
+        if self.temperature != "cv" and not (is_number(self.temperature) and 0 < self.temperature < np.inf):
+            raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
+        self._how = estimation_of(self.parameters, self.prior, self.sharing, self.class_prior, schema)
         if self.temperature != "cv":
             self.temperature_ = float(self.temperature)
 
-    def _search(self, learner: GreedyJan, table: Table) -> Structure:
-        """The structure found; the path to it is kept, with the columns' names."""
-        learner = clone(learner)  # what it learns is not the parameter's to keep
-        states = learner.states(table, self._encoder, len(self.classes_), self._prior)
-        names = dict(enumerate(self._encoder.names or range(self.n_features_in_)))
-        self.search_path_: list[SearchState] = [state.renamed(names) for state in watched(self, states)]
-        return learner.search_path_[-1].structure
-
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        """X in the model's form, with labels and weights if there is a y."""
+        """Rows in the model's form, with labels and weights if there is a y."""
+        check_is_fitted(self, "statistics_")
         X = _readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        table = self._encoder.encode(X)
-        if y is None:
-            return table
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        labels = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        unknown = self.classes_[labels] != y
-        if np.any(unknown):
-            raise ValueError(
-                f"y has the class {y.tolist()[np.argmax(unknown)]!r}, which is not among the classes "
-                f"{self.classes_.tolist()}: name it in the first call of partial_fit"
-            )
-        weights = None
-        if sample_weight is not None:
-            if not np.asarray(sample_weight).any():
-                raise ValueError("all of sample_weight is zero: give some rows a positive weight")
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return Table(table.values, table.codes, labels, weights)
+        return read(X, self.statistics_.schema, y, sample_weight)
 
-    # ---- parameters
-
-    def _check_parameters(self) -> None:
-        if self.parameters not in ("bayes", "ml"):
-            raise ValueError(f'parameters must be "bayes" or "ml", not {self.parameters!r}')
-        if not _is_number(self.sharing) or not 0 <= self.sharing <= 1:
-            raise ValueError(f"sharing must be a number from 0 to 1, not {self.sharing!r}")
-        if self.temperature != "cv" and not (_is_number(self.temperature) and 0 < self.temperature < np.inf):
-            raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
-        if not isinstance(self.prior, Prior | None):
-            raise TypeError(f"prior must be a Prior or None, not {self.prior!r}")
-
-    @property
-    def _prior(self) -> Prior:
-        return self.prior or Prior()
-
-    def _class_prior(self) -> Floats | None:
-        if self.class_prior is None:
-            return None
-        n_classes = len(self.classes_)
-        if isinstance(self.class_prior, str):
-            if self.class_prior != "uniform":
-                raise ValueError(f'class_prior must be "uniform", an array or None, not {self.class_prior!r}')
-            return np.full(n_classes, 1 / n_classes)
-        given = np.asarray(self.class_prior, dtype=float)
-        if given.shape != (n_classes,):
-            raise ValueError(f"class_prior must have one probability for each of the {n_classes} classes")
-        if not (given > 0).all() or not np.isclose(given.sum(), 1.0):
-            raise ValueError(f"class_prior must be positive and sum to one, not {given.tolist()}")
-        return given / given.sum()
+    # ---- what was fitted
 
     @cached_property
-    def network_(self) -> Network:
-        """Structure, statistics and prior put together; made anew after each `partial_fit`."""
+    def _model(self) -> Network:
+        """Made of the statistics; anew after each `partial_fit`."""
         check_is_fitted(self, "statistics_")
-        return Network.of(
-            self.statistics_,
-            self._encoder,
-            self.classes_,
-            **self._settings(),
-        )
+        return self._learner.model(self.statistics_, self._how)
 
-    def _settings(self) -> dict[str, Any]:
-        """What makes a network of statistics."""
-        return {
-            "parameters": self.parameters,
-            "prior": self._prior,
-            "sharing": float(self.sharing),
-            "class_prior": self._class_prior(),
-        }
+    @property
+    def structure_(self) -> Structure:
+        """The structure, with column names as nodes where X has names, else column indexes."""
+        return self._model.structure.named(self.statistics_.schema)
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters, the class's own included."""
+        return self._model.n_parameters
 
     @property
     def class_log_prior_(self) -> Floats:
         """Log probabilities of the classes before anything is seen of a row."""
-        return self.network_.class_log_prior
+        return self._model.class_log_prior
 
     @property
     def log_evidence_(self) -> float:
         """Log marginal likelihood of the training data, class included."""
-        if self.parameters != "bayes" or self.sharing not in (0, 1) or not self._prior.is_coherent:
-            raise AttributeError(
-                'log_evidence_ is defined for parameters="bayes", sharing 0 or 1, and a prior location that is '
-                '"pooled" or an array'
-            )
-        return self.network_.log_evidence(class_learned=self.class_prior is None)
+        return self._model.log_evidence
 
     # ---- prediction
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Log p(class, x): (rows, classes)."""
-        check_is_fitted(self, "statistics_")
-        likelihood = self.network_.log_likelihood(self._table(X))
+        """Log p(class, x), the attributes' part tempered: (rows, classes)."""
+        likelihood = self._model.log_likelihood(self._table(X))
         return self.temperature_ * likelihood + self.class_log_prior_
 
     def predict_log_proba(self, X: Any) -> Floats:
@@ -365,8 +310,9 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self.classes_[best]
 
     def score_samples(self, X: Any) -> Floats:
-        """Log p(x): (rows,). Low where a row is unlike the training data."""
-        return np.asarray(logsumexp(self.predict_joint_log_proba(X), axis=1))
+        """Log p(x), whatever the temperature: (rows,). Low where a row is unlike the training data."""
+        likelihood = self._model.log_likelihood(self._table(X))
+        return np.asarray(logsumexp(likelihood + self.class_log_prior_, axis=1))
 
     def contributions(self, X: Any) -> Floats:
         """Each attribute's log density under each class: (rows, attributes, classes).
@@ -374,8 +320,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Summed over attributes, times ``temperature_``, plus ``class_log_prior_``, they are the joint log
         probability. Attributes that are not in the model, or constant in the training data, have 0.
         """
-        check_is_fitted(self, "statistics_")
-        return self.network_.contributions(self._table(X), self.n_features_in_)
+        return self._model.contributions(self._table(X))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
         """Draw rows and their classes from the model's predictive distribution (temperature plays no part).
@@ -396,12 +341,11 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f"n_samples must be at least 1, not {n_samples!r}")
         rng = check_random_state(random_state)
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
-        table = self.network_.draw(labels, self._encoder, self._order, rng)
-        return self._encoder.decode(table.values, table.codes), self.classes_[labels]
+        return unread(draw(self._model, labels, rng)), self.classes_[labels]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies, processes and files carry the statistics; the network is made from them where it is needed.
-        return {name: value for name, value in super().__getstate__().items() if name != "network_"}
+        # Copies, processes and files carry the statistics; the model is made from them where it is needed.
+        return {name: value for name, value in super().__getstate__().items() if name != "_model"}
 
 
 def _readable(X: Any) -> Any:
@@ -409,5 +353,10 @@ def _readable(X: Any) -> Any:
     return X if as_frame(X) is not None else as_array(X)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+def _without_weightless(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """The rows that count: one of weight 0 must change nothing, neither levels nor folds."""
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    if weights is None or weights.ndim != 1 or weights.all() or not weights.any() or len(weights) != len(y):
+        return X, y, sample_weight
+    kept = np.flatnonzero(weights)
+    return _safe_indexing(X, kept), _safe_indexing(y, kept), weights[kept]

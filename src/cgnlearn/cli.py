@@ -316,7 +316,7 @@ def _draw(model: Any, path: Path) -> None:
 
 def _description(model: Any) -> dict[str, Any]:
     """What a person asks of a fitted model first."""
-    structure, encoder = model.structure_, model._encoder
+    structure, encoder = model.structure_, model.statistics_.schema
     found: dict[str, Any] = {
         "classes": [str(label) for label in model.classes_],
         "structure": model.structure if isinstance(model.structure, str) else one_line(repr(model.structure)),

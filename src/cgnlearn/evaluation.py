@@ -16,8 +16,8 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, train_test_split
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.model.network import SampleNotAcceptable
-from cgnlearn.model.statistics import Floats
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import SampleNotAcceptable
 
 N_BINS = 10  # of the calibration error
 

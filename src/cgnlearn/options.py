@@ -101,7 +101,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 def classifier(
     structure: str,
-    parameters: str,
+    parameters: Any,
     *,
     k: Any,
     k_max: int,

@@ -30,8 +30,8 @@ SCHEMA = "schema.json"
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
 
 _OUR_MODULES = (
-    "classifier", "model.layout", "model.prior", "model.statistics", "model.structure", "model.table",
-    "structures.learner", "structures.search",
+    "classifier", "model.estimation", "model.families", "model.prior", "model.schema", "model.statistics",
+    "model.structure", "ordered.band", "structures.fixed", "structures.search", "structures.tree",
 )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def training_checksum(model: Any) -> str:
     digest = hashlib.sha256()
     arrays = [statistics.classes, *statistics.counts]
     for moments in statistics.moments:
-        arrays += [moments.pairs, moments.n, moments.mean, moments.scatter]
+        arrays += [moments.n, moments.mean, moments.scatter]
     for array in arrays:
         digest.update(f"{array.shape}".encode())
         digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())

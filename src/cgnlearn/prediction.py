@@ -11,7 +11,7 @@ import numpy as np
 
 from cgnlearn import datafile
 from cgnlearn.datafile import Data, DataFileError
-from cgnlearn.model.table import Levels
+from cgnlearn.model.schema import Levels
 from cgnlearn.persistence import classifier_of
 
 
@@ -58,7 +58,7 @@ def _matching(model: Any, path: Path) -> Any:
     wanted = [str(name) for name in names]
     classifier = classifier_of(model)
     # What a pipeline does to its columns before the classifier sees them is its own affair.
-    levels = classifier._encoder.levels if classifier is model else (None,) * len(wanted)
+    levels = classifier.statistics_.schema.levels if classifier is model else (None,) * len(wanted)
     discrete = [name for name, own in zip(wanted, levels, strict=True) if own is not None]
     data = datafile.read(path, columns=wanted, categorical=discrete)
     if classifier is not model:

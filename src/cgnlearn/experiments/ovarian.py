@@ -15,7 +15,7 @@ from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure,
 from cgnlearn.datasets import make_spectra
 from cgnlearn.experiments.protocol import Experiment, data_checksum, split, worth
 from cgnlearn.experiments.rowfile import Row, Unit
-from cgnlearn.model.statistics import Floats
+from cgnlearn.model.densities import Floats
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")
 MODELS: dict[str, dict[str, Any]] = {

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cgnlearn import __version__
 from cgnlearn.evaluation import cut, interrupts_ignored
 from cgnlearn.experiments.rowfile import Row, RowFile, Unit
-from cgnlearn.model.statistics import Floats
+from cgnlearn.model.densities import Floats
 from cgnlearn.results import write_whole
 
 LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double

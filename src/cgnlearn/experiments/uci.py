@@ -19,7 +19,7 @@ from cgnlearn.experiments import published
 from cgnlearn.experiments.protocol import Experiment, data_checksum, split, worth
 from cgnlearn.experiments.rowfile import Row, Unit
 from cgnlearn.experiments.significance import Comparison, compare
-from cgnlearn.model.statistics import Floats
+from cgnlearn.model.densities import Floats
 
 SEARCHES = ("forward", "backward", "condensed")
 FRACTIONS = (1.0, 0.2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,47 +17,73 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
 from cgnlearn.model import densities
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms, Units
+from cgnlearn.model.families import Family
 from cgnlearn.model.layout import Cells, Partition, Stack
-from cgnlearn.model.prior import Posterior, Prior
-from cgnlearn.model.statistics import CHUNK, Floats, Moments, rows_by_cell, take
+from cgnlearn.model.moments import CHUNK, rows_by_cell
+from cgnlearn.model.solver import FARTHEST, SINGULAR, Rows, Singular, rounding, standard_values
 from cgnlearn.model.table import Table
 
-Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
-
-FARTHEST = 1e140  # in standard units: squares of values farther out would overflow
 COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
-SINGULAR = 64 * np.finfo(float).eps  # relative to the attribute's variance and per member
 
 
-class Units(NamedTuple):
-    """Where each attribute of a partition has its zero and how long its unit is."""
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The solver that factorises: all blocks of a partition, those of one shape together.
 
-    origin: Floats
-    unit: Floats
+    Parameters
+    ----------
+    how : Estimation
+    regressions : tuple of Regressions
+    compiled_from : float
+        How many multiplications are worth the compiled loops.
+    """
+
+    how: Estimation
+    regressions: tuple[Regressions, ...]
+    compiled_from: float = COMPILED_PAYS
 
     @classmethod
-    def of(cls, moments: Moments) -> Units:
-        """Standard units: the moments' origin and the standard deviation over all training data (1 if that is 0)."""
-        return cls(moments.origin, np.where(moments.constant(), 1.0, np.sqrt(moments.overall()[1])))
+    def of(
+        cls, partition: Partition, posterior: Posterior, how: Estimation, compiled_from: float = COMPILED_PAYS
+    ) -> Blocks:
+        """Factorise every block, without the attributes that are absent."""
+        found = tuple(
+            Regressions.of(partition, kept, posterior, always=how.averages)
+            for stack in partition.stacks
+            for kept in stack.without(posterior.absent)
+        )
+        return cls(how, found, compiled_from)
 
+    def terms(self, table: Table) -> Iterator[Terms]:
+        """What the log density of every row, attribute and class is made of, in parts."""
+        for stack in self.regressions:
+            yield from stack.terms(table)
 
-class LogDensities(NamedTuple):
-    """Log densities of some rows, for some attributes, under one class."""
+    def log_likelihood(self, table: Table) -> Floats:
+        """The log densities, summed over the attributes: (rows, classes)."""
+        total = np.zeros((table.n_rows, table.schema.n_classes))
+        for stack in self.regressions:
+            n_products = total.size * len(stack.columns) * stack.size**2
+            if n_products >= self.compiled_from and stack.shift is None:
+                total += stack.log_likelihood(table, self.how)
+                continue
+            for part in stack.terms(table):
+                total[part.rows, part.label] += self.how.log_density(part).sum(axis=0)
+        return total
 
-    rows: Rows
-    columns: NDArray[np.intp]
-    label: int
-    values: Floats  # (columns, rows)
+    def log_evidences(self) -> Iterator[tuple[Family, float]]:
+        """The log evidence of every family."""
+        assert isinstance(self.how, Bayes)
+        for stack in self.regressions:
+            for members, evidences in zip(stack.columns.tolist(), stack.log_evidence(self.how).tolist(), strict=True):
+                for position, evidence in enumerate(evidences, start=stack.n_given):
+                    yield Family(members[position], (*stack.cells.columns, *members[:position])), evidence
 
-
-class Singular(NamedTuple):
-    """A member whose regression does not exist by maximum likelihood."""
-
-    column: int
-    configuration: int
-    label: int
-    n: float
-    n_parents: int
+    def singular(self) -> Singular | None:
+        """The first attribute whose maximum likelihood regression does not exist, if there is one."""
+        return next((found for stack in self.regressions if (found := stack.singular()) is not None), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +107,9 @@ class Regressions:
     n : ndarray (configurations, classes)
         The rows behind each regression.
     shape : ndarray (configurations, classes, members)
-        ρ'; meaningless for maximum likelihood.
-    strength : ndarray (configurations, classes) or None
-        κ'; None for maximum likelihood.
+        ρ'.
+    strength, least_leverage : ndarray (configurations, classes)
+        κ', and h of a row at the centre.
     shift : ndarray (…, blocks, members) or None
         What separates the centre from the expectation of the member as a child.
     """
@@ -98,15 +124,16 @@ class Regressions:
     factor: Floats
     n: Floats
     shape: Floats
-    strength: Floats | None
+    strength: Floats
+    least_leverage: Floats
     shift: Floats | None
 
     @classmethod
-    def of(cls, partition: Partition, stack: Stack, posterior: Posterior, units: Units, prior: Prior) -> Regressions:
-        """Factorise the blocks of a stack."""
+    def of(cls, partition: Partition, stack: Stack, posterior: Posterior, *, always: bool) -> Regressions:
+        """Factorise the blocks of a stack; ``always``: also where rounding has made a scale singular."""
         members = stack.members
-        scale = posterior.scale[..., partition.pair_index(stack)]  # (…, blocks, size, size)
-        factor = factorised(scale, always=posterior.strength is not None)
+        scale = posterior.scale[..., posterior.pairs.place(members[:, :, None], members[:, None, :])]
+        factor = factorised(scale, always=always)  # (…, blocks, size, size)
         spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
         if posterior.own_spread is not None:
             spread = spread + posterior.own_spread[..., members]
@@ -115,13 +142,14 @@ class Regressions:
             values=partition.values[members],
             columns=partition.columns[members],
             n_given=stack.n_given,
-            units=Units(units.origin[members], units.unit[members]),
+            units=Units(*(part[members] for part in posterior.units)),
             centre=posterior.centre[..., members],
             spread=spread,
             factor=factor,
             n=posterior.n,
-            shape=prior.shape + (np.arange(stack.size) + posterior.n[..., None]) / 2,
+            shape=posterior.shape[..., None] + np.arange(stack.size) / 2,
             strength=posterior.strength,
+            least_leverage=posterior.least_leverage,
             shift=None if posterior.shift is None else posterior.shift[..., members],
         )
 
@@ -143,17 +171,11 @@ class Regressions:
 
     # ---- densities
 
-    def log_likelihood(self, table: Table) -> Floats:
-        """ln p(own members | given ones, class), summed over the blocks: (rows, classes)."""
-        n_classes, n_blocks = self.n.shape[1], len(self.columns)
-        total = np.zeros((table.n_rows, n_classes))
-        small = table.n_rows * n_classes * n_blocks * self.size**2 < COMPILED_PAYS
-        if small or self.shift is not None:
-            for part in self.log_densities(table):
-                total[part.rows, part.label] += part.values.sum(axis=0)
-            return total
+    def log_likelihood(self, table: Table, how: Estimation) -> Floats:
+        """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (rows, classes)."""
         from cgnlearn.model.kernels import in_threads
 
+        total = np.zeros((table.n_rows, self.n.shape[1]))
         parts = [
             (configuration, part)
             for configuration, rows in _rows_by_configuration(self.cells, table)
@@ -161,12 +183,12 @@ class Regressions:
         ]
 
         def fill(of: tuple[int, Rows]) -> None:
-            total[of[1]] = self._log_likelihood_compiled(table, *of)
+            total[of[1]] = self._log_likelihood_compiled(table, how, *of)
 
         in_threads(fill, parts)
         return total
 
-    def _log_likelihood_compiled(self, table: Table, configuration: int, rows: Rows) -> Floats:
+    def _log_likelihood_compiled(self, table: Table, how: Estimation, configuration: int, rows: Rows) -> Floats:
         """The same for rows of one configuration, with one logarithm for many factors."""
         from cgnlearn.model.kernels import gathered_leverages
 
@@ -174,8 +196,7 @@ class Regressions:
         n_classes = self.n.shape[1]
         given = np.zeros((n_classes, len(indexes)))
         whole = np.zeros_like(given)
-        least = np.array([self._least_leverage((configuration, label)) for label in range(n_classes)])
-        bayes = self.strength is not None
+        least = self.least_leverage[configuration]
         gathered_leverages(
             table.values,
             indexes,
@@ -187,29 +208,23 @@ class Regressions:
             self.factor[configuration],
             least,
             self.n_given,
-            bayes,
+            how.averages,
             given,
             whole,
         )
         own = slice(self.n_given, None)
         if self.n_given == 0:
-            given[:] = len(self.columns) * (np.log(least) if bayes else least)[:, None]
+            given[:] = len(self.columns) * (np.log(least) if how.averages else least)[:, None]
         found = np.empty((len(indexes), n_classes))
+        n_blocks, size = self.columns[:, own].shape
         for label in range(n_classes):
-            spread = self.spread[configuration, label][:, own]
-            log_det = np.log(spread).sum()
-            if bayes:
-                n_blocks, size = spread.shape
-                shape = self.shape[configuration, label, self.n_given]
-                found[:, label] = densities.multivariate_student(
-                    given[label], whole[label], log_det, size, shape, n_blocks
-                )
-            else:
-                found[:, label] = densities.multivariate_normal(whole[label] - given[label], log_det, spread.size)
+            log_det = np.log(self.spread[configuration, label][:, own]).sum()
+            shape = self.shape[configuration, label, self.n_given]
+            found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
         return found - np.log(self.units.unit[:, own]).sum()
 
-    def log_densities(self, table: Table) -> Iterator[LogDensities]:
-        """ln p(member | members before it, cell) of every row, own member and class, in parts."""
+    def terms(self, table: Table) -> Iterator[Terms]:
+        """What ln p(member | members before it, cell) of every row, own member and class is made of, in parts."""
         n_blocks = len(self.columns)
         # Long blocks go one by one through BLAS; short ones side by side, a member at a time.
         by_block = self.size > 8 or self.size**2 > 8 * n_blocks
@@ -223,11 +238,11 @@ class Regressions:
                     for blocks in _parts(slice(0, n_blocks), max(1, CHUNK // _length(part))):
                         yield from self._of_positions(table, part, configuration, blocks)
 
-    def _of_positions(self, table: Table, rows: Rows, configuration: int, blocks: Any) -> Iterator[LogDensities]:
+    def _of_positions(self, table: Table, rows: Rows, configuration: int, blocks: Any) -> Iterator[Terms]:
         standard = [self._standard(table, rows, (blocks, j)) for j in range(self.size)]
         for label in range(self.n.shape[1]):
             at = (configuration, label)
-            leverage: Any = self._least_leverage(at)
+            leverage: Any = self.least_leverage[at]
             whitened: list[Floats] = []
             for j, value in enumerate(standard):
                 member = (*at, blocks, j)
@@ -235,59 +250,44 @@ class Regressions:
                 for i, earlier in enumerate(whitened):
                     residual -= earlier * self.factor[(*member, i)][:, None]
                 if j >= self.n_given:
-                    found = self._density(residual, leverage, member)
-                    yield LogDensities(rows, self.columns[blocks, j], label, found)
+                    yield self._terms(rows, residual, leverage, member)
                 if j < self.size - 1:
-                    residual /= self.factor[(*member, j)][:, None]
+                    residual = residual / self.factor[(*member, j)][:, None]
                     whitened.append(residual)
                     leverage = leverage + np.square(residual)
 
-    def _of_block(self, table: Table, rows: Rows, configuration: int, block: int) -> Iterator[LogDensities]:
+    def _of_block(self, table: Table, rows: Rows, configuration: int, block: int) -> Iterator[Terms]:
         own = slice(self.n_given, None)
         standard = self._standard(table, rows, block)
         for label in range(self.n.shape[1]):
             at = (configuration, label)
             factor = self.factor[(*at, block)]
             whitened = _whitened(factor, standard - self.centre[(*at, block)][:, None])
-            leverage = self._least_leverage(at) + _before(np.square(whitened), axis=0)
+            leverage = self.least_leverage[at] + _before(np.square(whitened), axis=0)
             residual = whitened * np.diagonal(factor)[:, None]
-            found = self._density(residual[own], leverage[own], (*at, block, own))
-            yield LogDensities(rows, self.columns[block, own], label, found)
+            yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
 
     def _standard(self, table: Table, rows: Rows, members: Any) -> Floats:
         """Values of these members in standard units, (members, rows)."""
         return standard_values(table, rows, self.values[members], Units(*(part[members] for part in self.units)))
 
-    def _least_leverage(self, at: tuple[int, int]) -> float:
-        return 1.0 if self.strength is None else float(1 + 1 / self.strength[at])
-
-    def _density(self, residual: Floats, leverage: Floats | float, at: tuple[Any, ...]) -> Floats:
-        """Log densities in the attributes' own units, for the members that ``at`` selects: (members, rows)."""
-        spread = self.spread[at][:, None]
-        if self.strength is None:
-            found = densities.normal(residual, spread)
-        else:
-            if self.shift is not None:
-                residual = residual + self.shift[at][:, None]
-            shape = np.atleast_1d(self.shape[(*at[:2], at[3])])[:, None]
-            found = densities.student(residual, spread * leverage, shape)
-        return found - np.log(self.units.unit[at[2:]])[:, None]
+    def _terms(self, rows: Rows, residual: Floats, leverage: Floats | float, at: tuple[Any, ...]) -> Terms:
+        """Of the members that ``at`` selects."""
+        if self.shift is not None:
+            residual = residual + self.shift[at][:, None]
+        shape = np.atleast_1d(self.shape[(*at[:2], at[3])])[:, None]
+        unit = self.units.unit[at[2:]][:, None]
+        return Terms(rows, self.columns[at[2:]], at[1], residual, self.spread[at][:, None], leverage, shape, unit)
 
     # ---- evidence and draws
 
-    def log_evidence(self, prior: Prior, own_n: Floats, *, shared: bool) -> Floats:
-        """ln m of every own member: (blocks, members - n_given).
-
-        ``own_n`` (configurations, classes) are the classes' own rows; ``shared`` says that all classes have one
-        regression, which then has one evidence.
-        """
+    def log_evidence(self, how: Bayes) -> Floats:
+        """ln m of every own member: (blocks, members - n_given)."""
+        prior = how.prior
         scale = prior.standard_scale(self.columns, self.units.unit)
         log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
         log_det_ratio = _before(np.log(scale)) - 2 * _before(log_diagonal)
-        log_strength = np.log(prior.strength / (prior.strength + own_n))
-        regressions = slice(0, 1) if shared else slice(None)  # of the classes, those that count apart
-        if shared:
-            log_strength = log_strength.sum(axis=1, keepdims=True)
+        log_strength, regressions = how.log_strength_ratio(self.strength)
         n = self.n[:, regressions, None, None]
         evidence: Floats = densities.regression_evidence(
             n,
@@ -300,44 +300,23 @@ class Regressions:
         total: Floats = evidence.sum(axis=(0, 1))[:, self.n_given :]
         return total
 
-    def draw(
-        self, block: int, member: int, table: Table, rows: NDArray[np.intp], at: tuple[int, int], rng: Any
-    ) -> Floats:
-        """Values of a member drawn from its predictive, given the rows' earlier members."""
+    def predictive(
+        self, block: int, member: int, table: Table, rows: NDArray[np.intp], at: tuple[int, int]
+    ) -> tuple[Floats, float, Floats]:
+        """Expectation, F and h of a member, in standard units, given the rows' earlier members."""
         place = (*at, block, member)
         before = slice(0, member)
         factor = self.factor[(*at, block)]
         location = np.full(len(rows), self.centre[place])
-        leverage: Any = self._least_leverage(at)
+        leverage: Any = self.least_leverage[at]
         if member:
             residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)][:, None]
             whitened = _whitened(factor[before, before], residual)
             location += factor[member, before] @ whitened
             leverage = leverage + np.square(whitened).sum(axis=0)
-        if self.strength is None:
-            noise = rng.standard_normal(len(rows)) * np.sqrt(self.spread[place])
-        else:
-            if self.shift is not None:
-                location -= self.shift[place]
-            shape = self.shape[(*at, member)]
-            noise = rng.standard_t(2 * shape, len(rows)) * np.sqrt(self.spread[place] * leverage / (2 * shape))
-        drawn: Floats = (location + noise) * self.units.unit[block, member] + self.units.origin[block, member]
-        return drawn
-
-
-def rounding(centre: Floats) -> Floats:
-    """The variance that a constant far from the origin seems to have."""
-    return np.square(8 * np.finfo(float).eps * centre)
-
-
-def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units: Units) -> Floats:
-    """Some of a table's values in standard units, (positions, rows): long loops over rows are fast ones."""
-    values = take(table.values, rows, positions).T
-    standard: Floats = np.empty(values.shape)
-    np.subtract(values, units.origin[:, None], out=standard)
-    with np.errstate(over="ignore"):
-        standard /= units.unit[:, None]
-    return np.clip(standard, -FARTHEST, FARTHEST, out=standard)
+        if self.shift is not None:
+            location -= self.shift[place]
+        return location, float(self.spread[place]), leverage
 
 
 def _whitened(factor: Floats, residual: Floats) -> Floats:

@@ -8,9 +8,9 @@ that linear algebra runs over arrays and not over nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -18,10 +18,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from cgnlearn.model.structure import Family, Structure
-from cgnlearn.model.table import Encoder, Table
+from cgnlearn.model.families import Families
+from cgnlearn.model.schema import Schema
+from cgnlearn.model.table import Table
 
-WORTH_A_LATTICE = 100_000  # numbers in a band's blocks; below it factorising them takes no time to speak of
 MOST_CELLS = 10_000_000  # of one family; beyond it the structure, not the machine, is at fault
 
 
@@ -76,25 +76,19 @@ class Stack:
         Positions among the partition's attributes; each member depends on those before it in its block.
     n_given : int
         The first so many members of each block are there as parents only: their own density stands elsewhere.
-    sliding : bool
-        Whether the blocks are all windows of one width but the first, each one attribute further on: their
-        regressions nest along the band and come from its lattice.
     """
 
     members: NDArray[np.intp]
     n_given: int
-    sliding: bool = False
 
     @property
     def size(self) -> int:
         """How many members each block has."""
         return int(self.members.shape[1])
 
-    def without(self, left_out: NDArray[np.bool_]) -> tuple[Stack, ...]:
+    def without(self, absent: NDArray[np.bool_]) -> tuple[Stack, ...]:
         """The blocks without some of the partition's attributes: they then differ in shape."""
-        if self.sliding:  # the lattice passes over them
-            return (self,)
-        gone = left_out[self.members]
+        gone = absent[self.members]
         if not gone.any():
             return (self,)
         shapes: dict[tuple[int, int], list[NDArray[np.intp]]] = {}
@@ -103,6 +97,70 @@ class Stack:
             if len(members) - leaving.sum() > n_given:
                 shapes.setdefault((len(members) - leaving.sum(), n_given), []).append(members[~leaving])
         return tuple(Stack(np.array(found), n_given) for (_, n_given), found in shapes.items())
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of attributes whose scatter is kept: each one with itself, then first < second, sorted.
+
+    Parameters
+    ----------
+    first, second : ndarray (pairs,)
+        Positions of attributes.
+    n : int
+        How many attributes there are.
+    reach : int or None
+        If the pairs are just those of attributes at most so far apart, how far.
+    """
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    n: int
+    reach: int | None = None
+
+    @classmethod
+    def within(cls, n: int, reach: int) -> Pairs:
+        """All pairs of attributes at most so far apart."""
+        position = np.arange(n)
+        after = np.minimum(reach, n - 1 - position)
+        first = np.repeat(position, after)
+        second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(after) - after, after)
+        return cls(np.concatenate([position, first]), np.concatenate([position, second]), n, reach)
+
+    @classmethod
+    def of_blocks(cls, n: int, stacks: Sequence[Stack]) -> Pairs:
+        """All pairs that stand together in a block."""
+        keys: list[NDArray[Any]] = [np.zeros(0, np.intp)]
+        for stack in stacks:
+            i, j = np.tril_indices(stack.size, -1)
+            a, b = stack.members[:, i], stack.members[:, j]
+            keys.append((np.minimum(a, b) * n + np.maximum(a, b)).ravel())
+        ordered = np.sort(np.concatenate(keys))  # several times as fast as np.unique, which hashes
+        first, second = np.divmod(ordered[np.diff(ordered, prepend=-1) > 0], n)
+        if len(first) in (0, n * (n - 1) // 2):
+            return cls.within(n, n - 1 if len(first) else 0)
+        diagonal = np.arange(n)
+        return cls(np.concatenate([diagonal, first]), np.concatenate([diagonal, second]), n)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def place(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where among the pairs a and b stand, in any shape and order; every one must be kept."""
+        first, second = np.minimum(a, b), np.maximum(a, b)
+        if self.reach is not None:
+            short = np.maximum(0, first - (self.n - 1 - self.reach))  # rows that the end of the band has cut short
+            rest = self.n + first * self.reach - short * (short - 1) // 2 + second - first - 1
+        else:
+            keys = self.first[self.n :] * self.n + self.second[self.n :]
+            rest = np.searchsorted(keys, first * self.n + second) + self.n
+        return np.where(first == second, first, rest)
+
+    def holds(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> bool:
+        """Whether all these pairs are kept."""
+        place = np.minimum(self.place(a, b), len(self) - 1)
+        kept = (self.first[place] == np.minimum(a, b)) & (self.second[place] == np.maximum(a, b))
+        return bool(kept.all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,125 +175,77 @@ class Partition:
         Columns of X.
     values : ndarray (attributes,)
         The same attributes as positions among the table's values.
-    pairs : ndarray (pairs, 2)
-        The pairs of attributes (positions, the smaller first) whose scatter is needed; the first ones are every
-        attribute with itself.
+    pairs : Pairs
     stacks : tuple of Stack
-    bandwidth : int or None
-        If the pairs are just those of attributes at most so far apart, how far.
+    k : int or None
+        Of a chain: every attribute depends on the k - 1 before it.
     """
 
     cells: Cells
     columns: NDArray[np.intp]
     values: NDArray[np.intp]
-    pairs: NDArray[np.intp]
+    pairs: Pairs
     stacks: tuple[Stack, ...]
-    bandwidth: int | None = None
+    k: int | None = None
 
     @classmethod
-    def band(cls, columns: NDArray[np.intp], values: NDArray[np.intp], k: int) -> Partition:
-        """The partition of a k-BAND over these columns: one block for the first k, then sliding windows."""
+    def of_chain(cls, columns: NDArray[np.intp], values: NDArray[np.intp], k: int) -> Partition:
+        """A chain: one block for the first k, then sliding windows."""
         m = len(columns)
+        k = min(k, m)
         position = np.arange(m)
-        after = np.minimum(k - 1, m - 1 - position)
-        first = np.repeat(position, after)
-        starts = np.repeat(np.cumsum(after) - after, after)
-        second = first + 1 + np.arange(len(first)) - starts
-        pairs = np.concatenate([np.stack([position, position], axis=1), np.stack([first, second], axis=1)])
         stacks = [Stack(position[None, :k], 0)]
         if m > k:
-            stacks.append(Stack(sliding_window_view(position, k)[1:], k - 1, sliding=True))
-        return cls(Cells((), (), ()), columns, values, pairs, tuple(stacks), k - 1)
+            stacks.append(Stack(sliding_window_view(position, k)[1:], k - 1))
+        return cls(Cells((), (), ()), columns, values, Pairs.within(m, k - 1), tuple(stacks), k)
 
     @property
     def n_attributes(self) -> int:
         """How many continuous attributes take part."""
         return len(self.columns)
 
-    def pair_index(self, stack: Stack) -> NDArray[np.intp]:
-        """Where among the pairs each entry of the blocks' matrices is found: (blocks, size, size)."""
-        first = stack.members[:, :, None]
-        second = stack.members[:, None, :]
-        if self.bandwidth is not None:
-            return self.banded_index(np.minimum(first, second), np.maximum(first, second))
-        wanted = np.minimum(first, second) * self.n_attributes + np.maximum(first, second)
-        keys = self.pairs[:, 0] * self.n_attributes + self.pairs[:, 1]
-        # The pairs are the diagonal, then the rest sorted: look each entry up in the part where it stands.
-        rest = np.searchsorted(keys[self.n_attributes :], wanted) + self.n_attributes
-        return np.where(first == second, first, rest)
-
-    def banded_index(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Where among the pairs of a band ``first`` ≤ ``second`` stand: its pairs are sorted, so it is counted."""
-        assert self.bandwidth is not None
-        m, reach = self.n_attributes, self.bandwidth
-        short = np.maximum(0, first - (m - 1 - reach))  # rows that the end of the band has cut short
-        rest = m + first * reach - short * (short - 1) // 2 + second - first - 1
-        return np.where(first == second, first, rest)
-
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Discrete families and partitions of continuous ones: what `Statistics` collects and `Network` factorises."""
+    """Discrete families and partitions of continuous ones: what `Statistics` collects and solvers factorise."""
 
-    n_classes: int
     discrete: tuple[DiscreteFamily, ...]
     partitions: tuple[Partition, ...]
 
-    @classmethod
-    def of(cls, families: Structure | Iterable[Family], encoder: Encoder, n_classes: int) -> Layout:
-        """The layout of a structure whose nodes are columns of X, or of any bag of families."""
-        partitions = []
-        if isinstance(families, Structure):
-            k = _band_order(families, encoder)
-            if k:
-                columns = np.array(encoder.continuous)
-                partitions.append(Partition.band(columns, np.arange(len(columns)), k))
-            n_others = len(families.nodes) - (len(encoder.continuous) if k else 0)
-            families = islice(families.families, n_others)
-        code = {column: position for position, column in enumerate(encoder.discrete)}
-        n_levels = {column: len(levels) for column, levels in enumerate(encoder.levels) if levels is not None}
+    @staticmethod
+    @lru_cache(maxsize=16)  # batches of one stream have the same families
+    def of(families: Families, schema: Schema) -> Layout:
+        """The layout of a bag of families."""
+        position = schema.position
         discrete = []
         blocks: dict[tuple[int, ...], _Blocks] = {}
         for child, parents in families:
-            cut = tuple(sorted(parent for parent in parents if parent in code))
-            cells = Cells(cut, tuple(code[column] for column in cut), tuple(n_levels[column] for column in cut))
-            if cells.n * n_classes > MOST_CELLS:
+            cut = tuple(sorted(parent for parent in parents if schema.levels[parent] is not None))
+            cells = Cells(
+                cut, tuple(position[column] for column in cut), tuple(len(schema.levels_of(column)) for column in cut)
+            )
+            if cells.n * schema.n_classes > MOST_CELLS:
                 raise ValueError(
-                    f"the discrete parents of {encoder.name(child)} have {cells.n} configurations, "
-                    f"which with {n_classes} classes is more than {MOST_CELLS} cells: give it fewer parents"
+                    f"the discrete parents of {schema.name(child)} have {cells.n} configurations, "
+                    f"which with {schema.n_classes} classes is more than {MOST_CELLS} cells: give it fewer parents"
                 )
-            if child in code:
-                if len(cut) < len(parents):
-                    continuous = next(parent for parent in parents if parent not in code)
-                    raise ValueError(
-                        f"{encoder.name(continuous)} is continuous and cannot be a parent of "
-                        f"{encoder.name(child)}, which is discrete: turn the edge round or remove it"
-                    )
-                discrete.append(DiscreteFamily(child, code[child], n_levels[child], cells))
-            else:
+            if schema.levels[child] is None:
                 if cut not in blocks:
                     blocks[cut] = _Blocks(cells)
-                blocks[cut].add(child, tuple(p for p in parents if p not in code) if cut else parents)
-        position = {column: i for i, column in enumerate(encoder.continuous)}
-        partitions += [found.partition(position) for found in blocks.values()]
-        return cls(n_classes, tuple(discrete), tuple(partitions))
-
-
-def _band_order(structure: Structure, encoder: Encoder) -> int | None:
-    """The k of a structure that is a k-BAND over the continuous columns, where its lattice is the faster way."""
-    m = len(encoder.continuous)
-    n_others = len(structure.nodes) - m
-    before = np.diff(structure.indptr)[n_others:]
-    k = int(before.max(initial=0)) + 1
-    if k < 2 or m * k * k < WORTH_A_LATTICE or n_others < 0:
-        return None
-    band = Structure.band(m, k)
-    ordered = (
-        list(structure.nodes[n_others:]) == encoder.continuous
-        and np.array_equal(before, np.diff(band.indptr))
-        and np.array_equal(structure.indices[structure.indptr[n_others] :] - n_others, band.indices)
-    )
-    return k if ordered else None
+                blocks[cut].add(child, tuple(p for p in parents if schema.levels[p] is None) if cut else parents)
+                continue
+            if len(cut) < len(parents):
+                continuous = next(parent for parent in parents if schema.levels[parent] is None)
+                raise ValueError(
+                    f"{schema.name(continuous)} is continuous and cannot be a parent of "
+                    f"{schema.name(child)}, which is discrete: turn the edge round or remove it"
+                )
+            discrete.append(DiscreteFamily(child, position[child], len(schema.levels_of(child)), cells))
+        partitions = [found.partition(schema) for found in blocks.values()]
+        if len(families.chain):
+            values = np.array([position[column] for column in families.chain.tolist()], np.intp)
+            partitions.append(Partition.of_chain(families.chain, values, families.k))
+        return Layout(tuple(discrete), tuple(partitions))
 
 
 class _Blocks:
@@ -259,7 +269,7 @@ class _Blocks:
         self.ending_in.setdefault(child, len(self.blocks))
         self.blocks.append(([*parents, child], len(parents)))
 
-    def partition(self, position_among_values: Mapping[int, int]) -> Partition:
+    def partition(self, schema: Schema) -> Partition:
         shapes: dict[tuple[int, int], list[list[int]]] = {}
         for members, n_given in self.blocks:
             shapes.setdefault((len(members), n_given), []).append(members)
@@ -269,19 +279,7 @@ class _Blocks:
         return Partition(
             cells=self.cells,
             columns=columns,
-            values=np.array([position_among_values[column] for column in columns.tolist()], np.intp),
-            pairs=_pairs(len(columns), stacks),
+            values=np.array([schema.position[column] for column in columns.tolist()], np.intp),
+            pairs=Pairs.of_blocks(len(columns), stacks),
             stacks=stacks,
         )
-
-
-def _pairs(n_attributes: int, stacks: tuple[Stack, ...]) -> NDArray[np.intp]:
-    diagonal = np.repeat(np.arange(n_attributes), 2).reshape(-1, 2)
-    keys: list[NDArray[Any]] = [np.zeros(0, np.intp)]
-    for stack in stacks:
-        i, j = np.tril_indices(stack.size, -1)
-        first, second = stack.members[:, i], stack.members[:, j]
-        keys.append((np.minimum(first, second) * n_attributes + np.maximum(first, second)).ravel())
-    ordered = np.sort(np.concatenate(keys))  # several times as fast as np.unique, which hashes
-    distinct = ordered[np.diff(ordered, prepend=-1) > 0]
-    return np.concatenate([diagonal, np.stack(np.divmod(distinct, n_attributes), axis=1)])

@@ -1,9 +1,8 @@
-"""The prior over the parameters, and the posterior that it and the moments give.
+"""The prior over the parameters.
 
 Per cell, over all its continuous attributes at once, the prior is a normal inverse Wishart with location m0,
 strength κ0, and scale Ψ0 = diag(s²); seen from one attribute with |pc| continuous parents it is the paper's normal
-inverse gamma with shape ρ0 = 1.1 + |pc|/2. All of this is done in standard units, in which the training data lie near
-0 and have variance 1: nothing then overflows, and scaling or shifting an attribute changes no probability.
+inverse gamma with shape ρ0 = 1.1 + |pc|/2.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.statistics import Floats, Moments
+from cgnlearn.model.densities import Floats
 
 LEAST_SCALE = 1e-8  # of Ψ0 in standard units: repeated columns must not make Ψ' singular
 
@@ -101,75 +100,6 @@ class Prior:
             return np.ones(columns.shape)
         # In two steps: a square of the unit may not be representable.
         return np.maximum(np.array(self.scale)[columns] / unit / unit, LEAST_SCALE)
-
-    def posterior(
-        self, moments: Moments, columns: NDArray[np.intp], origin: Floats, unit: Floats, sharing: float
-    ) -> Posterior:
-        """The posterior after moments in standard units (``origin`` and ``unit`` say which)."""
-        n, mean = moments.n, moments.mean  # (configurations, classes), (…, attributes)
-        strength = self.strength + n
-        share = (self.strength * n / strength)[..., None]
-        m = mean.shape[-1]
-        added = moments.scatter
-        shift = own_spread = None
-        if isinstance(self.location, str):
-            location = moments.overall()[0]
-        else:
-            location = (np.array(self.location)[columns] - origin) / unit
-        if self.is_coherent:
-            centre = (self.strength * location + n[..., None] * mean) / strength[..., None]
-            added = added + share * moments.products(mean - location)
-        else:
-            centre = mean
-            if self.location == "paper":
-                shift = self.strength * (mean - location) / strength[..., None]
-                own_spread = _shared(share * (mean - location) ** 2, sharing)
-        scale = _shared(added, sharing)
-        scale[..., :m] += self.standard_scale(columns, unit)
-        return Posterior(_shared(n, sharing), centre, scale, strength, shift, own_spread)
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """The normal inverse Wishart of every cell, on the needed pairs, in standard units.
-
-    Parameters
-    ----------
-    n : ndarray (configurations, classes)
-        Rows that speak of the regression, those of other classes counted as far as they share it.
-    centre : ndarray (…, attributes)
-        Where the attributes are centred, m'.
-    scale : ndarray (…, pairs)
-        Ψ'; for maximum likelihood the scatter divided by the rows.
-    strength : ndarray (configurations, classes) or None
-        κ'; None for maximum likelihood.
-    shift : ndarray (…, attributes) or None
-        How far the centre lies above the expectation of the attribute as a child (``"paper"`` only).
-    own_spread : ndarray (…, attributes) or None
-        What the attribute's spread gains when it is the child (``"paper"`` only).
-    """
-
-    n: Floats
-    centre: Floats
-    scale: Floats
-    strength: Floats | None = None
-    shift: Floats | None = None
-    own_spread: Floats | None = None
-
-
-def maximum_likelihood(moments: Moments, sharing: float) -> Posterior:
-    """The point that a posterior shrinks to with ever more data; undefined where a cell is empty."""
-    n = _shared(moments.n, sharing)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return Posterior(n, moments.mean, _shared(moments.scatter, sharing) / n[..., None])
-
-
-def _shared(own: Floats, sharing: float) -> Floats:
-    """Each class's own part plus ``sharing`` times those of the other classes (axis 1)."""
-    if sharing == 0:
-        return own.copy()
-    shared: Floats = (1 - sharing) * own + sharing * own.sum(axis=1, keepdims=True)
-    return shared
 
 
 def _is_positive_number(value: Any) -> bool:

@@ -1,90 +1,23 @@
 """Additive sufficient statistics: counts of discrete families, moments of continuous ones.
 
 Everything the classifier knows of its training data stands here, and ``a + b`` is what the rows of both would give.
-Moments are centred, because raw sums of squares lose all their digits at a mean of 1e8 and unit variance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import accumulate
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
-from cgnlearn.model.layout import Layout, Partition
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.families import Families
+from cgnlearn.model.layout import DiscreteFamily, Layout, Partition
+from cgnlearn.model.moments import Moments, moments_of
+from cgnlearn.model.schema import Schema
 from cgnlearn.model.table import Table
-
-Floats = NDArray[np.float64]
-
-CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
-WINDOW = 64  # columns of one window of a band
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Weight, mean and centred scatter of every cell of a partition, on the needed pairs only.
-
-    Parameters
-    ----------
-    pairs : ndarray (pairs, 2)
-        Positions of the attributes; the first ``mean.shape[-1]`` pairs are the diagonal.
-    n : ndarray (configurations, classes)
-    mean : ndarray (configurations, classes, attributes)
-        Measured from ``origin``.
-    scatter : ndarray (configurations, classes, pairs)
-    origin : ndarray (attributes,)
-        A point among the data: at 1e8 with unit variance a mean on its own would keep only eight digits.
-    """
-
-    pairs: NDArray[np.intp]
-    n: Floats
-    mean: Floats
-    scatter: Floats
-    origin: Floats
-
-    def __add__(self, other: Moments) -> Moments:
-        if not self.n.any():
-            return other
-        n = self.n + other.n
-        share = other.n / np.where(n > 0, n, 1.0)  # of no account where both are empty
-        # The difference of two origins is exact, or as good as exact, in floating point.
-        theirs = other.mean + (other.origin - self.origin)
-        step = np.where(self.n[..., None] > 0, theirs - self.mean, 0.0)
-        return Moments(
-            self.pairs,
-            n,
-            np.where(self.n[..., None] > 0, self.mean + step * share[..., None], theirs),
-            self.scatter + other.scatter + (self.n * share)[..., None] * self.products(step),
-            self.origin,
-        )
-
-    def products(self, vector: Floats) -> Floats:
-        """v vᵀ on the pairs."""
-        return vector[..., self.pairs[:, 0]] * vector[..., self.pairs[:, 1]]
-
-    def overall(self) -> tuple[Floats, Floats]:
-        """Mean (measured from the origin) and variance (divisor n) of every attribute over all cells."""
-        n = self.n[..., None]
-        mean = (n * self.mean).sum(axis=(0, 1)) / n.sum()
-        with np.errstate(over="ignore"):
-            within = self.scatter[..., : len(mean)].sum(axis=(0, 1))
-            between = (n * (self.mean - mean) ** 2).sum(axis=(0, 1))
-            return mean, (within + between) / n.sum()
-
-    def constant(self) -> NDArray[np.bool_]:
-        """Which attributes have no variance, up to rounding."""
-        mean, variance = self.overall()
-        return np.sqrt(variance) <= 8 * np.finfo(float).eps * np.abs(self.origin + mean)
-
-    def standardised(self, unit: Floats) -> Moments:
-        """The moments of ``(y - origin) / unit``; an empty cell gets the mean over all cells."""
-        mean = np.where(self.n[..., None] > 0, self.mean, self.overall()[0])
-        scatter = self.scatter / unit[self.pairs[:, 0]] / unit[self.pairs[:, 1]]
-        return Moments(self.pairs, self.n, mean / unit, scatter, np.zeros_like(unit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,20 +26,27 @@ class Statistics:
 
     Parameters
     ----------
-    layout : Layout
+    schema : Schema
+    families : Families
         Which families were counted.
     classes : ndarray (classes,)
         Weight of each class.
     counts : tuple of ndarray (classes, configurations, levels)
         One for each discrete family.
     moments : tuple of Moments
-        One for each partition.
+        One for each partition of the layout.
     """
 
-    layout: Layout
+    schema: Schema
+    families: Families
     classes: Floats
     counts: tuple[Floats, ...]
     moments: tuple[Moments, ...]
+
+    @property
+    def layout(self) -> Layout:
+        """How the families were laid out to be counted."""
+        return Layout.of(self.families, self.schema)
 
     def __repr__(self) -> str:
         return f"Statistics({self.classes.sum():g} rows, {len(self.classes)} classes)"
@@ -114,169 +54,123 @@ class Statistics:
     def __add__(self, other: Statistics) -> Statistics:
         if not isinstance(other, Statistics):
             return NotImplemented
-        return Statistics(
-            self.layout,
-            self.classes + other.classes,
-            tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
-            tuple(a + b for a, b in zip(self.moments, other.moments, strict=True)),
+        if self.schema != other.schema:
+            raise ValueError("these statistics are of other columns, levels or classes, and cannot be added")
+        if self.families != other.families:
+            raise ValueError(
+                "these statistics are of other structures and cannot be added: count both for the same one, "
+                "or take what they share by restricted(families)"
+            )
+        other = other.restricted(self.families)  # into the same order
+        return replace(
+            self,
+            classes=self.classes + other.classes,
+            counts=tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
+            moments=tuple(a + b for a, b in zip(self.moments, other.moments, strict=True)),
         )
 
     def __radd__(self, other: Literal[0]) -> Statistics:
-        return self if other == 0 else NotImplemented
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __rmul__(self, weight: float) -> Statistics:
+        """As if every row had counted ``weight`` times as much."""
+        if not isinstance(weight, int | float | np.number):
+            return NotImplemented
+        return replace(
+            self,
+            classes=weight * self.classes,
+            counts=tuple(weight * part for part in self.counts),
+            moments=tuple(weight * part for part in self.moments),
+        )
+
+    def restricted(self, families: Families) -> Statistics:
+        """The statistics of families that these ones contain: a tree out of all pairs, a k out of a greater one."""
+        if families.in_same_order(self.families):
+            return self
+        layout = Layout.of(families, self.schema)
+        return replace(
+            self,
+            families=families,
+            counts=tuple(self._counts_of(family) for family in layout.discrete),
+            moments=tuple(self._moments_of(partition) for partition in layout.partitions),
+        )
+
+    def class_free(self) -> Statistics:
+        """The same rows as if all were of one class."""
+        return replace(
+            self,
+            schema=replace(self.schema, classes=("any",)),
+            classes=self.classes.sum(keepdims=True),
+            counts=tuple(part.sum(axis=0, keepdims=True) for part in self.counts),
+            moments=tuple(part.pooled(1) for part in self.moments),
+        )
+
+    def _counts_of(self, family: DiscreteFamily) -> Floats:
+        wanted = (*family.cells.columns, family.column)
+        for own, counts in zip(self.layout.discrete, self.counts, strict=True):
+            axes = (*own.cells.columns, own.column)
+            if set(wanted) <= set(axes):
+                apart = counts.reshape(len(counts), *own.cells.levels, own.n_levels)
+                others = tuple(1 + i for i, column in enumerate(axes) if column not in wanted)
+                left = [column for column in axes if column in wanted]
+                summed = apart.sum(axis=others).transpose(0, *(1 + left.index(column) for column in wanted))
+                return summed.reshape(len(counts), family.cells.n, family.n_levels)
+        raise self._not_counted(wanted)
+
+    def _moments_of(self, partition: Partition) -> Moments:
+        wanted = partition.columns
+        ours = sorted(zip(self.layout.partitions, self.moments, strict=True), key=lambda own: own[0].cells.n)
+        for own, moments in ours:
+            if not set(partition.cells.columns) <= set(own.cells.columns):
+                continue
+            order = np.argsort(own.columns, kind="stable")
+            places = order[np.searchsorted(own.columns, wanted, sorter=order).clip(max=len(order) - 1)]
+            pairs = partition.pairs
+            if (own.columns[places] == wanted).all() and own.pairs.holds(places[pairs.first], places[pairs.second]):
+                return moments.of_attributes(places, pairs).marginal(own.cells, partition.cells)
+        raise self._not_counted((*partition.cells.columns, *wanted.tolist()))
+
+    def _not_counted(self, columns: Sequence[int]) -> ValueError:
+        names = ", ".join(self.schema.name(column) for column in columns[:5]) + (", …" if len(columns) > 5 else "")
+        return ValueError(f"{names} were not counted together: collect statistics for a structure that joins them")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The pairs follow from the families.
+        state = {part.name: getattr(self, part.name) for part in fields(self)}
+        return state | {"moments": tuple((part.n, part.mean, part.scatter, part.origin) for part in self.moments)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        partitions = Layout.of(state["families"], state["schema"]).partitions
+        moments = tuple(
+            Moments(partition.pairs, *arrays) for partition, arrays in zip(partitions, state["moments"], strict=True)
+        )
+        for name, value in (state | {"moments": moments}).items():
+            object.__setattr__(self, name, value)
 
 
-def collect(table: Table, layout: Layout) -> Statistics:
+def collect(table: Table, families: Families) -> Statistics:
     """The statistics of the rows of a labelled table."""
     assert table.labels is not None
-    n_classes = layout.n_classes
+    layout = Layout.of(families, table.schema)
+    n_classes = table.schema.n_classes
     counts = []
     for family in layout.discrete:
         shape = (n_classes, family.cells.n, family.n_levels)
         cell = np.ravel_multi_index((table.labels, family.cells.index(table), table.codes[:, family.code]), shape)
         counts.append(np.bincount(cell, table.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
     return Statistics(
-        layout,
+        table.schema,
+        families,
         np.bincount(table.labels, table.weights, minlength=n_classes).astype(float),
         tuple(counts),
-        tuple(_moments(table, partition, n_classes) for partition in layout.partitions),
+        tuple(moments_of(table, partition, n_classes) for partition in layout.partitions),
     )
 
 
-def _moments(table: Table, partition: Partition, n_classes: int) -> Moments:
-    assert table.labels is not None
-    shape = (partition.cells.n, n_classes)
-    m, pairs = partition.n_attributes, partition.pairs
-    n = np.zeros(shape)
-    mean = np.zeros((*shape, m))
-    scatter = np.zeros((*shape, len(pairs)))
-    origin = _origin(table, partition.values)
-    plan = _plan(pairs, m)
-    wide = isinstance(plan, _Windows)  # whose products are taken in cache-sized pieces anyway
-    cell = partition.cells.index(table) * n_classes + table.labels
-    for place, rows in rows_by_cell(cell, shape[0] * n_classes):
-        total: Moments | None = None
-        for part in _chunks(rows, max(m, 1), CHUNK << 6 if wide else CHUNK):
-            chunk = _chunk_moments(table, partition.values, origin, pairs, plan, part)
-            total = chunk if total is None else total + chunk
-        if total is not None:
-            at = divmod(place, n_classes)
-            n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
-    return Moments(pairs, n, mean, scatter, origin)
-
-
-def _origin(table: Table, columns: NDArray[np.intp]) -> Floats:
-    """The first row that counts: no farther from the mean than √n standard deviations."""
-    first = 0 if table.weights is None or not table.weights.any() else int(np.argmax(table.weights > 0))
-    return table.values[first, columns].astype(np.float64) if table.n_rows else np.zeros(len(columns))
-
-
-def _chunk_moments(
-    table: Table,
-    columns: NDArray[np.intp],
-    origin: Floats,
-    pairs: NDArray[np.intp],
-    plan: Plan,
-    rows: NDArray[np.intp],
-) -> Moments:
-    """Moments of a few rows of one cell."""
-    # A constant column becomes exact zeros here, whatever its value.
-    centred = take(table.values, rows, columns) - origin
-    weights = None if table.weights is None else table.weights[rows]
-    n = float(len(rows) if weights is None else weights.sum())
-    if n == 0:
-        return Moments(pairs, np.zeros((1, 1)), np.zeros((1, 1, len(columns))), np.zeros((1, 1, len(pairs))), origin)
-    mean = (centred.sum(axis=0) if weights is None else weights @ centred) / n
-    centred -= mean
-    weighted = centred if weights is None else centred * weights[:, None]
-    scatter = _scatter(weighted, centred, pairs, plan)
-    return Moments(pairs, np.full((1, 1), n), mean[None, None], scatter[None, None], origin)
-
-
-class _Windows(NamedTuple):
-    """Pairs that lie close together, taken from the Gram matrices of overlapping windows of columns."""
-
-    reach: int  # the greatest distance
-    bounds: NDArray[np.intp]  # where the pairs of each window begin
-
-
-Strides = list[NDArray[np.intp]]  # places of the pairs that are equally far apart
-Plan = _Windows | Strides | None  # None: the Gram matrix of all columns
-
-
-def _plan(pairs: NDArray[np.intp], m: int) -> Plan:
-    """The cheapest way to the products of these pairs of columns."""
-    n_pairs = len(pairs) - m  # besides the diagonal
-    if len(pairs) > max(m, m * m // 4):
-        return None
-    distance = pairs[:, 1] - pairs[:, 0]
-    reach = int(distance.max(initial=0))
-    if m * (reach + WINDOW) < 8 * n_pairs:  # a product inside a matrix product costs less than an eighth
-        return _Windows(reach, np.searchsorted(pairs[m:, 0], np.arange(0, m + WINDOW, WINDOW)) + m)
-    # In a narrow band a distance makes one or a few long slices, where a product of columns is fast.
-    order = np.argsort(distance, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(distance[order])) + 1)
-
-
-def _scatter(weighted: Floats, centred: Floats, pairs: NDArray[np.intp], plan: Plan) -> Floats:
-    """Sums of products of the columns of each pair."""
-    if plan is None:
-        gram = weighted.T @ centred
-        dense: Floats = gram[pairs[:, 0], pairs[:, 1]]
-        return dense
-    found = np.empty(len(pairs))
-    if isinstance(plan, _Windows):
-        m = centred.shape[1]
-        found[:m] = np.einsum("rp,rp->p", weighted, centred)
-        windows = zip(range(0, m, WINDOW), plan.bounds[:-1], plan.bounds[1:], strict=True)
-        # Products this small only lose by being cut up for several threads.
-        with numeric_libraries().limit(limits=1, user_api="blas"):
-            for start, low, high in windows:
-                gram = weighted[:, start : start + WINDOW].T @ centred[:, start : start + WINDOW + plan.reach]
-                found[low:high] = gram[pairs[low:high, 0] - start, pairs[low:high, 1] - start]
-        return found
-    for places in plan:
-        first = columns_of(weighted, pairs[places, 0])
-        second = columns_of(centred, pairs[places, 1])
-        found[places] = np.einsum("rp,rp->p", first, second)
-    return found
-
-
-@cache
-def numeric_libraries() -> ThreadpoolController:
-    """BLAS and its like, whose threads can be limited."""
-    return ThreadpoolController()
-
-
-def columns_of(array: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Columns of an array: a view where they stand side by side, else a copy."""
-    return array[:, _span(columns)]
-
-
-def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Rows and columns of an array: a copy, unless both stand side by side."""
-    span = _span(columns)
-    if isinstance(span, slice) or isinstance(rows, slice):
-        return array[rows, span]
-    return array[rows[:, None], columns]
-
-
-def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
-    """The slice that these indexes fill, if they do."""
-    first, last = int(columns[0]), int(columns[-1])
-    side_by_side = last - first == len(columns) - 1 and bool(np.all(np.diff(columns) == 1))
-    return slice(first, last + 1) if side_by_side else columns
-
-
-def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each occupied cell with the indexes of its rows, in their order."""
-    narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # 8 and 16 bits sort by radix
-    order = np.argsort(narrow, kind="stable")
-    ends = np.cumsum(np.bincount(cell, minlength=n_cells))
-    for place in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
-        yield place, order[ends[place - 1] if place else 0 : ends[place]]
-
-
-def _chunks(rows: NDArray[np.intp], width: int, size: int) -> Iterator[NDArray[np.intp]]:
-    step = max(64, size // width)
-    for start in range(0, len(rows), step):
-        yield rows[start : start + step]
+def all_but_each(parts: Sequence[Statistics]) -> Iterator[Statistics]:
+    """For each part the sum of all others, by merging what stands before with what stands after it."""
+    before = list(accumulate(parts))
+    after = list(accumulate(reversed(parts)))[::-1]
+    for i in range(len(parts)):
+        others: list[Any] = [*before[max(i - 1, 0) : i], *after[i + 1 : i + 2]]
+        yield sum(others)

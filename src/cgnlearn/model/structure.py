@@ -7,25 +7,20 @@ them and is therefore not drawn.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.model.families import Families, Family, Node
+from cgnlearn.model.schema import Schema
+
 if TYPE_CHECKING:
     import networkx
-
-Node = Any  # a column's index or name
-
-
-class Family(NamedTuple):
-    """One attribute with its parents (the class, a parent of all, left unsaid)."""
-
-    child: Node
-    parents: tuple[Node, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +33,9 @@ class Structure:
         Column indexes or names of the attributes in the model, every parent before its children.
     indptr, indices : ndarray of int
         ``nodes[i]`` has the parents ``nodes[j] for j in indices[indptr[i]:indptr[i + 1]]``.
+    k : int, optional
+        Where the structure ends in a k-BAND, its k; and ``start``, the position of the band's first node.
+    start : int
 
     Examples
     --------
@@ -50,6 +48,8 @@ class Structure:
     nodes: tuple[Node, ...]
     indptr: NDArray[np.intp]
     indices: NDArray[np.intp]
+    k: int | None = None
+    start: int = 0
 
     def __post_init__(self) -> None:
         self.indptr.flags.writeable = self.indices.flags.writeable = False
@@ -92,8 +92,15 @@ class Structure:
     @classmethod
     def band(cls, n: int, k: int) -> Structure:
         """k-BAND: every attribute depends on the ``k - 1`` attributes just before it."""
+        return cls.ending_in_band((), tuple(range(n)), k)
+
+    @classmethod
+    def ending_in_band(cls, alone: tuple[Node, ...], ordered: tuple[Node, ...], k: int) -> Structure:
+        """Some attributes that depend on the class alone, then a k-BAND of others."""
         check_order(k)
-        return cls.of_preceding(tuple(range(n)), np.minimum(np.arange(n), k - 1))
+        before = np.minimum(np.arange(len(ordered)), k - 1)
+        whole = cls.of_preceding((*alone, *ordered), np.concatenate([np.zeros(len(alone), np.intp), before]))
+        return replace(whole, k=k, start=len(alone)) if 1 < k < len(ordered) else whole
 
     @classmethod
     def tree(cls, parents: Sequence[int | None]) -> Structure:
@@ -187,6 +194,22 @@ class Structure:
             own = self.indices[self.indptr[i] : self.indptr[i + 1]].tolist()
             yield Family(node, tuple(self.nodes[j] for j in own))
 
+    def over(self, schema: Schema) -> Structure:
+        """The same graph with the indexes of columns as nodes."""
+        return self.renamed({node: schema.column(node) for node in self.nodes})
+
+    def named(self, schema: Schema) -> Structure:
+        """The same graph with the names of the columns that are its nodes, where they have any."""
+        names = schema.names
+        return self if names is None else self.renamed({i: names[i] for i in self.nodes})
+
+    def as_families(self, schema: Schema) -> Families:
+        """The families of a structure over columns; a band of continuous ones stays a chain."""
+        chain = [] if self.k is None else self.nodes[self.start :]
+        if self.k is None or any(schema.levels[column] is not None for column in chain):
+            return Families.of(self.families)
+        return Families.of(islice(self.families, self.start), chain, self.k)
+
     @cached_property
     def parents(self) -> dict[Node, tuple[Node, ...]]:
         """The parents of every attribute in the model."""
@@ -199,7 +222,7 @@ class Structure:
 
     def renamed(self, names: Mapping[Node, Node]) -> Structure:
         """The same graph with other names for its nodes."""
-        return Structure(tuple(names[node] for node in self.nodes), self.indptr, self.indices)
+        return replace(self, nodes=tuple(names[node] for node in self.nodes))
 
     def n_parameters(self, n_classes: int, levels: Mapping[Node, int] | None = None, *, sharing: float = 0.0) -> int:
         """Free parameters of the classifier, the class's own included.
@@ -247,7 +270,7 @@ class Structure:
         return "\n".join(["digraph structure {", *lines, "}"])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"nodes": self.nodes, "indptr": self.indptr, "indices": self.indices}  # without the cached mapping
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without the cached mapping
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure):

@@ -1,4 +1,4 @@
-"""A user's X as level codes, floats, class codes and weights, and the encoder that remembers the levels."""
+"""A user's X and y as level codes, floats, class codes and weights."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, column_or_1d
 
-Levels = tuple[Hashable, ...]
+from cgnlearn.model.schema import Levels, Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +23,7 @@ class Table:
 
     Parameters
     ----------
+    schema : Schema
     values : ndarray (rows, continuous columns)
     codes : ndarray of int (rows, discrete columns)
     labels : ndarray of int (rows,) or None
@@ -29,6 +32,7 @@ class Table:
         None stands for one each.
     """
 
+    schema: Schema
     values: NDArray[Any]
     codes: NDArray[np.int32]
     labels: NDArray[np.intp] | None = None
@@ -50,179 +54,197 @@ class Table:
         )
 
 
-@dataclass(frozen=True)
-class Encoder:
-    """What has to be remembered of the training columns to read other rows in the same way.
+# ---- schemas
 
-    Parameters
-    ----------
-    names : tuple of str or None
-        Column names, where the training data had any.
-    levels : tuple
-        For each column its levels, in order, or None if it is continuous.
-    frame : str or None
-        Which data frame library the training data came from.
-    """
 
-    names: tuple[str, ...] | None
-    levels: tuple[Levels | None, ...]
-    frame: str | None = None
-
-    @classmethod
-    def learn(cls, X: Any, categorical_features: Any) -> Encoder:
-        """Read names and levels off the training data."""
-        frame = as_frame(X)
-        if frame is not None:
-            columns = frame.columns
-            names = tuple(columns) if all(isinstance(name, str) for name in columns) else None
-            chosen = _chosen_columns(categorical_features, columns, len(columns))
-            if chosen is None:
-                kinds = frame.schema.values()
-                chosen = [i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)]
-            levels: list[Levels | None] = [None] * len(columns)
-            for i in chosen:
-                levels[i] = _levels_of_series(frame[columns[i]])
-            return cls(names, tuple(levels), frame.implementation.value)
-        array = as_array(X)
-        chosen = _chosen_columns(categorical_features, None, array.shape[1]) or []
-        levels = [None] * array.shape[1]
-        for i in chosen:
-            levels[i] = tuple(_distinct(array[:, i], f"column {i}")[0].tolist())
-        return cls(None, tuple(levels))
-
-    @property
-    def continuous(self) -> list[int]:
-        """Indexes of the continuous columns."""
-        return [i for i, levels in enumerate(self.levels) if levels is None]
-
-    @property
-    def discrete(self) -> list[int]:
-        """Indexes of the discrete columns."""
-        return [i for i, levels in enumerate(self.levels) if levels is not None]
-
-    def name(self, column: int) -> str:
-        """How messages speak of a column."""
-        return f"column {column}" if self.names is None else f"column {self.names[column]!r}"
-
-    def encode(self, X: Any) -> Table:
-        """Codes and floats of the rows of X; refuses what the model cannot read."""
-        frame = as_frame(X)
-        if frame is None:
-            return self._encode_array(as_array(X))
-        columns, kinds = frame.columns, list(frame.schema.values())
-        for i in self.continuous:
-            if not (kinds[i].is_numeric() or kinds[i] == nw.Boolean):
-                raise ValueError(
-                    f"{self.name(i)} holds {kinds[i]} and is not categorical: "
-                    "cast it to a categorical dtype or name it in categorical_features"
-                )
-        if self.continuous:
-            numbers = frame if not self.discrete else frame.select([columns[i] for i in self.continuous])
-            values = numbers.to_numpy()
-            if values.dtype not in (np.float32, np.float64):
-                values = np.asarray(numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy(), np.float64)
-        else:
-            values = np.empty((len(frame), 0))
-        self._refuse_missing(values)
-        codes = np.empty((len(frame), len(self.discrete)), np.int32)
-        for position, i in enumerate(self.discrete):
-            codes[:, position] = self._codes_of_series(i, frame[columns[i]])
-        return Table(values, codes)
-
-    def _encode_array(self, array: NDArray[Any]) -> Table:
-        if array.dtype.kind not in "fiub":
-            array = self._numbers_of_objects(array)
-        if not self.discrete:
-            values = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-            codes = np.empty((len(array), 0), np.int32)
-        else:
-            values = array[:, self.continuous].astype(np.float64)
-            codes = np.empty((len(array), len(self.discrete)), np.int32)
-            for position, i in enumerate(self.discrete):
-                distinct, inverse = _distinct(array[:, i], self.name(i))
-                codes[:, position] = self._codes_of_levels(i, distinct.tolist())[inverse]
-        self._refuse_missing(values)
-        return Table(values, codes)
-
-    def _numbers_of_objects(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The same array, its continuous columns turned into floats."""
-        array = array.astype(object)
-        for i in self.continuous:
-            try:
-                array[:, i] = array[:, i].astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise type(error)(
-                    f"{self.name(i)} holds values that are not numbers ({error}) and is not categorical: "
-                    "name it in categorical_features"
-                ) from None
-        return array if self.discrete else array.astype(np.float64)
-
-    def _codes_of_series(self, column: int, series: nw.Series[Any]) -> NDArray[np.int32]:
-        if series.null_count() or (series.dtype.is_float() and series.is_nan().any()):
-            raise ValueError(f"{self.name(column)} has missing values: impute them or drop their rows")
-        distinct = series.unique()
-        codes = self._codes_of_levels(column, distinct.to_list())
-        if series.dtype in (nw.Categorical, nw.Enum):  # not every backend maps categoricals themselves
-            series, distinct = series.cast(nw.String), distinct.cast(nw.String)
-        return series.replace_strict(distinct.to_list(), codes.tolist(), return_dtype=nw.Int32).to_numpy()
-
-    def _codes_of_levels(self, column: int, distinct: list[Hashable]) -> NDArray[np.int32]:
-        levels = self.levels[column]
-        assert levels is not None
-        code = {level: i for i, level in enumerate(levels)}
-        unknown = [level for level in distinct if level not in code]
-        if unknown:
-            known = ", ".join(repr(level) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
-            raise ValueError(
-                f"{self.name(column)} has the level {unknown[0]!r}, unknown from training (known: {known}): "
-                "declare it in the training data's categorical dtype or drop its rows"
-            )
-        return np.array([code[level] for level in distinct], np.int32)
-
-    def _refuse_missing(self, values: NDArray[Any]) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum()):  # far cheaper than looking at each, and almost always enough
-                return
-        finite = np.isfinite(values)
-        if finite.all():
-            return
-        row, position = np.argwhere(~finite)[0]
-        what = "NaN" if np.isnan(values[row, position]) else "infinity"
+def classes_of(y: Any, classes: Any = None) -> NDArray[Any]:
+    """The classes that occur in y, or the given ones, sorted; refuses a y that has none to tell apart."""
+    y = column_or_1d(y)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    found: NDArray[Any] = unique_labels(y if classes is None else classes)
+    if len(found) < 2:
         raise ValueError(
-            f"{self.name(self.continuous[position])} holds {what} in row {row}: impute such values or drop their rows"
+            f"y has one class only, {found.tolist()[0]!r}: a classifier needs rows of at least two classes"
         )
+    return found
 
-    def decode(self, values: NDArray[np.float64], codes: NDArray[np.int32]) -> Any:
-        """Rows in the form the training data had (the inverse of `encode`)."""
-        columns: list[Any] = [None] * len(self.levels)
-        for position, i in enumerate(self.continuous):
-            columns[i] = values[:, position]
-        for position, i in enumerate(self.discrete):
-            levels = np.array(self.levels[i], dtype=object)
-            columns[i] = levels[codes[:, position]]
-        if self.names is None:
-            numeric = all(isinstance(level, int | float) for levels in self.levels if levels for level in levels)
-            return np.column_stack(columns).astype(float if numeric else object)
-        named = dict(zip(self.names, columns, strict=True))
-        if self.frame == "pandas":
-            import pandas as pd
 
-            return pd.DataFrame(
-                {
-                    name: column if levels is None else pd.Categorical(column, categories=list(levels))
-                    for (name, column), levels in zip(named.items(), self.levels, strict=True)
-                }
+def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schema:
+    """Read names and levels off the training data."""
+    labels = tuple(classes.tolist())
+    frame = as_frame(X)
+    if frame is not None:
+        columns = frame.columns
+        names = tuple(columns) if all(isinstance(name, str) for name in columns) else None
+        chosen = _chosen_columns(categorical_features, columns, len(columns))
+        if chosen is None:
+            kinds = frame.schema.values()
+            chosen = [i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)]
+        levels: list[Levels | None] = [None] * len(columns)
+        for i in chosen:
+            levels[i] = _levels_of_series(frame[columns[i]])
+        return Schema(names, tuple(levels), labels, frame.implementation.value)
+    array = as_array(X)
+    chosen = _chosen_columns(categorical_features, None, array.shape[1]) or []
+    levels = [None] * array.shape[1]
+    for i in chosen:
+        levels[i] = tuple(_distinct(array[:, i], f"column {i}")[0].tolist())
+    return Schema(None, tuple(levels), labels)
+
+
+# ---- rows
+
+
+def read(X: Any, schema: Schema, y: Any = None, sample_weight: Any = None) -> Table:
+    """X in the model's form, with labels and weights if there is a y; refuses what the model cannot read."""
+    frame = as_frame(X)
+    values, codes = _read_array(as_array(X), schema) if frame is None else _read_frame(frame, schema)
+    if y is None:
+        return Table(schema, values, codes)
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(values, y)
+    weights = None
+    if sample_weight is not None:
+        if not np.asarray(sample_weight).any():
+            raise ValueError("all of sample_weight is zero: give some rows a positive weight")
+        weights = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
+    return Table(schema, values, codes, _labels(y, schema), weights)
+
+
+def _labels(y: NDArray[Any], schema: Schema) -> NDArray[np.intp]:
+    """The class codes of y."""
+    classes = np.asarray(schema.classes, dtype=y.dtype if y.dtype == object else None)
+    labels = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    unknown = classes[labels] != y
+    if np.any(unknown):
+        raise ValueError(
+            f"y has the class {y.tolist()[np.argmax(unknown)]!r}, which is not among the classes "
+            f"{list(schema.classes)}: name it in the first call of partial_fit"
+        )
+    return labels
+
+
+def _read_frame(frame: nw.DataFrame[Any], schema: Schema) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    columns, kinds = frame.columns, list(frame.schema.values())
+    for i in schema.continuous:
+        if not (kinds[i].is_numeric() or kinds[i] == nw.Boolean):
+            raise ValueError(
+                f"{schema.name(i)} holds {kinds[i]} and is not categorical: "
+                "cast it to a categorical dtype or name it in categorical_features"
             )
-        frame = nw.from_dict({name: list(column) for name, column in named.items()}, backend=self.frame)  # type: ignore[arg-type]
-        textual = {
-            self.names[i]: levels
-            for i, levels in enumerate(self.levels)
-            if levels is not None and all(isinstance(level, str) for level in levels)
-        }
-        kind = nw.Enum if self.frame == "polars" else lambda _: nw.Categorical()
-        return frame.with_columns(
-            [nw.col(name).cast(kind([str(level) for level in levels])) for name, levels in textual.items()]
-        ).to_native()
+    if schema.continuous:
+        numbers = frame if not schema.discrete else frame.select([columns[i] for i in schema.continuous])
+        values = numbers.to_numpy()
+        if values.dtype not in (np.float32, np.float64):
+            values = np.asarray(numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy(), np.float64)
+    else:
+        values = np.empty((len(frame), 0))
+    _refuse_missing(values, schema)
+    codes = np.empty((len(frame), len(schema.discrete)), np.int32)
+    for position, i in enumerate(schema.discrete):
+        codes[:, position] = _codes_of_series(i, frame[columns[i]], schema)
+    return values, codes
+
+
+def _read_array(array: NDArray[Any], schema: Schema) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    if array.dtype.kind not in "fiub":
+        array = _numbers_of_objects(array, schema)
+    if not schema.discrete:
+        values = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+        codes = np.empty((len(array), 0), np.int32)
+    else:
+        values = array[:, schema.continuous].astype(np.float64)
+        codes = np.empty((len(array), len(schema.discrete)), np.int32)
+        for position, i in enumerate(schema.discrete):
+            distinct, inverse = _distinct(array[:, i], schema.name(i))
+            codes[:, position] = _codes_of_levels(i, distinct.tolist(), schema)[inverse]
+    _refuse_missing(values, schema)
+    return values, codes
+
+
+def _numbers_of_objects(array: NDArray[Any], schema: Schema) -> NDArray[Any]:
+    """The same array, its continuous columns turned into floats."""
+    array = array.astype(object)
+    for i in schema.continuous:
+        try:
+            array[:, i] = array[:, i].astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{schema.name(i)} holds values that are not numbers ({error}) and is not categorical: "
+                "name it in categorical_features"
+            ) from None
+    return array if schema.discrete else array.astype(np.float64)
+
+
+def _codes_of_series(column: int, series: nw.Series[Any], schema: Schema) -> NDArray[np.int32]:
+    if series.null_count() or (series.dtype.is_float() and series.is_nan().any()):
+        raise ValueError(f"{schema.name(column)} has missing values: impute them or drop their rows")
+    distinct = series.unique()
+    codes = _codes_of_levels(column, distinct.to_list(), schema)
+    if series.dtype in (nw.Categorical, nw.Enum):  # not every backend maps categoricals themselves
+        series, distinct = series.cast(nw.String), distinct.cast(nw.String)
+    return series.replace_strict(distinct.to_list(), codes.tolist(), return_dtype=nw.Int32).to_numpy()
+
+
+def _codes_of_levels(column: int, distinct: list[Hashable], schema: Schema) -> NDArray[np.int32]:
+    levels = schema.levels_of(column)
+    code = {level: i for i, level in enumerate(levels)}
+    unknown = [level for level in distinct if level not in code]
+    if unknown:
+        known = ", ".join(repr(level) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
+        raise ValueError(
+            f"{schema.name(column)} has the level {unknown[0]!r}, unknown from training (known: {known}): "
+            "declare it in the training data's categorical dtype or drop its rows"
+        )
+    return np.array([code[level] for level in distinct], np.int32)
+
+
+def _refuse_missing(values: NDArray[Any], schema: Schema) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # far cheaper than looking at each, and almost always enough
+            return
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    row, position = np.argwhere(~finite)[0]
+    what = "NaN" if np.isnan(values[row, position]) else "infinity"
+    raise ValueError(
+        f"{schema.name(schema.continuous[position])} holds {what} in row {row}: impute such values or drop their rows"
+    )
+
+
+def unread(table: Table) -> Any:
+    """The rows in the form the training data had (the inverse of `read`)."""
+    schema = table.schema
+    columns: list[Any] = [None] * schema.n_columns
+    for position, i in enumerate(schema.continuous):
+        columns[i] = table.values[:, position]
+    for position, i in enumerate(schema.discrete):
+        columns[i] = np.array(schema.levels[i], dtype=object)[table.codes[:, position]]
+    if schema.names is None:
+        numeric = all(isinstance(level, int | float) for levels in schema.levels if levels for level in levels)
+        return np.column_stack(columns).astype(float if numeric else object)
+    named = dict(zip(schema.names, columns, strict=True))
+    if schema.frame == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                name: column if levels is None else pd.Categorical(column, categories=list(levels))
+                for (name, column), levels in zip(named.items(), schema.levels, strict=True)
+            }
+        )
+    frame = nw.from_dict({name: list(column) for name, column in named.items()}, backend=schema.frame)  # type: ignore[arg-type]
+    textual = {
+        schema.names[i]: levels
+        for i, levels in enumerate(schema.levels)
+        if levels is not None and all(isinstance(level, str) for level in levels)
+    }
+    kind = nw.Enum if schema.frame == "polars" else lambda _: nw.Categorical()
+    return frame.with_columns(
+        [nw.col(name).cast(kind([str(level) for level in levels])) for name, levels in textual.items()]
+    ).to_native()
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:

@@ -1,19 +1,136 @@
-"""Every k of the ordered structures at once, discrete attributes and class included."""
+"""Band and Box: learners of ordered columns, and every k of them at once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.layout import Layout, Partition
-from cgnlearn.model.network import Network, Parameters, posterior_of
-from cgnlearn.model.prior import Prior
-from cgnlearn.model.statistics import Floats, Statistics
-from cgnlearn.model.structure import Family, Structure
-from cgnlearn.model.table import Encoder, Table
+from cgnlearn.model.blocks import Blocks
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Estimation
+from cgnlearn.model.families import Columns, Families, Family
+from cgnlearn.model.network import Network
+from cgnlearn.model.schema import Schema
+from cgnlearn.model.statistics import Statistics, all_but_each, collect
+from cgnlearn.model.structure import Structure, check_order
+from cgnlearn.model.table import Table
 from cgnlearn.ordered.lattice import EveryOrder, Lattice
+from cgnlearn.structures.fixed import Fixed
+from cgnlearn.structures.learner import FOLDS, Resolved, Temperature, Watch
+from cgnlearn.structures.selection import Scored
+
+
+class Ordered(Fixed):
+    """The continuous columns in their order; discrete ones depend on the class alone."""
+
+    shape: ClassVar[str]
+
+    def __init__(
+        self,
+        k: int | Literal["cv"] = 1,
+        *,
+        k_max: int = 50,
+        cv: int = FOLDS,
+        scoring: Literal["cll", "accuracy"] = "cll",
+    ) -> None:
+        self.k = k
+        self.k_max = k_max
+        self.cv = cv
+        self.scoring = scoring
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether k is to be chosen."""
+        return isinstance(self.k, str)
+
+    def structure(self, schema: Schema) -> Structure:
+        """The structure, its nodes being indexes of columns."""
+        self._check()
+        if isinstance(self.k, str):
+            raise ValueError(f"{self!r} chooses k while a CGNClassifier is fitted: give it to one, or give k a number")
+        return ordered_structure(self.shape, self.k, schema)
+
+    def resolved(
+        self, table: Table, how: Estimation, temperature: Temperature = 1.0, random_state: Any = 0, watch: Watch = iter
+    ) -> Resolved:
+        """Choose k, if it is open, and the temperature, if it is ``"cv"``: together, where both are."""
+        self._check()
+        if temperature != "cv" and not self.needs_rows:
+            return Resolved(self, temperature, {})
+        ks = range(1, self._greatest_k(table.schema) + 1) if self.needs_rows else None
+        choice = self._choice(table, how, temperature, random_state, self.cv, scoring=self.scoring, ks=ks)
+        found = {"cv_results_": choice.results}
+        if ks is None:
+            return Resolved(self, choice.temperature, found)
+        k = choice.candidate + 1
+        return Resolved(type(self)(k), choice.temperature, found | {"k_": k})
+
+    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], how: Estimation) -> Iterator[Scored]:
+        """What models of all other rows, one for each k if that is open, say of the rows of each fold."""
+        if not self.needs_rows:
+            yield from super()._out_of_fold(table, cuts, how)
+            return
+        k_max = self._greatest_k(table.schema)
+        families = every_family(table.schema, k_max)
+        parts = [table.rows(cut) for cut in cuts]
+        for part, outside in zip(parts, all_but_each([collect(part, families) for part in parts]), strict=True):
+            found = EveryK.of(outside, part, how, k_max=k_max, shapes=(self.shape,))
+            yield Scored(found.log_likelihood[0], found.class_log_prior, found.exists[0])
+
+    def _greatest_k(self, schema: Schema) -> int:
+        return min(self.k_max, max(1, len(schema.continuous)))
+
+    def _check(self) -> None:
+        """Refuse parameters that cannot be meant."""
+        if self.k != "cv":
+            check_order(self.k, otherwise=' or "cv"')
+        check_order(self.k_max, "k_max")
+        check_order(self.cv, "cv", least=2)
+        if self.scoring not in ("cll", "accuracy"):
+            raise ValueError(f'scoring must be "cll" or "accuracy", not {self.scoring!r}')
+
+
+class Box(Ordered):
+    """k-BOX: contiguous groups of ``k`` continuous columns. The parameters are those of `Band`."""
+
+    shape = "box"
+
+
+class Band(Ordered):
+    """k-BAND: every continuous column depends on the ``k - 1`` before it.
+
+    Parameters
+    ----------
+    k : int or "cv", default=1
+        ``"cv"``: the best in a stratified cross-validation inside the training data, in which all k cost little more
+        than one; the classifier then has ``k_`` and ``cv_results_``.
+    k_max : int, default=50
+        The greatest k tried.
+    cv : int, default=5
+        How many folds; fewer where the rarest class has not so many rows, but at least 2.
+    scoring : {"cll", "accuracy"}, default="cll"
+        What the best k is best at: mean log probability of the true class, or accuracy. Equal ones go by the other
+        score, then to the smaller k.
+    """
+
+    shape = "band"
+
+
+def ordered_structure(shape: str, k: int, schema: Schema) -> Structure:
+    """The k-BAND or k-BOX of the continuous columns in their order; discrete ones depend on the class alone."""
+    if shape == "band":
+        return Structure.ending_in_band(tuple(schema.discrete), tuple(schema.continuous), k)
+    before = np.concatenate([np.zeros(len(schema.discrete), np.intp), np.arange(len(schema.continuous)) % k])
+    return Structure.of_preceding((*schema.discrete, *schema.continuous), before)
+
+
+def every_family(schema: Schema, k_max: int) -> Families:
+    """What every k up to ``k_max`` needs counted."""
+    return Families.of((Family(column, ()) for column in schema.discrete), schema.continuous, k_max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,9 +139,9 @@ class EveryK:
 
     Parameters
     ----------
-    log_likelihood : ndarray (families, k, rows, classes)
+    log_likelihood : ndarray (shapes, k, rows, classes)
         ln p(x | class).
-    exists : ndarray of bool (families, k)
+    exists : ndarray of bool (shapes, k)
         False where maximum likelihood does not exist; what stands there then means nothing.
     class_log_prior : ndarray (classes,)
     """
@@ -35,82 +152,38 @@ class EveryK:
 
     @classmethod
     def of(
-        cls,
-        statistics: Statistics,
-        table: Table,
-        encoder: Encoder,
-        classes: NDArray[np.generic],
-        *,
-        k_max: int,
-        families: tuple[str, ...],
-        parameters: Parameters,
-        prior: Prior,
-        sharing: float,
-        class_prior: Floats | None = None,
+        cls, statistics: Statistics, table: Table, how: Estimation, *, k_max: int, shapes: tuple[str, ...]
     ) -> EveryK:
-        """The rows of ``table``, after statistics on an `ordered_layout`."""
-        others = replace(statistics, layout=replace(statistics.layout, partitions=()), moments=())
-        network = Network.of(
-            others, encoder, classes, parameters=parameters, prior=prior, sharing=sharing, class_prior=class_prior
-        )
-        alone = network.log_likelihood(table)
-        total = np.broadcast_to(alone, (len(families), k_max, *alone.shape)).copy()
-        exists = np.ones((len(families), k_max), bool)
-        if statistics.moments:
-            (partition,), (moments,) = statistics.layout.partitions, statistics.moments
-            left_out = moments.constant() if parameters == "bayes" else np.zeros(partition.n_attributes, bool)
-            if parameters == "ml" and not (moments.n > 0).all():
-                return cls(total, np.zeros_like(exists), network.class_log_prior)
-            posterior, units = posterior_of(partition, moments, encoder, parameters, prior, sharing)
-            found = Lattice(partition, posterior, units, prior, left_out).every_order(table, families)
-            if parameters == "bayes" and not found.exists.all():
+        """The rows of ``table``, after statistics of `every_family`."""
+        schema = statistics.schema
+        discrete = Network.of(Structure.jan([[column] for column in schema.discrete]), statistics, how)
+        alone = discrete.log_likelihood(table)
+        total = np.broadcast_to(alone, (len(shapes), k_max, *alone.shape)).copy()
+        exists = np.ones((len(shapes), k_max), bool)
+        for partition, moments in zip(statistics.layout.partitions, statistics.moments, strict=True):
+            if not how.averages and not (moments.n > 0).all():
+                return cls(total, np.zeros_like(exists), discrete.class_log_prior)
+            found = Lattice(partition, how.posterior(moments, partition, schema), how).every_order(table, shapes)
+            if how.averages and not found.exists.all():
                 # Rounding has made a scale singular, which the factorising way mends.
-                found = _one_by_one(statistics, table, encoder, classes, families, prior, sharing)
-            # With as many attributes as k, or fewer, both families are complete.
+                found = _one_by_one(statistics, table, how, partition.k or 1, shapes)
+            # With as many attributes as k, or fewer, both shapes are complete.
             order = np.minimum(np.arange(k_max), found.exists.shape[1] - 1)
             total += found.log_likelihood[:, order]
             exists &= found.exists[:, order]
-        return cls(total, exists, network.class_log_prior)
-
-
-def ordered_layout(encoder: Encoder, n_classes: int, k_max: int) -> Layout:
-    """What every k up to ``k_max`` needs counted: the continuous columns as a band, discrete ones by themselves."""
-    layout = Layout.of((Family(column, ()) for column in encoder.discrete), encoder, n_classes)
-    columns = np.array(encoder.continuous, np.intp)
-    if not len(columns):
-        return layout
-    band = Partition.band(columns, np.arange(len(columns)), min(k_max, len(columns)))
-    return replace(layout, partitions=(band,))
-
-
-def ordered_structure(family: str, k: int, encoder: Encoder) -> Structure:
-    """The k-BAND or k-BOX of the continuous columns in their order; discrete ones depend on the class alone."""
-    chain = {"band": Structure.band, "box": Structure.box}[family](len(encoder.continuous), k)
-    before = np.concatenate([np.zeros(len(encoder.discrete), np.intp), np.diff(chain.indptr)])
-    return Structure.of_preceding((*encoder.discrete, *encoder.continuous), before)
+        return cls(total, exists, discrete.class_log_prior)
 
 
 def _one_by_one(
-    statistics: Statistics,
-    table: Table,
-    encoder: Encoder,
-    classes: NDArray[np.generic],
-    families: tuple[str, ...],
-    prior: Prior,
-    sharing: float,
+    statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...]
 ) -> EveryOrder:
     """The continuous columns' log likelihoods of each k by itself, from the same moments."""
-    (band,), (moments,) = statistics.layout.partitions, statistics.moments
-    assert band.bandwidth is not None
-    ks = range(1, band.bandwidth + 2)
-    found = np.empty((len(families), len(ks), table.n_rows, statistics.layout.n_classes))
-    for i, family in enumerate(families):
-        for k in ks:
-            layout = Layout.of(ordered_structure(family, k, encoder), encoder, statistics.layout.n_classes)
-            (partition,) = layout.partitions
-            needed = band.banded_index(*partition.pairs.T)
-            part = replace(moments, pairs=partition.pairs, scatter=moments.scatter[..., needed])
-            alone = Statistics(replace(layout, discrete=()), statistics.classes, (), (part,))
-            network = Network.of(alone, encoder, classes, prior=prior, sharing=sharing)
+    schema = statistics.schema
+    chain = np.array(schema.continuous)
+    found = np.empty((len(shapes), k_max, table.n_rows, schema.n_classes))
+    for i, shape in enumerate(shapes):
+        for k in range(1, k_max + 1):
+            structure = getattr(Structure, shape)(len(chain), k).renamed(dict(enumerate(chain.tolist())))
+            network = Network.of(structure, statistics, how, Blocks.of)
             found[i, k - 1] = network.log_likelihood(table)
     return EveryOrder(found, np.ones(found.shape[:2], bool))

@@ -1,15 +1,15 @@
-"""The lattice: the regressions of each attribute of an ordered row on any number of those just before it.
+"""The lattice: the solver of ordered columns, each with any number of those just before it as parents.
 
 In a k-BAND an attribute's parents are the k - 1 before it, in a k-BOX those before it in its own stretch of k. So both
-families, for every k up to K, need only the K orders 0..K-1 of each attribute, and the recursion over orders gives
+shapes, for every k up to K, need only the K orders 0..K-1 of each attribute, and the recursion over orders gives
 them all at the cost of the last one (``docs/ordered.md``). The loops stand in `recursion`; here they are
-fed from the same posterior as every other structure, cut into blocks of attributes that run side by side.
+fed from the same posterior as every other structure, cut into stretches of attributes that run side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,128 +17,138 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model import densities
-from cgnlearn.model.blocks import LogDensities, Regressions, Singular, Units, rounding, standard_values
-from cgnlearn.model.layout import Cells, Partition, Stack
-from cgnlearn.model.prior import Posterior, Prior
-from cgnlearn.model.statistics import Floats
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms
+from cgnlearn.model.families import Family
+from cgnlearn.model.layout import Partition
+from cgnlearn.model.solver import Singular, rounding, standard_values
 from cgnlearn.model.table import Table
 
-FAMILIES = ("band", "box")
-BLOCK = 2048  # attributes of one job; each job repeats the K - 1 before its own
+SHAPES = ("band", "box")
+STRETCH = 2048  # attributes of one job; each job repeats the K - 1 before its own
 ROWS = 32  # that go through the recursion side by side, at most
 BATCH = 1 << 22  # numbers of the rows that are predicted together: 32 megabytes
 
 
-class Spreads(NamedTuple):
-    """What the rows of the training data say of every order; arrays over (classes, attributes, orders)."""
+class Coefficients(NamedTuple):
+    """What the training data say of every order of one class; arrays over (attributes, orders)."""
 
-    spread: Floats  # F
-    log_det: Floats  # ln|Ψ'| of the parents
-    existing: NDArray[np.int64]  # (classes, attributes): how many orders have a regression
+    found: tuple[Floats, Floats, Floats, Floats]  # kf, kb, F and B
+    sound: NDArray[np.int64]  # (attributes,): how many orders have kept their digits
+    existing: NDArray[np.int64]  # (attributes,): how many orders have a regression
+
+    @property
+    def spread(self) -> Floats:
+        """F."""
+        return self.found[2]
 
 
 class EveryOrder(NamedTuple):
-    """Log likelihoods of both families at every k."""
+    """Log likelihoods of both shapes at every k."""
 
-    log_likelihood: Floats  # (families, k, rows, classes)
-    exists: NDArray[np.bool_]  # (families, k): false where some regression does not exist up to rounding
+    log_likelihood: Floats  # (shapes, k, rows, classes)
+    exists: NDArray[np.bool_]  # (shapes, k): false where some regression does not exist up to rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """The posterior of a band, from which the regressions of any order follow.
+    """The regressions of a chain, of the order of its windows and of all below.
 
     Parameters
     ----------
     partition : Partition
-        Of a band; its width is the number of orders.
+        Of a chain.
     posterior : Posterior
-    units : Units
-    prior : Prior
-    absent : ndarray of bool (attributes,)
-        Attributes that are left out, because they are constant.
+    how : Estimation
     """
 
     partition: Partition
     posterior: Posterior
-    units: Units
-    prior: Prior
-    absent: NDArray[np.bool_]
+    how: Estimation
 
     @property
     def orders(self) -> int:
         """How many orders there are: 0 is an attribute without parents."""
-        assert self.partition.bandwidth is not None
-        return self.partition.bandwidth + 1
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
-        return self.posterior.n.shape[1]
+        assert self.partition.k is not None
+        return self.partition.k
 
     @cached_property
     def scale(self) -> Floats:
         """Ψ'[v, v-d]: (classes, attributes, distances d), zero wherever an absent attribute takes part.
 
-        By maximum likelihood also where a class has no variance: no regression of it exists.
+        By maximum likelihood also where a class has no variance: no regression of it exists. If all classes share
+        one scale it stands there once.
         """
         child = np.arange(self.partition.n_attributes)[:, None]
         parent = child - np.arange(self.orders)
-        there = (parent >= 0) & ~self.absent[child] & ~self.absent[parent]
-        place = self.partition.banded_index(np.maximum(parent, 0), child)
-        scale = np.where(there, self.posterior.scale[0][:, place], 0.0)
-        if not self.bayes:
+        absent = self.posterior.absent
+        there = (parent >= 0) & ~absent[child] & ~absent[parent]
+        one = self.how.averages and self.how.sharing == 1
+        place = self.partition.pairs.place(child, np.maximum(parent, 0))
+        scale = np.where(there, self.posterior.scale[0][: 1 if one else None, place], 0.0)
+        if not self.how.averages:
             scale[scale[..., 0] <= rounding(self.posterior.centre[0])] = 0.0
         return scale
 
-    @property
+    def _of_class(self, label: int) -> int:
+        """Where the scale of a class stands."""
+        return min(label, len(self.scale) - 1)
+
+    @cached_property
     def centre(self) -> Floats:
         """Where the attributes are centred: (classes, attributes), 0 for absent ones, whose values are 0 too."""
-        return np.where(self.absent, 0.0, self.posterior.centre[0])
+        return np.where(self.posterior.absent, 0.0, self.posterior.centre[0])
 
     @cached_property
     def n_parents(self) -> NDArray[np.intp]:
         """How many parents are present, (attributes, orders)."""
-        present = np.concatenate([[0], np.cumsum(~self.absent)])
+        present = np.concatenate([[0], np.cumsum(~self.posterior.absent)])
         child = np.arange(self.partition.n_attributes)[:, None]
         return present[child] - present[np.maximum(child - np.arange(self.orders), 0)]
 
+    @cached_property
+    def coefficients(self) -> list[Coefficients]:
+        """For each scale; computed once, whatever is predicted."""
+        from cgnlearn.ordered import recursion
+
+        shape = self.scale.shape[1:]
+        made = [
+            Coefficients(
+                (np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape)),
+                np.zeros(shape[0], np.int64),
+                np.zeros(shape[0], np.int64),
+            )
+            for _ in self.scale
+        ]
+        self._side_by_side(
+            lambda at, start, stop: recursion.coefficients(self.scale[at], start, stop, *made[at]), len(made)
+        )
+        return made
+
     @property
-    def bayes(self) -> bool:
-        """Whether parameters are averaged over; else they are the likeliest."""
-        return self.posterior.strength is not None
+    def is_regular(self) -> bool:
+        """Whether every regression exists; with a prior they do, unless rounding has made a scale singular."""
+        return all(((part.existing == self.orders) | self.posterior.absent).all() for part in self.coefficients)
 
-    def least_leverage(self, label: int) -> float:
-        """The leverage h of a row at the centre."""
-        return 1.0 if self.posterior.strength is None else float(1 + 1 / self.posterior.strength[0, label])
-
-    def shape(self, label: int, n_parents: NDArray[np.intp]) -> Floats:
-        """ρ' of attributes with so many parents."""
-        return self.prior.shape + (n_parents + self.posterior.n[0, label]) / 2
+    def singular(self) -> Singular | None:
+        """The first attribute whose maximum likelihood regression does not exist, if there is one."""
+        needed = np.minimum(np.arange(self.partition.n_attributes) + 1, self.orders)
+        for label, part in enumerate(self.coefficients):
+            bad = np.flatnonzero(part.existing < needed)
+            if len(bad):
+                at, n = int(bad[0]), float(self.posterior.n[0, label])
+                return Singular(int(self.partition.columns[at]), 0, label, n, int(needed[at]) - 1)
+        return None
 
     # ---- compiled loops
 
-    def _over_blocks(self, function: Callable[[int, int, int], Any], first: int = 0) -> list[Any]:
-        """Call ``function(label, start, stop)`` for all blocks of attributes of all classes, side by side."""
+    def _side_by_side(self, function: Callable[[int, int, int], Any], n: int) -> list[Any]:
+        """Call ``function(label, start, stop)`` for all stretches of attributes of n classes."""
         from cgnlearn.model.kernels import in_threads
 
         m = self.partition.n_attributes
-        jobs = [(label, start) for label in range(self.n_classes) for start in range(first, m, BLOCK)]
-        return in_threads(lambda job: function(*job, min(job[1] + BLOCK, m)), jobs)
-
-    def spreads(self) -> Spreads:
-        """F and the parents' ln|Ψ'| at every order."""
-        from cgnlearn.ordered import recursion
-
-        found = Spreads(
-            np.zeros(self.scale.shape), np.zeros(self.scale.shape), np.zeros(self.scale.shape[:2], np.int64)
-        )
-        self._over_blocks(
-            lambda label, start, stop: recursion.spreads(
-                self.scale[label], start, stop, *(part[label] for part in found)
-            )
-        )
-        return found
+        jobs = [(label, start) for label in range(n) for start in range(0, m, STRETCH)]
+        return in_threads(lambda job: function(*job, min(job[1] + STRETCH, m)), jobs)
 
     def _batches(self, table: Table) -> Iterator[tuple[slice, int, Floats]]:
         """Rows, how many of them go side by side, and their values in standard units: (attributes, rows, filled up)."""
@@ -147,50 +157,47 @@ class Lattice:
         step = max(1, BATCH // (m * width)) * width
         for start in range(0, table.n_rows, step):
             rows = slice(start, min(start + step, table.n_rows))
-            values = standard_values(table, rows, self.partition.values, self.units)
+            values = standard_values(table, rows, self.partition.values, self.posterior.units)
             filled = np.zeros((m, -(-values.shape[1] // width) * width))
             filled[:, : values.shape[1]] = values
-            filled[self.absent] = 0.0
+            filled[self.posterior.absent] = 0.0
             yield rows, width, filled
 
-    def every_order(
-        self, table: Table, families: tuple[str, ...] = FAMILIES, *, lowest: int = 1, first: int = 0
-    ) -> EveryOrder:
-        """Log likelihoods of the rows under each family (``"band"``, ``"box"``) and each k, 1 to K.
-
-        The attributes before ``first`` and the k below ``lowest`` are left out.
-        """
+    def every_order(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
+        """Log likelihoods of the rows under each shape (``"band"``, ``"box"``) and each k from ``lowest`` to K."""
         from cgnlearn.ordered import recursion
 
-        orders, n_classes = self.orders, self.n_classes
-        chosen = np.array([family in families for family in FAMILIES])
+        orders, n_classes, averages = self.orders, table.schema.n_classes, self.how.averages
+        posterior, scale, coefficients = self.posterior, self.scale, self.coefficients
+        wanted = np.array([shape in shapes for shape in SHAPES])
         total = np.zeros((2, orders, table.n_rows, n_classes))
         none = np.zeros(self.partition.n_attributes)
-        offset = np.log(self.units.unit)
+        offset = np.log(posterior.units.unit)
         exists = np.ones((2, orders), bool)
-        scale, centre, shift, own_spread = self.scale, self.centre, self.posterior.shift, self.posterior.own_spread
 
         def of_rows(width: int, values: Floats) -> Callable[[int, int, int], tuple[int, Floats, NDArray[np.int64]]]:
-            def of_block(label: int, start: int, stop: int) -> tuple[int, Floats, NDArray[np.int64]]:
+            def of_stretch(label: int, start: int, stop: int) -> tuple[int, Floats, NDArray[np.int64]]:
                 constant = np.zeros((2, orders))
                 varying = np.zeros((2, orders, values.shape[1]))
                 missing = np.zeros((2, orders), np.int64)
-                shape = self.shape(label, np.arange(orders))
+                at = self._of_class(label)
+                shape = posterior.shape[0, label] + np.arange(orders) / 2
                 recursion.every_order(
                     width,
-                    scale[label],
+                    scale[at],
+                    *coefficients[at],
                     values,
-                    centre[label],
-                    none if shift is None else shift[0, label],
-                    none if own_spread is None else own_spread[0, label],
+                    self.centre[label],
+                    none if posterior.shift is None else posterior.shift[0, label],
+                    none if posterior.own_spread is None else posterior.own_spread[0, label],
                     offset,
-                    self.absent,
-                    densities.student(0.0, 1.0, shape) if self.bayes else np.full(orders, densities.normal(0.0, 1.0)),
+                    posterior.absent,
+                    densities.student(0.0, 1.0, shape) if averages else np.full(orders, densities.normal(0.0, 1.0)),
                     shape,
-                    self.least_leverage(label),
-                    self.bayes,
-                    shift is None,
-                    chosen,
+                    float(posterior.least_leverage[0, label]),
+                    averages,
+                    posterior.shift is None,
+                    wanted,
                     lowest,
                     start,
                     stop,
@@ -200,170 +207,88 @@ class Lattice:
                 )
                 return label, constant[:, :, None] + varying, missing
 
-            return of_block
+            return of_stretch
 
         for rows, width, values in self._batches(table):
-            n = rows.stop - rows.start
-            for label, found, missing in self._over_blocks(of_rows(width, values), first):
-                total[:, :, rows, label] += found[:, :, :n]
+            for label, found, missing in self._side_by_side(of_rows(width, values), n_classes):
+                total[:, :, rows, label] += found[:, :, : rows.stop - rows.start]
                 exists &= missing == 0
-        places = [FAMILIES.index(family) for family in families]
+        places = [SHAPES.index(shape) for shape in shapes]
         return EveryOrder(total[places], exists[places])
 
-    def log_evidences(self, own_n: Floats, *, shared: bool, orders: slice = slice(None)) -> Floats:
-        """ln m of every attribute at every order, summed over classes: (attributes, orders).
+    def log_likelihood(self, table: Table) -> Floats:
+        """The log densities, summed over the attributes: (rows, classes)."""
+        return self.every_order(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
 
-        ``own_n`` (classes,) are the classes' own rows; ``shared`` says that all classes have one regression, which
-        then has one evidence.
-        """
-        found = self.spreads()
-        scale = self.prior.standard_scale(self.partition.columns, self.units.unit)
-        log_scale = np.concatenate([[0.0], np.cumsum(np.where(self.absent, 0.0, np.log(scale)))])
+    def terms(self, table: Table) -> Iterator[Terms]:
+        """What the log density of every row, attribute and class is made of, in parts."""
+        from cgnlearn.ordered import recursion
+
+        posterior = self.posterior
+        present = np.flatnonzero(~posterior.absent)
+        columns, unit = self.partition.columns[present], posterior.units.unit[present, None]
+        n_parents = self.n_parents[present, -1:]
+        for rows, width, values in self._batches(table):
+            n = rows.stop - rows.start
+            residual = np.zeros((table.schema.n_classes, *values.shape))
+            leverage = np.zeros_like(residual)
+
+            def last_order(label: int, start: int, stop: int, width: int = width, values: Floats = values,
+                           residual: Floats = residual, leverage: Floats = leverage) -> None:  # fmt: skip
+                at = self._of_class(label)
+                found, sound, _ = self.coefficients[at]
+                recursion.last_order(
+                    width, self.scale[at], found, sound, values, self.centre[label], start, stop,
+                    residual[label], leverage[label],
+                )  # fmt: skip
+
+            self._side_by_side(last_order, len(residual))
+            for label in range(len(residual)):
+                spread = self.coefficients[self._of_class(label)].spread[present, -1:]
+                away = residual[label, present, :n]
+                if posterior.shift is not None and posterior.own_spread is not None:
+                    away += posterior.shift[0, label, present, None]
+                    spread = spread + posterior.own_spread[0, label, present, None]
+                h = posterior.least_leverage[0, label] + leverage[label, present, :n]
+                yield Terms(rows, columns, label, away, spread, h, posterior.shape[0, label] + n_parents / 2, unit)
+
+    # ---- evidence
+
+    def every_log_evidence(self) -> Floats:
+        """ln m of every attribute at every order, summed over classes: (attributes, orders)."""
+        from cgnlearn.ordered import recursion
+
+        assert isinstance(self.how, Bayes)
+        prior, absent, units = self.how.prior, self.posterior.absent, self.posterior.units
+        log_det = np.zeros(self.scale.shape)
+        self._side_by_side(
+            lambda at, start, stop: recursion.log_dets(
+                self.scale[at], start, stop, self.coefficients[at].found[3], self.coefficients[at].sound, log_det[at]
+            ),
+            len(log_det),
+        )
+        scale = prior.standard_scale(self.partition.columns, units.unit)
+        log_scale = np.concatenate([[0.0], np.cumsum(np.where(absent, 0.0, np.log(scale)))])
         child = np.arange(len(scale))[:, None]
-        of_parents = (log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)])[:, orders]
-        log_strength = np.log(self.prior.strength / (self.prior.strength + own_n))
-        regressions = slice(0, 1) if shared else slice(None)
-        if shared:
-            log_strength = log_strength.sum(keepdims=True)
+        of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
+        log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
         n = self.posterior.n[0, regressions, None, None]
+        spread = np.array([part.spread for part in self.coefficients])
         evidence = (
             densities.regression_evidence(
                 n,
-                self.prior.shape + self.n_parents[:, orders] / 2,
+                prior.shape + self.n_parents / 2,
                 scale[:, None],
-                np.where(self.absent[:, None], 1.0, found.spread[regressions, :, orders]),
-                of_parents - found.log_det[regressions, :, orders],
-                log_strength[:, None, None],
+                np.where(absent[:, None], 1.0, spread),
+                of_parents - log_det,
+                log_strength[0, :, None, None],
             )
-            - n * np.log(self.units.unit)[:, None]
+            - n * np.log(units.unit)[:, None]
         )
-        return np.where(self.absent[:, None], 0.0, evidence.sum(axis=0))
+        return np.where(absent[:, None], 0.0, evidence.sum(axis=0))
 
-
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """The regressions of a band's sliding windows, read off its lattice: what `Regressions` is to other stacks.
-
-    Parameters
-    ----------
-    lattice : Lattice
-    stack : Stack
-        The windows.
-    spread : ndarray (classes, attributes)
-        F at the last order.
-    existing : ndarray of int (classes, attributes)
-        How many orders have a regression.
-    """
-
-    lattice: Lattice
-    stack: Stack
-    spread: Floats
-    existing: NDArray[np.int64]
-
-    @property
-    def cells(self) -> Cells:
-        """The configurations of the discrete parents, of which there are none."""
-        return self.lattice.partition.cells
-
-    @property
-    def columns(self) -> NDArray[np.intp]:
-        """The members as columns of X: (windows, members)."""
-        return self.lattice.partition.columns[self.stack.members]
-
-    @property
-    def n_given(self) -> int:
-        """The first so many members are parents only."""
-        return self.stack.n_given
-
-    def singular(self) -> Singular | None:
-        """The first member whose maximum likelihood regression does not exist, if there is one."""
-        bad = np.argwhere(self.existing[:, self.stack.size :] < self.stack.size)
-        if not len(bad):
-            return None
-        label, window = (int(i) for i in bad[0])
-        column = int(self.lattice.partition.columns[self.stack.size + window])
-        return Singular(column, 0, label, self.lattice.posterior.n[0, label], self.n_given)
-
-    def log_likelihood(self, table: Table) -> Floats:
-        """ln p(child | its window, class), summed over the windows: (rows, classes)."""
-        size = self.stack.size
-        return self.lattice.every_order(table, ("band",), lowest=size, first=size).log_likelihood[0, -1]
-
-    def log_densities(self, table: Table) -> Iterator[LogDensities]:
-        """ln p(child | its window, class) of every row, child and class, in parts."""
-        lattice, posterior = self.lattice, self.lattice.posterior
-        own = np.flatnonzero(~lattice.absent)
-        own = own[own >= self.stack.size]
-        columns = lattice.partition.columns[own]
-        log_unit = np.log(lattice.units.unit[own, None])
-        for rows, width, values in lattice._batches(table):
-            n = rows.stop - rows.start
-            residual, leverage = self._last_order(width, values)
-            for label in range(lattice.n_classes):
-                spread = self.spread[label, own, None]
-                away = residual[label, own, :n]
-                if posterior.shift is not None:
-                    away += posterior.shift[0, label, own, None]
-                if lattice.bayes:
-                    h = lattice.least_leverage(label) + leverage[label, own, :n]
-                    shape = lattice.shape(label, lattice.n_parents[own, -1:])
-                    found = densities.student(away, spread * h, shape)
-                else:
-                    found = densities.normal(away, spread)
-                yield LogDensities(rows, columns, label, found - log_unit)
-
-    def _last_order(self, width: int, values: Floats) -> tuple[Floats, Floats]:
-        """Residual f and leverage q of every row, attribute and class: (classes, attributes, rows)."""
-        from cgnlearn.ordered import recursion
-
-        lattice = self.lattice
-        residual = np.zeros((lattice.n_classes, *values.shape))
-        leverage = np.zeros_like(residual)
-        centre = lattice.centre
-        lattice._over_blocks(
-            lambda label, start, stop: recursion.last_order(
-                width,
-                lattice.scale[label],
-                values,
-                centre[label],
-                start,
-                stop,
-                residual[label],
-                leverage[label],
-            ),
-            self.stack.size,
-        )
-        return residual, leverage
-
-    def log_evidence(self, prior: Prior, own_n: Floats, *, shared: bool) -> Floats:
-        """ln m of every child: (windows, 1)."""
-        last = slice(self.stack.size - 1, None)
-        return self.lattice.log_evidences(own_n[0], shared=shared, orders=last)[self.stack.size :]
-
-    def draw(
-        self, block: int, member: int, table: Table, rows: NDArray[np.intp], at: tuple[int, int], rng: Any
-    ) -> Floats:
-        """Values of a child drawn from its predictive, given the rows' values in its window."""
-        lattice = self.lattice
-        child = self.stack.members[block, member]
-        if lattice.absent[child]:
-            return np.full(len(rows), lattice.units.origin[child])
-        (window,) = Stack(self.stack.members[block : block + 1], self.n_given).without(lattice.absent)
-        regression = Regressions.of(lattice.partition, window, lattice.posterior, lattice.units, lattice.prior)
-        return regression.draw(0, window.n_given, table, rows, at, rng)
-
-
-def regressions_of(
-    partition: Partition, stack: Stack, posterior: Posterior, units: Units, prior: Prior, left_out: NDArray[np.bool_]
-) -> Iterator[Regressions | Windows]:
-    """The regressions of a stack without some attributes, by the lattice where it is one of sliding windows."""
-    if stack.sliding:
-        lattice = Lattice(partition, posterior, units, prior, left_out)
-        spread, _, existing = lattice.spreads()
-        if not lattice.bayes or ((existing == lattice.orders) | left_out).all():
-            own = 0.0 if posterior.own_spread is None else posterior.own_spread[0]
-            yield Windows(lattice, stack, spread[..., -1] + own, existing)
-            return
-        stack = replace(stack, sliding=False)  # rounding has made a scale singular: `Regressions` mends it
-    for kept in stack.without(left_out):
-        yield Regressions.of(partition, kept, posterior, units, prior)
+    def log_evidences(self) -> Iterator[tuple[Family, float]]:
+        """The log evidence of every family."""
+        columns = self.partition.columns.tolist()
+        for v, evidence in enumerate(self.every_log_evidence()[:, -1].tolist()):
+            yield Family(columns[v], tuple(columns[max(0, v - self.orders + 1) : v])), evidence

@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cgnlearn.classifier import CGNClassifier
-from cgnlearn.model.network import SampleNotAcceptable
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import SampleNotAcceptable, estimation_of
 from cgnlearn.model.prior import Prior
-from cgnlearn.model.statistics import Floats, collect
+from cgnlearn.model.statistics import collect
 from cgnlearn.model.structure import check_order
-from cgnlearn.ordered.band import EveryK, ordered_layout
-from cgnlearn.ordered.lattice import FAMILIES
+from cgnlearn.model.table import classes_of, read, schema_of
+from cgnlearn.ordered.band import EveryK, every_family
+from cgnlearn.ordered.lattice import SHAPES
 
 
 def ordered_path(
@@ -65,24 +66,14 @@ def ordered_path(
     >>> (joint.argmax(axis=-1) == y[1::2]).mean(axis=-1).round(2)[0]  # accuracy of the 1-BAND, 2-BAND, ...
     array([0.92, 0.94, 0.98, 0.97, 0.97])
     """
-    families = tuple(structures)
-    if not families or not set(families) <= set(FAMILIES):
+    shapes = tuple(structures)
+    if not shapes or not set(shapes) <= set(SHAPES):
         raise ValueError(f'structures must hold "band", "box" or both, not {structures!r}')
     check_order(k_max, "k_max")
-    model = CGNClassifier(parameters=parameters, sharing=sharing, prior=prior)
-    model._start(X, y, None)
-    layout = ordered_layout(model._encoder, len(model.classes_), k_max)
-    found = EveryK.of(
-        collect(model._table(X, y), layout),
-        model._table(X_test),
-        model._encoder,
-        model.classes_,
-        k_max=k_max,
-        families=families,
-        parameters=parameters,
-        prior=prior or Prior(),
-        sharing=float(sharing),
-    )
+    schema = schema_of(X, classes_of(y), "from_dtype")
+    how = estimation_of(parameters, prior, sharing, None, schema)
+    statistics = collect(read(X, schema, y), every_family(schema, k_max))
+    found = EveryK.of(statistics, read(X_test, schema), how, k_max=k_max, shapes=shapes)
     if not found.exists.all():
         most = int(np.argmin(found.exists.all(axis=0)))
         instead = f"k_max={most}" if most else "fewer columns"

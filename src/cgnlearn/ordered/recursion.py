@@ -26,7 +26,7 @@ from cgnlearn.model.kernels import compiled
 ROOM = 2.0**500  # products are turned into logarithms before they pass the square of this
 TRUSTED = 1e-9  # the estimated relative error of a spread beyond which the recursion is not believed
 EPS = float(np.finfo(float).eps)
-SINGULAR = 64 * EPS  # as in `regressions`: relative to the attribute's variance and per member
+SINGULAR = 64 * EPS  # as in `solver`: relative to the attribute's variance and per member
 
 
 @compiled
@@ -132,53 +132,49 @@ def _factorise(scale: Any, v: Any, orders: Any, factor: Any, row: Any, spread: A
 
 
 @compiled
-def _block(scale: Any, start: int, stop: int, log_det: Any) -> Any:
-    """Coefficients of the nodes from K - 1 before start to stop, with spreads mended where digits were lost.
+def coefficients(scale: Any, start: int, stop: int, found: Any, sound: Any, existing: Any) -> None:
+    """Coefficients of the nodes start..stop, with spreads mended where digits were lost.
 
-    Also how many orders are sound and how many have a regression at all. ``log_det[i, j]`` gets ln|Ψ'| of the j
-    parents, unless it is empty.
+    Filled are the rows start..stop of ``found``, four arrays (nodes, orders) as in `_coefficients`, of ``sound`` and of
+    ``existing``: how many orders are sound, and how many have a regression at all.
     """
     orders = scale.shape[1]
     first = max(0, start - orders + 1)
     shape = (stop - first, orders)
-    found = (np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    sound, existing = np.zeros(shape[0], np.int64), np.zeros(shape[0], np.int64)
-    _coefficients(scale, first, stop, found, sound)
-    spread, back_spread = found[2], found[3]
+    own = (np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    own_sound = np.zeros(shape[0], np.int64)
+    _coefficients(scale, first, stop, own, own_sound)
+    for part in range(4):
+        found[part][start:stop] = own[part][start - first :]
+    sound[start:stop] = own_sound[start - first :]
     factor = np.zeros((orders, orders))
     row = np.zeros(orders)
     for v in range(start, stop):
-        i = v - first
-        existing[i] = orders if scale[v, 0] > 0.0 else 0
+        existing[v] = orders if scale[v, 0] > 0.0 else 0
         n_orders = min(orders, v + 1)
-        total = 0.0
-        if sound[i] >= n_orders:
-            for j in range(1, n_orders if len(log_det) else 0):
-                total += math.log(back_spread[i - 1, j - 1]) if back_spread[i - 1, j - 1] > 0.0 else 0.0
-                log_det[i, j] = total
-        else:
-            reached = _factorise(scale, v, n_orders, factor, row, spread[i])
+        if sound[v] < n_orders:
+            reached = _factorise(scale, v, n_orders, factor, row, found[2][v])
             if reached < n_orders:
-                existing[i] = min(existing[i], reached)
-            for j in range(1, reached if len(log_det) else 0):
-                total += 2 * math.log(factor[j - 1, j - 1]) if factor[j - 1, j - 1] > 0.0 else 0.0
-                log_det[i, j] = total
-    return found, sound, existing
+                existing[v] = min(existing[v], reached)
+        found[2][v, n_orders:] = found[2][v, n_orders - 1]  # of the first nodes: all before take part already
 
 
 @compiled
-def spreads(scale: Any, start: int, stop: int, spread: Any, log_det: Any, existing: Any) -> None:
-    """F and ln|Ψ'| of the parents at every order, for the nodes start..stop: (nodes, orders), (nodes,)."""
+def log_dets(scale: Any, start: int, stop: int, back_spread: Any, sound: Any, log_det: Any) -> None:
+    """ln|Ψ'| of the parents of the nodes start..stop at every order: (nodes, orders)."""
     orders = scale.shape[1]
-    halo = min(start, orders - 1)
-    own_log_det = np.zeros((stop - start + halo, orders))
-    found, _, own_existing = _block(scale, start, stop, own_log_det)
-    spread[start:stop] = found[2][halo:]
-    log_det[start:stop] = own_log_det[halo:]
-    existing[start:stop] = own_existing[halo:]
-    for v in range(start, min(stop, orders)):  # of the first nodes the higher orders are those of all before
-        spread[v, v + 1 :] = spread[v, v]
-        log_det[v, v + 1 :] = log_det[v, v]
+    factor = np.zeros((orders, orders))
+    row, spread = np.zeros(orders), np.zeros(orders)
+    for v in range(start, stop):
+        n_orders = min(orders, v + 1)
+        mended = sound[v] < n_orders
+        reached = _factorise(scale, v, n_orders, factor, row, spread) if mended else n_orders
+        total = 0.0
+        for j in range(1, reached):
+            pivot = factor[j - 1, j - 1] ** 2 if mended else back_spread[v - 1, j - 1]
+            total += math.log(pivot) if pivot > 0.0 else 0.0
+            log_det[v, j] = total
+        log_det[v, n_orders:] = log_det[v, n_orders - 1]  # of the first nodes: all before take part already
 
 
 @compiled
@@ -202,9 +198,9 @@ def _residuals(
         all_q[0, r] = 0.0
     for j in range(1, min(orders, i + 1)):
         place = place + 1 if place + 1 < orders else 0
-        b = back_spread[i - 1, j - 1]
+        b = back_spread[v - 1, j - 1]
         inverse = 1.0 / b if b > 0.0 else 0.0
-        kf, kb = forward[i, j], backward[i, j]
+        kf, kb = forward[v, j], backward[v, j]
         # Two loops of three arrays each: with more the compiler gives up on vector registers.
         for r in range(width):
             all_q[j, r] = all_q[j - 1, r] + past[place, r] * past[place, r] * inverse
@@ -213,7 +209,7 @@ def _residuals(
             all_f[j, r] = all_f[j - 1, r] - kf * before
             past[place, r] = before - kb * all_f[j - 1, r]
     n_orders = min(orders, v + 1)
-    if i >= n_orders - 1 and sound[i] < n_orders:
+    if i >= n_orders - 1 and sound[v] < n_orders:
         factor, white = np.zeros((orders, orders)), np.zeros((orders, width))
         row, spread = np.zeros(orders), np.zeros(orders)
         existing = _factorise(scale, v, n_orders, factor, row, spread)
@@ -235,12 +231,20 @@ def _residuals(
 
 @compiled
 def last_order(
-    width: int, scale: Any, values: Any, centre: Any, start: int, stop: int, residual: Any, leverage: Any
+    width: int,
+    scale: Any,
+    found: Any,
+    sound: Any,
+    values: Any,
+    centre: Any,
+    start: int,
+    stop: int,
+    residual: Any,
+    leverage: Any,
 ) -> None:
     """f and q of every row at the highest order, for the nodes start..stop: (nodes, rows)."""
     orders = scale.shape[1]
     first = max(0, start - orders + 1)
-    found, sound, _ = _block(scale, start, stop, np.zeros((0, 0)))
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
     for column in range(0, values.shape[1], width):
         for v in range(first, stop):
@@ -256,6 +260,9 @@ def last_order(
 def every_order(
     width: int,
     scale: Any,
+    found: Any,
+    sound: Any,
+    existing: Any,
     values: Any,
     centre: Any,
     shift: Any,
@@ -267,7 +274,7 @@ def every_order(
     least: float,
     bayes: bool,
     telescopes: bool,
-    families: Any,
+    wanted: Any,
     lowest: int,
     start: int,
     stop: int,
@@ -275,10 +282,10 @@ def every_order(
     varying: Any,
     missing: Any,
 ) -> None:
-    """Log likelihoods of all k from ``lowest`` up, of both families, summed over the nodes start..stop.
+    """Log likelihoods of all k from ``lowest`` up, of both shapes, summed over the nodes start..stop.
 
-    Family 0 is the band, 1 the box. The parts alike for all rows are added to ``constant`` (families, k), the others
-    to ``varying`` (families, k, rows); ``missing`` (families, k) counts regressions that do not exist.
+    Shape 0 is the band, 1 the box. The parts alike for all rows are added to ``constant`` (shapes, k), the others
+    to ``varying`` (shapes, k, rows); ``missing`` (shapes, k) counts regressions that do not exist.
 
     With h = ``least`` + q and g = h + f²/F the Student density at ρ' is that at f = 0, h = 1, plus
     ρ' ln h - (ρ' + ½) ln g. So h and g are multiplied over nodes with equally many parents, whose ρ' is the same, and
@@ -288,11 +295,10 @@ def every_order(
     orders = scale.shape[1]
     last = scale.shape[0] - 1
     first = max(0, start - orders + 1)
-    found, sound, existing = _block(scale, start, stop, np.zeros((0, 0)))
     spread = found[2]
-    telescopes = telescopes and bayes and families[1]
-    least_order = 0 if families[1] else lowest - 1  # a box has nodes of every order
-    n_parents = np.zeros(spread.shape, np.int64)  # those present
+    telescopes = telescopes and bayes and wanted[1]
+    least_order = 0 if wanted[1] else lowest - 1  # a box has nodes of every order
+    n_parents = np.zeros((stop - first, orders), np.int64)  # those present
     log_spread = np.zeros(orders)
     for v in range(start, stop):
         i = v - first
@@ -305,16 +311,15 @@ def every_order(
                 constant[1, k - 1] += shape[0] * math.log(least)
         if absent[v]:
             continue
-        for j in range(min(least_order, v), min(n_orders, existing[i])):
-            spread[i, j] += own_spread[v]
-            log_spread[j] = math.log(spread[i, j])
-        for family in range(2):
+        for j in range(min(least_order, v), min(n_orders, existing[v])):
+            log_spread[j] = math.log(spread[v, j] + own_spread[v])
+        for form in range(2):
             for k in range(lowest, orders + 1):
-                j = min(k - 1, v) if family == 0 else v % k
-                if j >= existing[i]:
-                    missing[family, k - 1] += 1
-                elif families[family]:
-                    constant[family, k - 1] += base[n_parents[i, j]] - 0.5 * log_spread[j] - offset[v]
+                j = min(k - 1, v) if form == 0 else v % k
+                if j >= existing[v]:
+                    missing[form, k - 1] += 1
+                elif wanted[form]:
+                    constant[form, k - 1] += base[n_parents[i, j]] - 0.5 * log_spread[j] - offset[v]
 
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
     all_f, all_q = state[1], state[2]
@@ -333,12 +338,12 @@ def every_order(
                 i = v - first
                 n_orders = min(orders, v + 1)
                 if not absent[v]:
-                    n_orders = min(n_orders, existing[i])
+                    n_orders = min(n_orders, existing[v])
                 # From here on all_f is g and all_q is h, or for maximum likelihood all_f is f²/F.
                 greatest[:] = 1.0
                 moved = shift[v]
                 for j in range(min(least_order, v), n_orders):
-                    inverse = 0.0 if absent[v] else 1.0 / spread[i, j]
+                    inverse = 0.0 if absent[v] else 1.0 / (spread[v, j] + own_spread[v])
                     for r in range(width):
                         x = all_f[j, r] + moved
                         all_f[j, r] = x * x * inverse
@@ -352,50 +357,50 @@ def every_order(
                 if bayes:
                     bound = greatest.max()
                     if bound > room:
-                        _emptied(h_product, g_product, lowest, families, shape, column, varying, ROOM)
+                        _emptied(h_product, g_product, lowest, wanted, shape, column, varying, ROOM)
                         room = ROOM
                     alone = bound > room
                     room /= 1.0 if alone else bound
-                for family in range(2):
-                    whole = telescopes and family == 1
+                for form in range(2):
+                    whole = telescopes and form == 1
                     if absent[v] and not whole:
                         continue
-                    for k in range(lowest, orders + 1 if families[family] else 0):
-                        j = min(k - 1, v) if family == 0 else remainder[k]
+                    for k in range(lowest, orders + 1 if wanted[form] else 0):
+                        j = min(k - 1, v) if form == 0 else remainder[k]
                         count = n_parents[i, j] - (1 if absent[v] else 0)  # parents of the box's last member present
                         if j >= n_orders or (whole and (count < 0 or (j < k - 1 and v < last))):
                             continue
                         if bayes and not alone:
                             place = k * (k - 1) // 2 + count
                             for r in range(0 if whole else width):
-                                h_product[family, place, r] *= all_q[j, r]
+                                h_product[form, place, r] *= all_q[j, r]
                             for r in range(width):
-                                g_product[family, place, r] *= all_f[j, r]
+                                g_product[form, place, r] *= all_f[j, r]
                         elif bayes:
                             rho = shape[count]
                             for r in range(width):
                                 logs = 0.0 if whole else rho * math.log(all_q[j, r])
-                                varying[family, k - 1, column + r] += logs - (rho + 0.5) * math.log(all_f[j, r])
+                                varying[form, k - 1, column + r] += logs - (rho + 0.5) * math.log(all_f[j, r])
                         else:
                             for r in range(width):
-                                varying[family, k - 1, column + r] -= 0.5 * all_f[j, r]
+                                varying[form, k - 1, column + r] -= 0.5 * all_f[j, r]
             for k in range(1, orders + 1):
                 remainder[k] = remainder[k] + 1 if remainder[k] + 1 < k else 0
         if bayes:
-            _emptied(h_product, g_product, lowest, families, shape, column, varying, 1.0)
+            _emptied(h_product, g_product, lowest, wanted, shape, column, varying, 1.0)
 
 
 @compiled
 def _emptied(
-    h_product: Any, g_product: Any, lowest: int, families: Any, shape: Any, column: int, varying: Any, limit: float
+    h_product: Any, g_product: Any, lowest: int, wanted: Any, shape: Any, column: int, varying: Any, limit: float
 ) -> None:
     """Turn the products with a factor above ``limit`` into logarithms and start them anew."""
     width = h_product.shape[2]
-    for family in range(2):
-        for k in range(lowest, varying.shape[1] + 1 if families[family] else 0):
-            total = varying[family, k - 1]
+    for form in range(2):
+        for k in range(lowest, varying.shape[1] + 1 if wanted[form] else 0):
+            total = varying[form, k - 1]
             for count in range(k):
-                h, g = h_product[family, k * (k - 1) // 2 + count], g_product[family, k * (k - 1) // 2 + count]
+                h, g = h_product[form, k * (k - 1) // 2 + count], g_product[form, k * (k - 1) // 2 + count]
                 if g.max() > limit:
                     rho = shape[count]
                     for r in range(width):

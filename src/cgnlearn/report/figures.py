@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from cgnlearn.evaluation import FoldResult
-from cgnlearn.model.statistics import Floats
+from cgnlearn.model.densities import Floats
 from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
 from cgnlearn.plots.style import BLUE, GREY, INK, LINES, MOST_POINTS, ORANGE, without_frame
 from cgnlearn.report.study import BASELINE, Row, Study

@@ -13,8 +13,8 @@ from scipy.special import logsumexp
 from sklearn.utils import _safe_indexing
 
 from cgnlearn.evaluation import FoldResult, Split, Summary, fitted, summarise
-from cgnlearn.model.network import SampleNotAcceptable
-from cgnlearn.model.statistics import Floats
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import SampleNotAcceptable
 
 BASELINE = "class frequencies"  # the classifier that looks at nothing; it has nothing to explain
 N_REASONS = 3

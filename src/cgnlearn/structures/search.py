@@ -14,12 +14,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.prior import Prior
-from cgnlearn.model.statistics import CHUNK, Floats, numeric_libraries
-from cgnlearn.model.structure import Node, Structure
-from cgnlearn.model.table import Encoder, Table
-from cgnlearn.structures.learner import Complete, Learner, NaiveBayes, Tree, discrete_first
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Bayes, Estimation, MaximumLikelihood
+from cgnlearn.model.families import Columns, Families, Node
+from cgnlearn.model.moments import CHUNK, numeric_libraries
+from cgnlearn.model.network import Network
+from cgnlearn.model.schema import Schema
+from cgnlearn.model.statistics import Statistics, collect
+from cgnlearn.model.structure import Structure
+from cgnlearn.model.table import Table
+from cgnlearn.structures.fixed import Jan
+from cgnlearn.structures.learner import FOLDS, Learner, Resolved, Temperature, Watch
 from cgnlearn.structures.odds import Fold, Folds, Group
+from cgnlearn.structures.selection import Scored
 
 Groups = tuple[Group, ...]
 
@@ -140,7 +147,7 @@ class Scores:
         self._none = np.zeros(folds.n_odds)
         # Inside a group the order is of no account, unless the prior's location is the paper's.
         self._key: Callable[[Group], Group] = (
-            tuple if folds.prior.location == "paper" else lambda group: tuple(sorted(group))
+            tuple if folds.how.prior.location == "paper" else lambda group: tuple(sorted(group))
         )
 
     def __call__(self, groups: Groups, moves: Sequence[Move]) -> Floats:
@@ -263,12 +270,7 @@ class GreedyJan(Learner):
     random_state : int, RandomState or None, default=0
         How the folds are cut.
 
-    Attributes
-    ----------
-    search_path_ : list of SearchState
-        The visited structures with their scores, the chosen one last.
-    n_scored_ : int
-        How many structures were scored.
+    The classifier then has ``search_path_``: the visited structures with their scores, the chosen one last.
 
     Examples
     --------
@@ -284,8 +286,6 @@ class GreedyJan(Learner):
     0.9800 ((3, 2, 0),)
     """
 
-    needs_rows = True
-
     def __init__(
         self,
         search: Literal["forward", "backward", "condensed"] = "forward",
@@ -300,19 +300,46 @@ class GreedyJan(Learner):
         self.parameters = parameters
         self.random_state = random_state
 
-    def learn(self, table: Table, encoder: Encoder, n_classes: int, prior: Prior) -> Structure:
-        """The structure, its nodes being indexes of columns."""
-        for _ in self.states(table, encoder, n_classes, prior):
-            pass
-        return self.search_path_[-1].structure
+    @property
+    def needs_rows(self) -> bool:
+        """A search scores structures on rows."""
+        return True
 
-    def states(self, table: Table, encoder: Encoder, n_classes: int, prior: Prior) -> Iterator[SearchState]:
+    def families(self, schema: Schema) -> Families:
+        """A search has to come first."""
+        raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
+
+    def model(self, statistics: Statistics, how: Estimation) -> Network:
+        """A search has to come first."""
+        raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
+
+    def resolved(
+        self, table: Table, how: Estimation, temperature: Temperature = 1.0, random_state: Any = 0, watch: Watch = iter
+    ) -> Resolved:
+        """Search, and choose the temperature, if it is ``"cv"``, with a search of its own in every fold."""
+        found: dict[str, Any] = {}
+        if temperature == "cv":
+            choice = self._choice(table, how, temperature, random_state, FOLDS)
+            temperature, found["cv_results_"] = choice.temperature, choice.results
+        names = dict(enumerate(table.schema.names or range(table.schema.n_columns)))
+        found["search_path_"] = [state.renamed(names) for state in watch(self.states(table, how))]
+        return Resolved(Jan(found["search_path_"][-1].groups), temperature, found)
+
+    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], how: Estimation) -> Iterator[Scored]:
+        """What a search over all other rows finds, and says of the rows of each fold."""
+        for cut in cuts:
+            train = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))
+            learner = self.resolved(train, how).learner
+            statistics = collect(train, learner.families(table.schema))
+            yield Scored.by(learner.model(statistics, how), table.rows(cut))
+
+    def states(self, table: Table, how: Estimation) -> Iterator[SearchState]:
         """The search, one visited state after the other; stop wherever you like."""
         self._check()
-        if table.weights is not None:
-            table = table.rows(np.flatnonzero(table.weights))
-        folds = Folds(table, encoder, n_classes, prior, self.parameters, self._cuts(table, n_classes))
-        columns = [column for column in range(len(encoder.levels)) if column not in set(folds.constant)]
+        schema = table.schema
+        scored_by = (Bayes if self.parameters == "bayes" else MaximumLikelihood)(how.prior)
+        folds = Folds(table, scored_by, self._cuts(table, schema.n_classes))
+        columns = [column for column in range(schema.n_columns) if column not in set(folds.absent)]
         start: dict[str, Groups] = {
             "forward": (),
             "backward": tuple((column,) for column in columns),
@@ -320,24 +347,17 @@ class GreedyJan(Learner):
         }
         scores = Scores(folds, self.scoring, MOST_BYTES)
         neighbours = NEIGHBOURS[self.search]
-        self.search_path_: list[SearchState] = []
         for groups, score in greedy(start[self.search], lambda now: neighbours(now, columns), scores):
-            yield self._visited(groups, encoder, score, scores.n_scored)
-        self.n_scored_ = scores.n_scored
+            yield _visited(groups, schema, score, scores.n_scored)
         if not scores.any_acceptable:
             if groups:  # with a class missing outside some fold even the class alone scored minus infinity
-                yield self._visited((), encoder, score, scores.n_scored)
+                yield _visited((), schema, score, scores.n_scored)
             warnings.warn(
                 "the search met no structure that the sample allows, and is left with the class alone: "
                 'use parameters="bayes" in GreedyJan, or more rows',
                 UserWarning,
                 stacklevel=2,
             )
-
-    def _visited(self, groups: Groups, encoder: Encoder, score: float, n_scored: int) -> SearchState:
-        structure = Structure.jan([discrete_first(list(group), encoder) for group in groups])
-        self.search_path_.append(SearchState(groups, structure, score, n_scored))
-        return self.search_path_[-1]
 
     def _check(self) -> None:
         for name, allowed in (
@@ -374,27 +394,6 @@ class GreedyJan(Learner):
             return [outside for _, outside in cutter.split(labels, labels)]
 
 
-def learner_of(structure: Any, random_state: Any = None) -> Learner | Structure:
-    """What a user's ``structure`` stands for; searches given by name cut their folds by ``random_state``."""
-    if isinstance(structure, Learner | Structure):
-        return structure
-    if isinstance(structure, str):
-        seed = 0 if random_state is None else random_state
-        by_name: dict[str, Learner] = {
-            "naive_bayes": NaiveBayes(),
-            "complete": Complete(),
-            "tree": Tree(),
-            "fwgjan": GreedyJan("forward", random_state=seed),
-            "bwgjan": GreedyJan("backward", random_state=seed),
-            "wcgjan": GreedyJan("condensed", random_state=seed),
-        }
-        if structure in by_name:
-            return by_name[structure]
-        names = ", ".join(f'"{name}"' for name in by_name)
-        raise ValueError(f"structure must be one of {names}, a Structure, a learner or a mapping, not {structure!r}")
-    try:
-        return Structure.from_parents(dict(structure))
-    except TypeError:
-        raise TypeError(
-            f"structure must be a name, a Structure, a learner or a mapping child -> parents, not {structure!r}"
-        ) from None
+def _visited(groups: Groups, schema: Schema, score: float, n_scored: int) -> SearchState:
+    structure = Structure.jan([schema.discrete_first(list(group)) for group in groups])
+    return SearchState(groups, structure, score, n_scored)

@@ -1,0 +1,258 @@
+"""Moments of the continuous attributes: weight, mean and centred scatter of every cell.
+
+They are centred, because raw sums of squares lose all their digits at a mean of 1e8 and unit variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.layout import Cells, Pairs, Partition
+from cgnlearn.model.table import Table
+
+CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
+WINDOW = 64  # columns of one window of a band
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Weight, mean and centred scatter of every cell of a partition, on the needed pairs only.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    n : ndarray (configurations, classes)
+    mean : ndarray (configurations, classes, attributes)
+        Measured from ``origin``.
+    scatter : ndarray (configurations, classes, pairs)
+    origin : ndarray (attributes,)
+        A point among the data: at 1e8 with unit variance a mean on its own would keep only eight digits.
+    """
+
+    pairs: Pairs
+    n: Floats
+    mean: Floats
+    scatter: Floats
+    origin: Floats
+
+    def __add__(self, other: Moments) -> Moments:
+        if not self.n.any():
+            return other
+        n = self.n + other.n
+        share = other.n / np.where(n > 0, n, 1.0)  # of no account where both are empty
+        # The difference of two origins is exact, or as good as exact, in floating point.
+        theirs = other.mean + (other.origin - self.origin)
+        step = np.where(self.n[..., None] > 0, theirs - self.mean, 0.0)
+        return Moments(
+            self.pairs,
+            n,
+            np.where(self.n[..., None] > 0, self.mean + step * share[..., None], theirs),
+            self.scatter + other.scatter + (self.n * share)[..., None] * self.products(step),
+            self.origin,
+        )
+
+    def __rmul__(self, weight: float) -> Moments:
+        return replace(self, n=weight * self.n, scatter=weight * self.scatter)
+
+    def products(self, vector: Floats) -> Floats:
+        """v vᵀ on the pairs."""
+        return vector[..., self.pairs.first] * vector[..., self.pairs.second]
+
+    def pooled(self, axis: int) -> Moments:
+        """The cells along an axis (0: configurations, 1: classes) as one."""
+        n = self.n.sum(axis=axis, keepdims=True)
+        mean = (self.n[..., None] * self.mean).sum(axis=axis, keepdims=True) / np.where(n > 0, n, 1.0)[..., None]
+        between = self.n[..., None] * self.products(self.mean - mean)
+        return replace(self, n=n, mean=mean, scatter=(self.scatter + between).sum(axis=axis, keepdims=True))
+
+    def marginal(self, cells: Cells, kept: Cells) -> Moments:
+        """The moments of fewer cells: configurations that differ in other columns than ``kept`` fall together."""
+        n_cut, n_classes = len(cells.levels), self.n.shape[1]
+
+        def reshaped(moments: Moments, n_before: int, *shape: int) -> Moments:
+            n, mean, scatter = (
+                part.reshape(*shape, n_classes, *part.shape[n_before + 1 :])
+                for part in (moments.n, moments.mean, moments.scatter)
+            )
+            return replace(moments, n=n, mean=mean, scatter=scatter)
+
+        apart = reshaped(self, 1, *cells.levels)
+        for axis, column in enumerate(cells.columns):
+            if column not in kept.columns:
+                apart = apart.pooled(axis)
+        return reshaped(apart, n_cut, kept.n)
+
+    def of_attributes(self, places: NDArray[np.intp], pairs: Pairs) -> Moments:
+        """The moments of some of the attributes, and of some pairs of them."""
+        scatter = self.scatter[..., self.pairs.place(places[pairs.first], places[pairs.second])]
+        return Moments(pairs, self.n, self.mean[..., places], scatter, self.origin[places])
+
+    def overall(self) -> tuple[Floats, Floats]:
+        """Mean (measured from the origin) and variance (divisor n) of every attribute over all cells."""
+        n = self.n[..., None]
+        mean = (n * self.mean).sum(axis=(0, 1)) / n.sum()
+        with np.errstate(over="ignore"):
+            within = self.scatter[..., : len(mean)].sum(axis=(0, 1))
+            between = (n * (self.mean - mean) ** 2).sum(axis=(0, 1))
+            return mean, (within + between) / n.sum()
+
+    def constant(self) -> NDArray[np.bool_]:
+        """Which attributes have no variance, up to rounding."""
+        mean, variance = self.overall()
+        return np.sqrt(variance) <= 8 * np.finfo(float).eps * np.abs(self.origin + mean)
+
+    def standardised(self, unit: Floats) -> Moments:
+        """The moments of ``(y - origin) / unit``; an empty cell gets the mean over all cells."""
+        mean = np.where(self.n[..., None] > 0, self.mean, self.overall()[0])
+        scatter = self.scatter / unit[self.pairs.first] / unit[self.pairs.second]
+        return Moments(self.pairs, self.n, mean / unit, scatter, np.zeros_like(unit))
+
+
+def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
+    """The moments of the rows of a labelled table."""
+    assert table.labels is not None
+    shape = (partition.cells.n, n_classes)
+    m, pairs = partition.n_attributes, partition.pairs
+    n = np.zeros(shape)
+    mean = np.zeros((*shape, m))
+    scatter = np.zeros((*shape, len(pairs)))
+    origin = _origin(table, partition.values)
+    plan = _plan(pairs)
+    wide = isinstance(plan, _Windows)  # whose products are taken in cache-sized pieces anyway
+    cell = partition.cells.index(table) * n_classes + table.labels
+    for place, rows in rows_by_cell(cell, shape[0] * n_classes):
+        total: Moments | None = None
+        for part in _chunks(rows, max(m, 1), CHUNK << 6 if wide else CHUNK):
+            chunk = _chunk_moments(table, partition.values, origin, pairs, plan, part)
+            total = chunk if total is None else total + chunk
+        if total is not None:
+            at = divmod(place, n_classes)
+            n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
+    return Moments(pairs, n, mean, scatter, origin)
+
+
+def _origin(table: Table, columns: NDArray[np.intp]) -> Floats:
+    """The first row that counts: no farther from the mean than √n standard deviations."""
+    first = 0 if table.weights is None or not table.weights.any() else int(np.argmax(table.weights > 0))
+    return table.values[first, columns].astype(np.float64) if table.n_rows else np.zeros(len(columns))
+
+
+def _chunk_moments(
+    table: Table,
+    columns: NDArray[np.intp],
+    origin: Floats,
+    pairs: Pairs,
+    plan: Plan,
+    rows: NDArray[np.intp],
+) -> Moments:
+    """Moments of a few rows of one cell."""
+    # A constant column becomes exact zeros here, whatever its value.
+    centred = take(table.values, rows, columns) - origin
+    weights = None if table.weights is None else table.weights[rows]
+    n = float(len(rows) if weights is None else weights.sum())
+    if n == 0:
+        return Moments(pairs, np.zeros((1, 1)), np.zeros((1, 1, len(columns))), np.zeros((1, 1, len(pairs))), origin)
+    mean = (centred.sum(axis=0) if weights is None else weights @ centred) / n
+    centred -= mean
+    weighted = centred if weights is None else centred * weights[:, None]
+    scatter = _scatter(weighted, centred, pairs, plan)
+    return Moments(pairs, np.full((1, 1), n), mean[None, None], scatter[None, None], origin)
+
+
+class _Windows(NamedTuple):
+    """Pairs that lie close together, taken from the Gram matrices of overlapping windows of columns."""
+
+    reach: int  # the greatest distance
+    bounds: NDArray[np.intp]  # where the pairs of each window begin
+
+
+Strides = list[NDArray[np.intp]]  # places of the pairs that are equally far apart
+Plan = _Windows | Strides | None  # None: the Gram matrix of all columns
+
+
+def _plan(pairs: Pairs) -> Plan:
+    """The cheapest way to the products of these pairs of columns."""
+    m = pairs.n
+    n_pairs = len(pairs) - m  # besides the diagonal
+    if len(pairs) > max(m, m * m // 4):
+        return None
+    distance = pairs.second - pairs.first
+    reach = int(distance.max(initial=0))
+    if m * (reach + WINDOW) < 8 * n_pairs:  # a product inside a matrix product costs less than an eighth
+        return _Windows(reach, np.searchsorted(pairs.first[m:], np.arange(0, m + WINDOW, WINDOW)) + m)
+    # In a narrow band a distance makes one or a few long slices, where a product of columns is fast.
+    order = np.argsort(distance, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(distance[order])) + 1)
+
+
+def _scatter(weighted: Floats, centred: Floats, pairs: Pairs, plan: Plan) -> Floats:
+    """Sums of products of the columns of each pair."""
+    if plan is None:
+        gram = weighted.T @ centred
+        dense: Floats = gram[pairs.first, pairs.second]
+        return dense
+    found = np.empty(len(pairs))
+    if isinstance(plan, _Windows):
+        m = centred.shape[1]
+        found[:m] = np.einsum("rp,rp->p", weighted, centred)
+        windows = zip(range(0, m, WINDOW), plan.bounds[:-1], plan.bounds[1:], strict=True)
+        # Products this small only lose by being cut up for several threads.
+        with numeric_libraries().limit(limits=1, user_api="blas"):
+            for start, low, high in windows:
+                gram = weighted[:, start : start + WINDOW].T @ centred[:, start : start + WINDOW + plan.reach]
+                found[low:high] = gram[pairs.first[low:high] - start, pairs.second[low:high] - start]
+        return found
+    for places in plan:
+        first = columns_of(weighted, pairs.first[places])
+        second = columns_of(centred, pairs.second[places])
+        found[places] = np.einsum("rp,rp->p", first, second)
+    return found
+
+
+@cache
+def numeric_libraries() -> ThreadpoolController:
+    """BLAS and its like, whose threads can be limited."""
+    return ThreadpoolController()
+
+
+def columns_of(array: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
+    """Columns of an array: a view where they stand side by side, else a copy."""
+    return array[:, _span(columns)]
+
+
+def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[np.intp]) -> NDArray[Any]:
+    """Rows and columns of an array: a copy, unless both stand side by side."""
+    span = _span(columns)
+    if isinstance(span, slice) or isinstance(rows, slice):
+        return array[rows, span]
+    return array[rows[:, None], columns]
+
+
+def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
+    """The slice that these indexes fill, if they do."""
+    first, last = int(columns[0]), int(columns[-1])
+    side_by_side = last - first == len(columns) - 1 and bool(np.all(np.diff(columns) == 1))
+    return slice(first, last + 1) if side_by_side else columns
+
+
+def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Each occupied cell with the indexes of its rows, in their order."""
+    narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # 8 and 16 bits sort by radix
+    order = np.argsort(narrow, kind="stable")
+    ends = np.cumsum(np.bincount(cell, minlength=n_cells))
+    for place in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
+        yield place, order[ends[place - 1] if place else 0 : ends[place]]
+
+
+def _chunks(rows: NDArray[np.intp], width: int, size: int) -> Iterator[NDArray[np.intp]]:
+    step = max(64, size // width)
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]

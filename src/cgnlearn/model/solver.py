@@ -1,0 +1,64 @@
+"""What a solver is: the regressions of a partition's attributes, however they are come by.
+
+There are two, `Blocks` and `Lattice`; `cgnlearn.model.network.solver_for` chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Terms, Units
+from cgnlearn.model.families import Family
+from cgnlearn.model.moments import take
+from cgnlearn.model.table import Table
+
+Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
+
+FARTHEST = 1e140  # in standard units: squares of values farther out would overflow
+SINGULAR = 64 * float(np.finfo(float).eps)  # relative to the attribute's variance and per member
+
+
+class Singular(NamedTuple):
+    """An attribute whose regression does not exist by maximum likelihood."""
+
+    column: int
+    configuration: int
+    label: int
+    n: float
+    n_parents: int
+
+
+class Solver(Protocol):
+    """The regressions of the attributes of a partition on their parents."""
+
+    def terms(self, table: Table) -> Iterator[Terms]:
+        """What the log density of every row, attribute and class is made of, in parts."""
+
+    def log_likelihood(self, table: Table) -> Floats:
+        """The log densities, summed over the attributes: (rows, classes)."""
+
+    def log_evidences(self) -> Iterator[tuple[Family, float]]:
+        """The log evidence of every family; defined where the estimation has one."""
+
+    def singular(self) -> Singular | None:
+        """The first attribute whose maximum likelihood regression does not exist, if there is one."""
+
+
+def rounding(centre: Floats) -> Floats:
+    """The variance that a constant far from the origin seems to have."""
+    return np.square(8 * np.finfo(float).eps * centre)
+
+
+def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units: Units) -> Floats:
+    """Some of a table's values in standard units, (positions, rows): long loops over rows are fast ones."""
+    values = take(table.values, rows, positions).T
+    standard: Floats = np.empty(values.shape)
+    np.subtract(values, units.origin[:, None], out=standard)
+    with np.errstate(over="ignore"):
+        standard /= units.unit[:, None]
+    return np.clip(standard, -FARTHEST, FARTHEST, out=standard)

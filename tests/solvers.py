@@ -1,0 +1,31 @@
+"""Solvers to choose from, where a test wants both ways or one of them."""
+
+from functools import partial
+
+from cgnlearn.model.blocks import Blocks
+from cgnlearn.model.network import Network
+from cgnlearn.ordered.lattice import Lattice
+
+PLAIN = partial(Blocks.of, compiled_from=float("inf"))
+COMPILED = partial(Blocks.of, compiled_from=0)
+
+
+def lattice_where_it_can(partition, posterior, how):
+    """The lattice for every chain, however short."""
+    if partition.k is None or partition.k < 2:
+        return PLAIN(partition, posterior, how)
+    return Lattice(partition, posterior, how)
+
+
+SOLVERS = {"plain": PLAIN, "compiled": COMPILED, "lattice": lattice_where_it_can}
+
+
+def network(model, solver):
+    """The network of a fitted classifier, by a solver of one's own choosing."""
+    return Network.of(model._model.structure, model.statistics_, model._how, solver)
+
+
+def joint(model, X, solver):
+    """Its `predict_joint_log_proba`."""
+    found = network(model, solver)
+    return model.temperature_ * found.log_likelihood(model._table(X)) + found.class_log_prior
