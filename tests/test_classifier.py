@@ -1,4 +1,5 @@
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
-from cgnlearn import Band, Box, CGNClassifier, Jan, NaiveBayes, Prior, Structure
+from cgnlearn import (
+    Band,
+    Box,
+    CGNClassifier,
+    GreedyJan,
+    Jan,
+    NaiveBayes,
+    Prior,
+    SampleNotAcceptable,
+    Structure,
+    Tree,
+    load,
+    save,
+)  # fmt: skip
+from cgnlearn.model.moments import moments_of
 
 IRIS = load_iris(return_X_y=True)
 WINE = load_wine(return_X_y=True)
@@ -424,3 +441,172 @@ def test_representations_are_readable():
     page = model._repr_html_()
     assert "Structure(4 attributes, 3 edges)" in page
     assert "CGNClassifier" in page
+
+
+# ---- what was fitted stays as it was
+
+
+def test_parameters_set_after_fit_change_nothing_fitted(tmp_path):
+    X, y = IRIS
+    prior = np.array([0.2, 0.3, 0.5])
+    model = CGNClassifier("complete", class_prior=prior, temperature=0.7).fit(X[::3], y[::3])
+    expected = model.predict_proba(X)
+    model.set_params(parameters="ml", sharing=1.0, temperature=2.0, structure="naive_bayes", prior=Prior(shape=9.0))
+    prior[:] = [0.6, 0.3, 0.1]
+    save(model, tmp_path / "model.skops")
+    for copy in (model, pickle.loads(pickle.dumps(model)), deepcopy(model), load(tmp_path / "model.skops")):
+        np.testing.assert_array_equal(copy.predict_proba(X), expected)
+
+
+def test_a_failed_fit_leaves_nothing_fitted():
+    X, y = IRIS
+    model = CGNClassifier("complete", parameters="ml").fit(X, y)
+    with pytest.raises(SampleNotAcceptable):
+        model.fit(X[::20], y[::20])
+    assert not [name for name in vars(model) if name.endswith("_")]
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    with pytest.raises(ValueError, match="first call of partial_fit needs classes"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="holds NaN"):
+        model.partial_fit(np.full_like(X, np.nan), y, classes=[0, 1, 2])
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+
+
+def test_a_failed_partial_fit_loses_nothing():
+    X, y = IRIS
+    model = CGNClassifier("tree").partial_fit(X, y, classes=[0, 1, 2])
+    expected = model.predict_proba(X)
+    for wrong in ((X[:, :2], y), (np.full_like(X, np.inf), y), (X, y + 1), (X, y[:3])):
+        with pytest.raises(ValueError):
+            model.partial_fit(*wrong)
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
+def test_the_density_integrates_to_one_whatever_the_temperature(temperature):
+    X, y = IRIS
+    model = CGNClassifier(temperature=temperature).fit(X[:, :1], y)
+    grid = np.linspace(-60, 80, 200_001)[:, None]
+    assert np.trapezoid(np.exp(model.score_samples(grid)), grid[:, 0]) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CGNClassifier("tree"),
+        CGNClassifier("complete", temperature="cv"),
+        CGNClassifier(Band("cv", k_max=3, cv=3)),
+        CGNClassifier(GreedyJan(cv=3)),
+        CGNClassifier(categorical_features=[0]),
+    ],
+    ids=str,
+)
+def test_rows_of_weight_zero_change_nothing(rng, model):
+    X, y = IRIS
+    X = X.round()
+    weights = rng.uniform(0.5, 2, len(y))
+    more = np.vstack([X, X[:40] * 10 + 100])  # other levels, too
+    labels = np.concatenate([y, np.full(40, 7)])  # and another class
+    expected = clone(model).fit(X, y, weights)
+    found = clone(model).fit(more, labels, np.concatenate([weights, np.zeros(40)]))
+    assert found.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+
+
+def test_choices_are_the_same_every_time_by_default():
+    X, y = load_wine(return_X_y=True)
+    for model in (CGNClassifier(Band("cv", k_max=4), temperature="cv"), CGNClassifier("fwgjan")):
+        once, again = (clone(model).fit(X, y).predict_proba(X) for _ in range(2))
+        np.testing.assert_array_equal(once, again)
+
+
+def test_scales_too_small_are_refused_as_too_large_ones_are():
+    X, y = IRIS
+    for scale in (1e-155, 1e-170, 1e-300):
+        with pytest.raises(ValueError, match="squares of column 0 are too small to be told from 0: multiply"):
+            CGNClassifier().fit(X * scale, y)
+    for scale in (1e160, 1e300):
+        with pytest.raises(ValueError, match="squares of column 0 overflow: divide"):
+            CGNClassifier().fit(X * scale, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"class_prior": {0: 0.3, 1: 0.3, 2: 0.4}}, "class_prior must be .* an array in the order of classes_, not {0"),
+        ({"class_prior": [0.5, "a", 0.2]}, "class_prior must hold numbers"),
+        ({"temperature": np.ones(2)}, "temperature must be a positive number"),
+    ],
+)
+def test_odd_parameters_are_refused_in_one_line(parameters, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        CGNClassifier(**parameters).fit(*IRIS)
+    assert "\n" not in str(caught.value)
+
+
+# ---- count first, decide later
+
+
+def test_rows_are_counted_as_often_as_they_have_to_be(monkeypatch):
+    """Once for what needs no rows; once in folds and once for the model where something is chosen."""
+    X, y = IRIS
+    counted = []
+
+    def counting(table, partition, n_classes):
+        counted.append(table.n_rows)
+        return moments_of(table, partition, n_classes)
+
+    monkeypatch.setattr("cgnlearn.model.statistics.moments_of", counting)
+    for structure, temperature, times in (
+        ("naive_bayes", 1.0, 1),
+        ("tree", 1.0, 1),
+        ("naive_bayes", "cv", 2),
+        ("tree", "cv", 2),
+        (Band("cv", k_max=4), "cv", 2),
+        (GreedyJan("backward"), 1.0, 2),
+    ):
+        counted.clear()
+        CGNClassifier(structure, temperature=temperature).fit(X, y)
+        assert sum(counted) == times * len(y), structure
+
+
+@pytest.mark.parametrize("structure", ["tree", Tree("mutual_information")], ids=str)
+def test_a_tree_is_learned_in_parts(mixed, structure):
+    X, y, test = mixed
+    whole = CGNClassifier(structure, categorical_features=[0, 1]).fit(X, y)
+    parts = CGNClassifier(structure, categorical_features=[0, 1])
+    for rows in (slice(0, 30), slice(30, 37), slice(37, None)):
+        parts.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+    assert parts.structure_ == whole.structure_
+    np.testing.assert_allclose(parts.predict_proba(test), whole.predict_proba(test), rtol=1e-9)
+
+
+@pytest.mark.parametrize("structure", ["naive_bayes", "tree", "complete", Band(2), {2: [], 4: [2]}], ids=str)
+def test_from_statistics_is_fit(mixed, structure):
+    X, y, test = mixed
+    parameters = {"structure": structure, "categorical_features": [0, 1], "sharing": 0.3, "temperature": 0.8}
+    whole = CGNClassifier(**parameters).fit(X, y)
+    parts = [CGNClassifier(**parameters).partial_fit(X[i::3], y[i::3], classes=[0, 1, 2]).statistics_ for i in range(3)]
+    found = CGNClassifier.from_statistics(sum(parts), **parameters)
+    np.testing.assert_allclose(found.predict_proba(test), whole.predict_proba(test), rtol=1e-9)
+    assert found.structure_ == whole.structure_
+    other = CGNClassifier.from_statistics(sum(parts), structure={2: []}, class_prior="uniform")
+    assert other.predict_proba(test).shape == (9, 3)
+
+
+def test_from_statistics_refuses_what_needs_rows(mixed):
+    X, y, _ = mixed
+    statistics = CGNClassifier().fit(X, y).statistics_
+    for parameters in ({"structure": "fwgjan"}, {"structure": Band("cv")}, {"temperature": "cv"}):
+        with pytest.raises(ValueError, match="from_statistics cannot"):
+            CGNClassifier.from_statistics(statistics, **parameters)
+    with pytest.raises(ValueError, match="were not counted together"):
+        CGNClassifier.from_statistics(statistics, structure="complete")
+
+
+def test_a_tree_over_too_many_columns_is_refused_before_it_is_counted():
+    X = np.zeros((4, 12_600))
+    with pytest.raises(ValueError, match=r"a tree over 12600 continuous columns needs about \d+ GB.*use Band"):
+        CGNClassifier("tree").fit(X, [0, 0, 1, 1])

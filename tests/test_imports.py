@@ -52,3 +52,10 @@ def test_importing_the_package_leaves_heavy_ones_alone():
     code = f"import cgnlearn, sys; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.strip() == "[]"
+
+
+def test_dir_shows_the_public_names_once_and_the_rooms():
+    shown = dir(cgnlearn)
+    assert len(shown) == len(set(shown))
+    assert {*cgnlearn.__all__, "model", "structures", "ordered", "evaluation", "plots"} <= set(shown)
+    assert not {"Any", "TYPE_CHECKING", "import_module"} & set(shown)

@@ -1,3 +1,6 @@
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -127,3 +130,89 @@ def test_constant_columns_have_exactly_no_scatter(rng):
     moments = collect(table, families_of(Structure.jan([[1, 2, 3, 4]]))).moments[0]
     assert (moments.scatter[..., :2] == 0).all()
     assert moments.constant().tolist() == [True, True, False, False]
+
+
+# ---- what does not match, and parts of what was counted
+
+
+MIXED = Schema(None, ((0, 1), ("u", "v", "w"), None, None, None), ("a", "b", "c"))
+
+
+def mixed_table(rng, n=60):
+    codes = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 3, n)]).astype(np.int32)
+    return Table(MIXED, rng.normal(size=(n, 3)) + 50.0, codes, rng.integers(0, 3, n), rng.uniform(0.5, 2, n))
+
+
+def test_other_columns_classes_or_structures_are_not_added(rng):
+    table = mixed_table(rng)
+    naive, complete = (
+        collect(table, s.as_families(MIXED)) for s in (Structure.naive_bayes(5), Structure.jan([range(5)]))
+    )
+    with pytest.raises(ValueError, match="of other structures and cannot be added"):
+        naive + complete
+    other = replace(MIXED, classes=("a", "b", "d"))
+    renamed = collect(replace(table, schema=other), naive.families)
+    with pytest.raises(ValueError, match="of other columns, levels or classes"):
+        naive + renamed
+
+
+def test_the_same_families_in_another_order_are_added(rng):
+    table = mixed_table(rng)
+    one, other = (
+        collect(table, Structure.from_parents(parents).as_families(MIXED))
+        for parents in ({0: [], 2: [0], 3: [0], 4: [2, 3]}, {3: [0], 0: [], 4: [3, 2], 2: [0]})
+    )
+    assert_same(one + other, 2 * one)
+
+
+@pytest.mark.parametrize(
+    ("counted", "wanted"),
+    [
+        (Structure.jan([range(5)]), Structure.naive_bayes(5)),
+        (Structure.jan([range(5)]), Structure.from_parents({1: [], 4: [1], 2: [4, 1]})),
+        (Structure.jan([range(5)]), Structure.from_parents({1: [], 0: [1], 3: [0], 2: [3]})),
+        (Structure.jan([[0, 2, 3], [1, 4]]), Structure.jan([[0, 3], [4]])),
+    ],
+)
+def test_restricted_is_what_counting_anew_gives(rng, counted, wanted):
+    table = mixed_table(rng)
+    whole, expected = (collect(table, structure.as_families(MIXED)) for structure in (counted, wanted))
+    found = whole.restricted(expected.families)
+    assert found.families == expected.families
+    assert_same(found, expected, rtol=1e-9)
+    with pytest.raises(ValueError, match="were not counted together"):
+        expected.restricted(Structure.jan([range(5)]).as_families(MIXED))
+
+
+def test_a_smaller_window_out_of_a_greater_one(rng):
+    schema = Schema(None, (None,) * 12, ("a", "b"))
+    table = Table(schema, rng.normal(size=(30, 12)), np.empty((30, 0), np.int32), np.arange(30) % 2)
+    seven, whole = (collect(table, Structure.band(12, k).as_families(schema)) for k in (7, 11))
+    for structure in (Structure.band(12, 3), Structure.box(12, 5), Structure.naive_bayes(12)):
+        expected = collect(table, structure.as_families(schema))
+        assert_same(seven.restricted(expected.families), expected)
+        assert_same(whole.restricted(expected.families), expected)
+
+
+def test_class_free_is_all_rows_as_one_class(rng):
+    table = mixed_table(rng)
+    structure = Structure.from_parents({0: [], 1: [0], 2: [1], 3: [2, 1], 4: [3]})
+    found = collect(table, structure.as_families(MIXED)).class_free()
+    one = replace(table, schema=replace(MIXED, classes=("any",)), labels=np.zeros(table.n_rows, np.intp))
+    assert_same(found, collect(one, structure.as_families(MIXED)), rtol=1e-9)
+    assert found.schema.classes == ("any",)
+
+
+def test_a_weight_counts_all_rows_as_often(rng):
+    table = mixed_table(rng)
+    families = Structure.jan([range(5)]).as_families(MIXED)
+    heavier = replace(table, weights=2.5 * table.weights)
+    assert_same(2.5 * collect(table, families), collect(heavier, families), rtol=1e-9)
+
+
+def test_copies_and_pickles_leave_the_derived_behind(rng):
+    found = collect(mixed_table(rng), Structure.jan([range(5)]).as_families(MIXED))
+    state = found.__getstate__()
+    assert "layout" not in state
+    assert all(isinstance(part, np.ndarray) for arrays in state["moments"] for part in arrays)
+    assert_same(pickle.loads(pickle.dumps(found)) + found, 2 * found)

@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from cgnlearn.model.table import read, schema_of, unread
+from cgnlearn.model.table import classes_of, read, schema_of, unread
 
 CLASSES = np.array([0, 1])
 
@@ -121,3 +121,61 @@ def test_unknown_levels_are_refused_by_name():
     other = pandas_frame().assign(grade=pd.Categorical(["low", "top", "low"]))
     with pytest.raises(ValueError, match=r"column 'grade' has the level 'top', unknown.*'low', 'mid', 'high'"):
         read(other, schema)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([], "Expected 2D array of rows and columns, not one of 1 dim"),
+        (np.zeros((0, 3)), r"0 sample\(s\)"),
+        (np.zeros((3, 0)), r"0 feature\(s\)"),
+        (pd.DataFrame({"a": np.zeros(0)}), r"0 sample\(s\)"),
+        (pd.DataFrame(index=range(3)), r"0 feature\(s\)"),
+        (pl.DataFrame(), r"0 sample\(s\)"),
+        (np.zeros((3, 2), "datetime64[s]"), "column 0 holds dates or times: turn them into numbers"),
+        (np.array([[1.0, pd.Timestamp("2020")]], dtype=object), "column 1 holds dates or times"),
+        (pd.DataFrame({"day": pd.date_range("2020", periods=3)}), "column 'day' holds dates or times"),
+        (pl.DataFrame({"day": pd.date_range("2020", periods=3)}), "column 'day' holds dates or times"),
+        (pd.DataFrame({"s": pd.arrays.SparseArray([0.0, 1.0])}), "column 's' is sparse .*make it dense"),
+        (np.zeros((3, 2), complex), "Complex data not supported"),
+        (np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]]), "column 0 holds NaN in row 1"),
+        (np.array([[10**400]], dtype=object), "column 0 holds a number beyond floating point"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else type(value).__name__,
+)
+def test_odd_tables_are_refused_in_one_line(X, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read(X, schema_of(X, CLASSES, "from_dtype"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array(["a", None, "b"], dtype=object), r"y has missing values \(NaN\), the first in row 1"),
+        (np.array([np.nan, "a"], dtype=object), "y has missing values"),
+        (pd.Series(["a", pd.NA]), "y has missing values"),
+        (pd.Series(["a", pd.NA], dtype="string"), "y has missing values"),
+        (pd.Series([1, None], dtype="Int64"), "y has missing values"),
+        (pd.Categorical(["a", None]), "y has missing values"),
+        (pl.Series(["a", None]), "y has missing values"),
+        ([1.0, np.nan], "y has missing values"),
+        (np.array([1, "a"], dtype=object), "y mixes text and other labels"),
+        ([0.5, 1.5, 2.25], "Unknown label type: continuous"),
+        (["a", "a"], "y has one class only, 'a'"),
+    ],
+    ids=str,
+)
+def test_odd_targets_are_refused_in_one_line(y, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        classes_of(y)
+    assert "\n" not in str(caught.value)
+
+
+def test_levels_of_two_kinds_are_refused():
+    for X, chosen in (
+        (pd.DataFrame({"c": pd.Categorical([1, "a"])}), "from_dtype"),
+        (pd.DataFrame({"c": np.array([1, "a"], dtype=object)}), ["c"]),
+    ):
+        with pytest.raises(ValueError, match="column 'c' mixes levels of different types"):
+            schema_of(X, CLASSES, chosen)

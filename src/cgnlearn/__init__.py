@@ -1,6 +1,7 @@
 """Conditional Gaussian network classifiers with exact Bayesian averaging."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,4 +53,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    rooms = (module.name for module in iter_modules(__path__) if module.name != "__main__")
+    return sorted({*_HOMES, *rooms, "__version__", "__doc__", "__all__", "__name__", "__file__", "__path__"})

@@ -247,11 +247,11 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _set_up(self, schema: Schema) -> None:
         """Take the parameters as they are now: what is set later changes nothing fitted."""
-        if self.temperature != "cv" and not (is_number(self.temperature) and 0 < self.temperature < np.inf):
-            raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
         self._how = estimation_of(self.parameters, self.prior, self.sharing, self.class_prior, schema)
-        if self.temperature != "cv":
+        if is_number(self.temperature) and 0 < self.temperature < np.inf:  # type: ignore[operator]
             self.temperature_ = float(self.temperature)
+        elif not isinstance(self.temperature, str) or self.temperature != "cv":
+            raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
 
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
         """Rows in the model's form, with labels and weights if there is a y."""

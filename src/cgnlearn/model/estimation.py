@@ -297,7 +297,10 @@ def _class_prior(given: Any, n_classes: int) -> tuple[float, ...] | None:
         return (1 / n_classes,) * n_classes
     if isinstance(given, str | dict):
         raise ValueError(f'class_prior must be "uniform", None or an array in the order of classes_, not {given!r}')
-    probabilities = np.asarray(given, dtype=float)
+    try:
+        probabilities = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"class_prior must hold numbers, not {given!r}") from None
     if probabilities.shape != (n_classes,):
         raise ValueError(f"class_prior must have one probability for each of the {n_classes} classes")
     if not (probabilities > 0).all() or not np.isclose(probabilities.sum(), 1.0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -92,4 +93,17 @@ class Schema:
         return sorted(columns, key=lambda column: self.levels[column] is None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what is derived
+        # Without what is derived; times as text, since files hold plain values only.
+        state = {part.name: getattr(self, part.name) for part in fields(self)}
+        times = [
+            i for i, levels in enumerate(self.levels) if levels and all(isinstance(level, datetime) for level in levels)
+        ]
+        texts = {i: tuple(level.isoformat() for level in self.levels_of(i)) for i in times}  # type: ignore[attr-defined]
+        levels = tuple(texts.get(i, levels) for i, levels in enumerate(self.levels))
+        return state | {"levels": levels, "times": times}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        levels = list(state["levels"])
+        for i in state.pop("times"):
+            levels[i] = tuple(datetime.fromisoformat(text) for text in levels[i])
+        self.__dict__.update(state | {"levels": tuple(levels)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,6 +12,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, column_or_1d
 
@@ -59,15 +61,32 @@ class Table:
 
 def classes_of(y: Any, classes: Any = None) -> NDArray[Any]:
     """The classes that occur in y, or the given ones, sorted; refuses a y that has none to tell apart."""
-    y = column_or_1d(y)
-    assert_all_finite(y, input_name="y")
+    y = _target(y)
     check_classification_targets(y)
-    found: NDArray[Any] = unique_labels(y if classes is None else classes)
+    found: NDArray[Any] = unique_labels(y if classes is None else _target(classes, "classes"))
     if len(found) < 2:
         raise ValueError(
             f"y has one class only, {found.tolist()[0]!r}: a classifier needs rows of at least two classes"
         )
     return found
+
+
+def _target(y: Any, name: str = "y") -> NDArray[Any]:
+    """A flat array of labels of one kind, none of them missing."""
+    cells = np.asarray(y)
+    if cells.ndim == 1 and cells.dtype.kind in "fO":
+        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([_is_missing(cell) for cell in cells], bool)
+        if missing.any():
+            raise ValueError(f"{name} has missing values (NaN), the first in row {np.argmax(missing)}: drop their rows")
+        if len({isinstance(cell, str) for cell in cells.tolist()} if cells.dtype.kind == "O" else ()) > 1:
+            raise ValueError(f"{name} mixes text and other labels: make them all text or all numbers")
+    found: NDArray[Any] = column_or_1d(y, warn=True)
+    assert_all_finite(found, input_name=name)
+    return found
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or is_pandas_na(cell) or is_scalar_nan(cell)
 
 
 def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schema:
@@ -83,7 +102,7 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
             chosen = [i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)]
         levels: list[Levels | None] = [None] * len(columns)
         for i in chosen:
-            levels[i] = _levels_of_series(frame[columns[i]])
+            levels[i] = _levels_of_series(frame[columns[i]], f"column {columns[i]!r}")
         return Schema(names, tuple(levels), labels, frame.implementation.value)
     array = as_array(X)
     chosen = _chosen_columns(categorical_features, None, array.shape[1]) or []
@@ -102,7 +121,7 @@ def read(X: Any, schema: Schema, y: Any = None, sample_weight: Any = None) -> Ta
     values, codes = _read_array(as_array(X), schema) if frame is None else _read_frame(frame, schema)
     if y is None:
         return Table(schema, values, codes)
-    y = column_or_1d(y, warn=True)
+    y = _target(y)
     check_consistent_length(values, y)
     weights = None
     if sample_weight is not None:
@@ -129,10 +148,7 @@ def _read_frame(frame: nw.DataFrame[Any], schema: Schema) -> tuple[NDArray[Any],
     columns, kinds = frame.columns, list(frame.schema.values())
     for i in schema.continuous:
         if not (kinds[i].is_numeric() or kinds[i] == nw.Boolean):
-            raise ValueError(
-                f"{schema.name(i)} holds {kinds[i]} and is not categorical: "
-                "cast it to a categorical dtype or name it in categorical_features"
-            )
+            raise ValueError(_not_numbers(schema.name(i), frame[columns[i]]))
     if schema.continuous:
         numbers = frame if not schema.discrete else frame.select([columns[i] for i in schema.continuous])
         values = numbers.to_numpy()
@@ -145,6 +161,19 @@ def _read_frame(frame: nw.DataFrame[Any], schema: Schema) -> tuple[NDArray[Any],
     for position, i in enumerate(schema.discrete):
         codes[:, position] = _codes_of_series(i, frame[columns[i]], schema)
     return values, codes
+
+
+def _not_numbers(name: str, series: nw.Series[Any]) -> str:
+    """Why a column cannot be read, and what to do."""
+    if series.dtype.is_temporal():
+        return f"{name} holds dates or times: turn them into numbers, such as days since a first one"
+    native = str(getattr(series.to_native(), "dtype", ""))
+    if native.startswith("Sparse"):
+        return f"{name} is sparse ({native}): make it dense, in pandas with .sparse.to_dense()"
+    return (
+        f"{name} holds {series.dtype} and is not categorical: "
+        "cast it to a categorical dtype or name it in categorical_features"
+    )
 
 
 def _read_array(array: NDArray[Any], schema: Schema) -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -167,8 +196,16 @@ def _numbers_of_objects(array: NDArray[Any], schema: Schema) -> NDArray[Any]:
     """The same array, its continuous columns turned into floats."""
     array = array.astype(object)
     for i in schema.continuous:
+        if any(isinstance(cell, date | np.datetime64 | timedelta) for cell in array[:, i]):
+            raise ValueError(
+                f"{schema.name(i)} holds dates or times: turn them into numbers, such as days since a first one"
+            )
         try:
             array[:, i] = array[:, i].astype(np.float64)
+        except OverflowError:
+            raise ValueError(
+                f"{schema.name(i)} holds a number beyond floating point: divide it by a constant"
+            ) from None
         except (TypeError, ValueError) as error:
             raise type(error)(
                 f"{schema.name(i)} holds values that are not numbers ({error}) and is not categorical: "
@@ -257,41 +294,64 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
         raise ValueError(f"X has columns of the same name: rename them ({' '.join(str(error).split())})") from None
     if isinstance(frame, nw.LazyFrame):
         raise ValueError("X is a lazy frame: collect() it first")
-    return frame if isinstance(frame, nw.DataFrame) else None
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    for number, what in zip(frame.shape, ("sample", "feature"), strict=True):
+        if not number:  # in scikit-learn's words for arrays
+            raise ValueError(
+                f"Found data frame with 0 {what}(s) (shape={frame.shape}) while a minimum of 1 is required."
+            )
+    return frame
 
 
 def as_array(X: Any) -> NDArray[Any]:
-    """X as a two-dimensional NumPy array of numbers or objects; finiteness is the encoder's to check."""
+    """X as a two-dimensional NumPy array of numbers or objects; finiteness is `read`'s to check."""
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiub":
         return X
     if isinstance(X, list | tuple) and any(isinstance(cell, str) for row in X for cell in np.atleast_1d(row)):
         X = np.array(X, dtype=object)
-    array: NDArray[Any] = check_array(
-        X, dtype=None, ensure_all_finite=False, ensure_min_samples=1, estimator="CGNClassifier"
-    )
-    if array.dtype.kind in "UST":
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
+    try:
+        array: NDArray[Any] = check_array(
+            X, dtype=None, ensure_all_finite=False, ensure_min_samples=1, estimator="CGNClassifier"
+        )
+    except ValueError as error:
+        if "2D array" in str(error):
+            raise ValueError(
+                f"Expected 2D array of rows and columns, not one of {np.ndim(X)} dimensions. Reshape your data "
+                "using X.reshape(-1, 1) if it is one column or X.reshape(1, -1) if it is one row"
+            ) from None
+        raise ValueError(str(error).split("\n")[0]) from None
+    if array.dtype.kind in "USTMm":
         array = array.astype(object)
     return array
 
 
 def _distinct(column: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    if any(value is None or value != value for value in column if not isinstance(value, str)):
+    if any(_is_missing(cell) for cell in column if not isinstance(cell, str)):
         raise ValueError(f"{name} has missing values: impute them or drop their rows")
-    try:
-        distinct, inverse = np.unique(column, return_inverse=True)
-    except TypeError:
-        raise ValueError(f"{name} mixes levels of different types: make them all text or all numbers") from None
-    return distinct, inverse
+    _refuse_mixture(column.tolist(), name)
+    return np.unique(column, return_inverse=True)
 
 
-def _levels_of_series(series: nw.Series[Any]) -> Levels:
+def _levels_of_series(series: nw.Series[Any], name: str) -> Levels:
     """The levels a column declares in its dtype, or else the ones it holds, sorted."""
     if isinstance(series.dtype, nw.Enum) and series.implementation.is_polars():
         return tuple(series.dtype.categories)
     if series.dtype in (nw.Categorical, nw.Enum) and not series.implementation.is_polars():
-        return tuple(series.cat.get_categories().to_list())
+        levels = series.cat.get_categories().to_list()
+        _refuse_mixture(levels, name)
+        return tuple(levels)
     # A polars Categorical draws on a pool that other columns share, so only the levels held can be its own.
-    return tuple(sorted(series.drop_nulls().unique().to_list()))
+    levels = [level for level in series.unique().to_list() if not _is_missing(level)]
+    _refuse_mixture(levels, name)
+    return tuple(sorted(levels))
+
+
+def _refuse_mixture(levels: list[Any], name: str) -> None:
+    if len({isinstance(level, str) for level in levels}) > 1:
+        raise ValueError(f"{name} mixes levels of different types: make them all text or all numbers")
 
 
 def _chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
