@@ -54,10 +54,9 @@ def lines_beside_naive_bayes():
     yield "| all k = 1..50 of k-BAND and k-BOX | ours, ms | GaussianNB, ms | ratio | at most | |"
     yield "|---|---:|---:|---:|---:|---|"
     for name, took in zip(ways, ours, strict=True):
-        ratio = took / theirs
-        verdict = "met" if ratio <= 20 else "missed"
-        verdict += ", and the 8 hoped for" if ratio <= 8 else ""
-        yield f"| {name} | {1e3 * took:.0f} | {1e3 * theirs:.1f} | {ratio:.1f} | 20 | {verdict} |"
+        ratio, limit = took / theirs, 8 if name.endswith("sharing=1") else 7
+        verdict = "met" if ratio <= limit else "missed"
+        yield f"| {name} | {1e3 * took:.0f} | {1e3 * theirs:.1f} | {ratio:.1f} | {limit} | {verdict} |"
     peak = peak_megabytes(SETUP, "ordered_path(X[:-N_TEST], y[:-N_TEST], X[-N_TEST:])")
     verdict = "met" if peak < 1024 else "missed"
     yield f"| peak memory above the data (Bayes), MB | {peak:.0f} | | | 1024 | {verdict} |"
@@ -121,7 +120,7 @@ def report():
         "",
         *lines_beside_naive_bayes(),
         "",
-        f"How it grows (both families, Bayes, {N_TEST} test rows, 2 classes):",
+        f"How it grows (both shapes, Bayes, {N_TEST} test rows, 2 classes):",
         "",
         *lines_of_growth(),
         "",

@@ -232,10 +232,9 @@ def test_spreads_and_determinants_against_long_double(ridge):
     rows[:, 20:24] = rows[:, [19]]
     matrix = rows.T @ rows + ridge * np.eye(40)
     orders = 12
-    found = tuple(np.zeros((40, orders)) for _ in range(4))
-    log_det, sound, existing = np.zeros((40, orders)), np.zeros(40, np.int64), np.zeros(40, np.int64)
-    recursion.coefficients(banded(matrix, orders), 0, 40, found, sound, existing)
-    recursion.log_dets(banded(matrix, orders), 0, 40, found[3], sound, log_det)
+    found, sound, existing = recursion.coefficients(banded(matrix, orders), 0, 40)
+    log_det = np.zeros((40, orders))
+    recursion.log_dets(banded(matrix, orders), 0, 40, found, sound, log_det)
     spread = found[2]
     assert (existing == orders).all()
     for v in range(orders, 40):

@@ -31,16 +31,11 @@ BATCH = 1 << 22  # numbers of the rows that are predicted together: 32 megabytes
 
 
 class Coefficients(NamedTuple):
-    """What the training data say of every order of one class; arrays over (attributes, orders)."""
+    """What the training data say of every order of the attributes of one stretch and of the K - 1 before it."""
 
-    found: tuple[Floats, Floats, Floats, Floats]  # kf, kb, F and B
+    found: tuple[Floats, Floats, Floats, Floats]  # kf, kb, F and B: (attributes, orders)
     sound: NDArray[np.int64]  # (attributes,): how many orders have kept their digits
     existing: NDArray[np.int64]  # (attributes,): how many orders have a regression
-
-    @property
-    def spread(self) -> Floats:
-        """F."""
-        return self.found[2]
 
 
 class EveryOrder(NamedTuple):
@@ -107,38 +102,45 @@ class Lattice:
         return present[child] - present[np.maximum(child - np.arange(self.orders), 0)]
 
     @cached_property
-    def coefficients(self) -> list[Coefficients]:
-        """For each scale; computed once, whatever is predicted."""
+    def coefficients(self) -> dict[tuple[int, int], Coefficients]:
+        """Of each scale and each stretch, by its start; computed once, whatever is predicted."""
         from cgnlearn.ordered import recursion
 
-        shape = self.scale.shape[1:]
-        made = [
-            Coefficients(
-                (np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape)),
-                np.zeros(shape[0], np.int64),
-                np.zeros(shape[0], np.int64),
-            )
-            for _ in self.scale
-        ]
-        self._side_by_side(
-            lambda at, start, stop: recursion.coefficients(self.scale[at], start, stop, *made[at]), len(made)
+        found = self._side_by_side(
+            lambda at, start, stop: ((at, start), Coefficients(*recursion.coefficients(self.scale[at], start, stop))),
+            len(self.scale),
         )
-        return made
+        return dict(found)
+
+    def _of_attributes(self, part: Callable[[Coefficients], NDArray[Any]], at: int) -> NDArray[Any]:
+        """What the coefficients of one scale say of all attributes."""
+        stretches = [(start, found) for (of, start), found in self.coefficients.items() if of == at]
+        return np.concatenate([part(found)[min(start, self.orders - 1) :] for start, found in stretches])
+
+    @cached_property
+    def spread(self) -> Floats:
+        """F of every order: (scales, attributes, orders)."""
+        return np.array([self._of_attributes(lambda part: part.found[2], at) for at in range(len(self.scale))])
+
+    @cached_property
+    def existing(self) -> NDArray[np.int64]:
+        """How many orders have a regression: (scales, attributes)."""
+        return np.array([self._of_attributes(lambda part: part.existing, at) for at in range(len(self.scale))])
 
     @property
     def is_regular(self) -> bool:
         """Whether every regression exists; with a prior they do, unless rounding has made a scale singular."""
-        return all(((part.existing == self.orders) | self.posterior.absent).all() for part in self.coefficients)
+        return bool(((self.existing == self.orders) | self.posterior.absent).all())
 
     def singular(self) -> Singular | None:
         """The first attribute whose maximum likelihood regression does not exist, if there is one."""
         needed = np.minimum(np.arange(self.partition.n_attributes) + 1, self.orders)
-        for label, part in enumerate(self.coefficients):
-            bad = np.flatnonzero(part.existing < needed)
-            if len(bad):
-                at, n = int(bad[0]), float(self.posterior.n[0, label])
-                return Singular(int(self.partition.columns[at]), 0, label, n, int(needed[at]) - 1)
-        return None
+        bad = np.argwhere(self.existing < needed)
+        if not len(bad):
+            return None
+        label, at = (int(i) for i in bad[0])
+        n = float(self.posterior.n[0, label])
+        return Singular(int(self.partition.columns[at]), 0, label, n, int(needed[at]) - 1)
 
     # ---- compiled loops
 
@@ -185,7 +187,7 @@ class Lattice:
                 recursion.every_order(
                     width,
                     scale[at],
-                    *coefficients[at],
+                    *coefficients[at, start],
                     values,
                     self.centre[label],
                     none if posterior.shift is None else posterior.shift[0, label],
@@ -236,7 +238,7 @@ class Lattice:
             def last_order(label: int, start: int, stop: int, width: int = width, values: Floats = values,
                            residual: Floats = residual, leverage: Floats = leverage) -> None:  # fmt: skip
                 at = self._of_class(label)
-                found, sound, _ = self.coefficients[at]
+                found, sound, _ = self.coefficients[at, start]
                 recursion.last_order(
                     width, self.scale[at], found, sound, values, self.centre[label], start, stop,
                     residual[label], leverage[label],
@@ -244,7 +246,7 @@ class Lattice:
 
             self._side_by_side(last_order, len(residual))
             for label in range(len(residual)):
-                spread = self.coefficients[self._of_class(label)].spread[present, -1:]
+                spread = self.spread[self._of_class(label), present, -1:]
                 away = residual[label, present, :n]
                 if posterior.shift is not None and posterior.own_spread is not None:
                     away += posterior.shift[0, label, present, None]
@@ -263,7 +265,7 @@ class Lattice:
         log_det = np.zeros(self.scale.shape)
         self._side_by_side(
             lambda at, start, stop: recursion.log_dets(
-                self.scale[at], start, stop, self.coefficients[at].found[3], self.coefficients[at].sound, log_det[at]
+                self.scale[at], start, stop, *self.coefficients[at, start][:2], log_det[at]
             ),
             len(log_det),
         )
@@ -273,13 +275,12 @@ class Lattice:
         of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
         log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
         n = self.posterior.n[0, regressions, None, None]
-        spread = np.array([part.spread for part in self.coefficients])
         evidence = (
             densities.regression_evidence(
                 n,
                 prior.shape + self.n_parents / 2,
                 scale[:, None],
-                np.where(absent[:, None], 1.0, spread),
+                np.where(absent[:, None], 1.0, self.spread),
                 of_parents - log_det,
                 log_strength[0, :, None, None],
             )

@@ -132,49 +132,52 @@ def _factorise(scale: Any, v: Any, orders: Any, factor: Any, row: Any, spread: A
 
 
 @compiled
-def coefficients(scale: Any, start: int, stop: int, found: Any, sound: Any, existing: Any) -> None:
-    """Coefficients of the nodes start..stop, with spreads mended where digits were lost.
+def coefficients(scale: Any, start: int, stop: int) -> Any:
+    """Coefficients of the nodes from K - 1 before start to stop, with spreads mended where digits were lost.
 
-    Filled are the rows start..stop of ``found``, four arrays (nodes, orders) as in `_coefficients`, of ``sound`` and of
-    ``existing``: how many orders are sound, and how many have a regression at all.
+    Four arrays (nodes, orders) as in `_coefficients`; and (nodes,) how many orders are sound, and how many have a
+    regression at all.
     """
     orders = scale.shape[1]
     first = max(0, start - orders + 1)
     shape = (stop - first, orders)
-    own = (np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    own_sound = np.zeros(shape[0], np.int64)
-    _coefficients(scale, first, stop, own, own_sound)
-    for part in range(4):
-        found[part][start:stop] = own[part][start - first :]
-    sound[start:stop] = own_sound[start - first :]
+    found = (np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    sound, existing = np.zeros(shape[0], np.int64), np.zeros(shape[0], np.int64)
+    _coefficients(scale, first, stop, found, sound)
+    spread = found[2]
     factor = np.zeros((orders, orders))
     row = np.zeros(orders)
     for v in range(start, stop):
-        existing[v] = orders if scale[v, 0] > 0.0 else 0
+        i = v - first
+        existing[i] = orders if scale[v, 0] > 0.0 else 0
         n_orders = min(orders, v + 1)
-        if sound[v] < n_orders:
-            reached = _factorise(scale, v, n_orders, factor, row, found[2][v])
+        if sound[i] < n_orders:
+            reached = _factorise(scale, v, n_orders, factor, row, spread[i])
             if reached < n_orders:
-                existing[v] = min(existing[v], reached)
-        found[2][v, n_orders:] = found[2][v, n_orders - 1]  # of the first nodes: all before take part already
+                existing[i] = min(existing[i], reached)
+        spread[i, n_orders:] = spread[i, n_orders - 1]  # of the first nodes: all before take part already
+    return found, sound, existing
 
 
 @compiled
-def log_dets(scale: Any, start: int, stop: int, back_spread: Any, sound: Any, log_det: Any) -> None:
+def log_dets(scale: Any, start: int, stop: int, found: Any, sound: Any, log_det: Any) -> None:
     """ln|Ψ'| of the parents of the nodes start..stop at every order: (nodes, orders)."""
     orders = scale.shape[1]
+    first = max(0, start - orders + 1)
+    back_spread = found[3]
     factor = np.zeros((orders, orders))
     row, spread = np.zeros(orders), np.zeros(orders)
     for v in range(start, stop):
+        i = v - first
         n_orders = min(orders, v + 1)
-        mended = sound[v] < n_orders
+        mended = sound[i] < n_orders
         reached = _factorise(scale, v, n_orders, factor, row, spread) if mended else n_orders
         total = 0.0
         for j in range(1, reached):
-            pivot = factor[j - 1, j - 1] ** 2 if mended else back_spread[v - 1, j - 1]
+            pivot = factor[j - 1, j - 1] ** 2 if mended else back_spread[i - 1, j - 1]
             total += math.log(pivot) if pivot > 0.0 else 0.0
             log_det[v, j] = total
-        log_det[v, n_orders:] = log_det[v, n_orders - 1]  # of the first nodes: all before take part already
+        log_det[v, n_orders:] = log_det[v, n_orders - 1]
 
 
 @compiled
@@ -198,9 +201,9 @@ def _residuals(
         all_q[0, r] = 0.0
     for j in range(1, min(orders, i + 1)):
         place = place + 1 if place + 1 < orders else 0
-        b = back_spread[v - 1, j - 1]
+        b = back_spread[i - 1, j - 1]
         inverse = 1.0 / b if b > 0.0 else 0.0
-        kf, kb = forward[v, j], backward[v, j]
+        kf, kb = forward[i, j], backward[i, j]
         # Two loops of three arrays each: with more the compiler gives up on vector registers.
         for r in range(width):
             all_q[j, r] = all_q[j - 1, r] + past[place, r] * past[place, r] * inverse
@@ -209,7 +212,7 @@ def _residuals(
             all_f[j, r] = all_f[j - 1, r] - kf * before
             past[place, r] = before - kb * all_f[j - 1, r]
     n_orders = min(orders, v + 1)
-    if i >= n_orders - 1 and sound[v] < n_orders:
+    if i >= n_orders - 1 and sound[i] < n_orders:
         factor, white = np.zeros((orders, orders)), np.zeros((orders, width))
         row, spread = np.zeros(orders), np.zeros(orders)
         existing = _factorise(scale, v, n_orders, factor, row, spread)
@@ -311,12 +314,12 @@ def every_order(
                 constant[1, k - 1] += shape[0] * math.log(least)
         if absent[v]:
             continue
-        for j in range(min(least_order, v), min(n_orders, existing[v])):
-            log_spread[j] = math.log(spread[v, j] + own_spread[v])
+        for j in range(min(least_order, v), min(n_orders, existing[i])):
+            log_spread[j] = math.log(spread[i, j] + own_spread[v])
         for form in range(2):
             for k in range(lowest, orders + 1):
                 j = min(k - 1, v) if form == 0 else v % k
-                if j >= existing[v]:
+                if j >= existing[i]:
                     missing[form, k - 1] += 1
                 elif wanted[form]:
                     constant[form, k - 1] += base[n_parents[i, j]] - 0.5 * log_spread[j] - offset[v]
@@ -338,12 +341,12 @@ def every_order(
                 i = v - first
                 n_orders = min(orders, v + 1)
                 if not absent[v]:
-                    n_orders = min(n_orders, existing[v])
+                    n_orders = min(n_orders, existing[i])
                 # From here on all_f is g and all_q is h, or for maximum likelihood all_f is f²/F.
                 greatest[:] = 1.0
                 moved = shift[v]
                 for j in range(min(least_order, v), n_orders):
-                    inverse = 0.0 if absent[v] else 1.0 / (spread[v, j] + own_spread[v])
+                    inverse = 0.0 if absent[v] else 1.0 / (spread[i, j] + own_spread[v])
                     for r in range(width):
                         x = all_f[j, r] + moved
                         all_f[j, r] = x * x * inverse
