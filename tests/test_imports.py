@@ -9,11 +9,13 @@ import cgnlearn
 
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
+    "evaluation.splits", "evaluation.metrics",
     "model.structure", "model.table", "model.layout", "model.statistics", "model.prior", "model.densities",
     "model.kernels", "ordered.recursion", "model.blocks", "ordered.lattice", "model.network", "ordered.band",
     "structures.learner", "structures.odds", "structures.search", "progress", "structures.selection", "classifier",
-    "ordered.path", "persistence", "datasets", "evaluation", "results", "datafile", "prediction", "plots", "report",
-    "options", "terminal", "experiments", "cli", "__main__",
+    "ordered.path", "persistence", "datasets",
+    "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report",
+    "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

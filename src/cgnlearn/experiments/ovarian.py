@@ -13,9 +13,10 @@ from sklearn.utils import Bunch
 
 from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure, ordered_path
 from cgnlearn.datasets import make_spectra
-from cgnlearn.experiments.protocol import Experiment, data_checksum, split, worth
-from cgnlearn.experiments.rowfile import Row, Unit
-from cgnlearn.model.statistics import Floats
+from cgnlearn.evaluation.metrics import Floats, normalised, worth
+from cgnlearn.evaluation.run import Row, Unit, Work
+from cgnlearn.evaluation.splits import allowed, cut
+from cgnlearn.experiments.uci import described
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")
 MODELS: dict[str, dict[str, Any]] = {
@@ -26,16 +27,8 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 TEMPERED, CHOSEN, AVERAGED = "shared tempered", "shared tempered chosen", "shared tempered averaged"
 COLUMNS = (
-    "structure",
-    "k",
-    "parameters",
-    "n_test",
-    "correct",
-    "accuracy",
-    "cll",
-    "zeros",
-    "class_alone",
-    "temperature",
+    *("dataset", "repetition", "fold", "structure", "k", "parameters", "n_test", "correct", "accuracy", "cll", "zeros"),
+    *("class_alone", "temperature"),
 )
 
 
@@ -82,14 +75,15 @@ def _two_columns(path: Path) -> tuple[Floats, Floats]:
     return numbers[:, 0], numbers[:, 1]
 
 
-def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, seed: int) -> Experiment:
+def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
     """All models at every k on one set of spectra."""
-    units = [Unit(data.name, repetition, fold) for repetition in range(n_repetitions) for fold in range(n_folds)]
+    n_cut = allowed(data.target, n_folds)
+    units = [Unit(data.name, repeat, fold) for repeat in range(n_repetitions) for fold in range(n_cut)]
     n_rows = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
-    return Experiment(
+    return Work(
         columns=COLUMNS,
         sizes=dict.fromkeys(units, n_rows),
-        work=fold_rows,
+        compute=fold_rows,
         arguments=lambda unit: (data.data, data.target, unit, k_max, n_folds, seed),
         settings={
             "experiment": "ovarian",
@@ -97,19 +91,14 @@ def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, see
             "folds": n_folds,
             "repetitions": n_repetitions,
             "seed": seed,
-            "spectra": {
-                "source": data.source,
-                "generated": data.generated,
-                "shape": list(data.data.shape),
-                "sha256": data_checksum(data.data, data.target),
-            },
+            "spectra": described(data),
         },
     )
 
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:
     """The rows of one fold: every model at every k of both families, then those that choose for themselves."""
-    train, test = split(y, unit, n_folds=n_folds, seed=seed)
+    *_, train, test = cut(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
     true = np.searchsorted(np.unique(y), y[test])
     rows: list[Row] = []
     for model, how in MODELS.items():
@@ -201,8 +190,7 @@ def _tempered_rows(
     yield _row(path.family, chosen.k_, CHOSEN, joint, true, temperature=chosen.temperature_)
     log_weight = len(y) * scores.max(axis=1)
     log_weight -= np.logaddexp.reduce(log_weight)
-    log_proba = joints - np.logaddexp.reduce(joints, axis=2, keepdims=True)
-    averaged = np.logaddexp.reduce(log_weight[:, None, None] + log_proba, axis=0)
+    averaged = np.logaddexp.reduce(log_weight[:, None, None] + normalised(joints), axis=0)
     yield _row(path.family, 0, AVERAGED, averaged, true, temperature=float("nan"))
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from cgnlearn.datasets import UCI
+from cgnlearn.evaluation.significance import mark
 from cgnlearn.experiments import published
 from cgnlearn.experiments.ovarian import FAMILIES, Point
-from cgnlearn.experiments.significance import mark
 from cgnlearn.experiments.uci import FRACTIONS, LOCATIONS, METRICS, SEARCHES, Cell
 
 SIGNS = {"win": "✓", "draw": "=", "loss": "✗"}

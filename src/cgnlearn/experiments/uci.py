@@ -10,22 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
 from cgnlearn.datasets import UCI, load, make_waveform
+from cgnlearn.evaluation.metrics import Floats, worth
+from cgnlearn.evaluation.run import Row, Unit, Work, fingerprint
+from cgnlearn.evaluation.significance import Comparison, compare
+from cgnlearn.evaluation.splits import allowed, cut, scarce
 from cgnlearn.experiments import published
-from cgnlearn.experiments.protocol import Experiment, data_checksum, split, worth
-from cgnlearn.experiments.rowfile import Row, Unit
-from cgnlearn.experiments.significance import Comparison, compare
-from cgnlearn.model.statistics import Floats
 
 SEARCHES = ("forward", "backward", "condensed")
 FRACTIONS = (1.0, 0.2)
 LOCATIONS = ("paper", "pooled", "cell")
 METRICS = ("cll", "accuracy")
 COLUMNS = (
+    *("dataset", "repetition", "fold"),
     "fraction",  # of the fold's training rows
     "search",
     "parameters",  # ml, or bayes with its prior's location
@@ -54,53 +54,49 @@ def quick_sets() -> list[Bunch]:
     return [load("balance-scale"), load("iris"), waveform, load("wine")]
 
 
-def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed: int) -> Experiment:
+def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
     """All searches on these sets, with all and with a fifth of the training rows."""
     by_name = {found.name: found for found in sets}
     # The sets take turns, so that the time left can be told from the time gone.
     units = [
-        Unit(name, repetition, fold)
-        for repetition in range(n_repetitions)
+        Unit(name, repeat, fold)
+        for repeat in range(n_repetitions)
         for fold in range(n_folds)
-        for name in by_name
+        for name, found in by_name.items()
+        if fold < allowed(found.target, n_folds)
     ]
     n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
-    return Experiment(
+    return Work(
         columns=COLUMNS,
         sizes=dict.fromkeys(units, n_rows),
-        work=fold_rows,
-        arguments=lambda unit: (by_name[unit.dataset].data, by_name[unit.dataset].target, unit, n_folds, seed),
+        compute=fold_rows,
+        arguments=lambda unit: (by_name[unit.name].data, by_name[unit.name].target, unit, n_folds, seed),
         settings={
             "experiment": "uci",
             "folds": n_folds,
             "repetitions": n_repetitions,
             "seed": seed,
-            "sets": {
-                name: {
-                    "source": found.source,
-                    "generated": found.generated,
-                    "shape": list(found.data.shape),
-                    "sha256": data_checksum(found.data, found.target),
-                }
-                for name, found in by_name.items()
-            },
+            "sets": {name: described(found) for name, found in by_name.items()},
         },
     )
 
 
+def described(data: Bunch) -> dict[str, Any]:
+    """What the settings say of a set."""
+    return {"source": data.source, "generated": data.generated, **fingerprint(data.data, data.target)}
+
+
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, n_folds: int, seed: int) -> list[Row]:
     """The rows of one fold: every fraction, search and way to the parameters."""
-    train, test = split(y, unit, n_folds=n_folds, seed=seed)
-    own_seed = seed + unit.repetition * n_folds + unit.fold
-    rows: list[Row] = []
-    for fraction in FRACTIONS:
-        part = train
-        if fraction < 1:
-            part, _ = train_test_split(train, train_size=fraction, stratify=y[train], random_state=own_seed)
-        for search in SEARCHES:
-            for row in _search_rows(X, y, part, test, search, own_seed):
-                rows.append((fraction, search, *row))
-    return rows
+    whole = cut(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
+    own_seed = seed + unit.repeat * n_folds + unit.fold
+    return [
+        (fraction, search, *row)
+        for fraction in FRACTIONS
+        for split in [whole if fraction == 1 else scarce(whole, y, fraction, own_seed)]
+        for search in SEARCHES
+        for row in _search_rows(X, y, split.train, split.test, search, own_seed)
+    ]
 
 
 def _search_rows(

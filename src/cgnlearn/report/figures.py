@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from cgnlearn.evaluation import FoldResult
-from cgnlearn.model.statistics import Floats
+from cgnlearn.evaluation.evidence import Closeup
+from cgnlearn.evaluation.metrics import Floats
+from cgnlearn.evaluation.study import SeenRow, Study, pooled
 from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
 from cgnlearn.plots.style import BLUE, GREY, INK, LINES, MOST_POINTS, ORANGE, without_frame
-from cgnlearn.report.study import BASELINE, Row, Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,17 +65,19 @@ def reliability_figure(study: Study, name: str) -> Markup:
     """The reliability diagram of the chosen model and of the best with the other way to its parameters."""
     assert study.chosen is not None
     way = _parameters(study, study.chosen)
-    able = [s for s in study.summaries if s.metrics and s.model != BASELINE and not s.n_without]
-    others = [s for s in able if _parameters(study, s.model) != way]
-    rival = max(others, key=lambda s: s.metrics["cll"].mean).model if others else None
-    # Repetitions are pooled: every row counts as often as it was predicted.
-    proba = {
-        model: np.exp(np.concatenate([r.log_proba for r in _of(study, model) if r.log_proba is not None]))
-        for model in (study.chosen, rival)
-        if model is not None
+    able = [summary for summary in study.summaries if summary.can_be_chosen]
+    others = [summary for summary in able if _parameters(study, summary.model) != way]
+    shown = [study.chosen, *(s.model for s in sorted(others, key=lambda s: -s.metrics["cll"].mean)[:1])]
+    # Repetitions are pooled: every row counts as often as it was predicted. An interrupted run may have a fold of one
+    # model and not of the other.
+    folds = [{r.unit[1:] for r in study.results if r.unit.name == model} for model in shown]
+    common = set.intersection(*folds)
+    found = {
+        model: pooled([r for r in study.results if r.unit.name == model and r.unit[1:] in common], study.true)
+        for model in shown
     }
-    rows = np.concatenate([result.rows for result in _of(study, study.chosen)])
-    truth = np.array(study.classes)[study.true[rows]]
+    proba = {model: np.exp(log_proba) for model, (log_proba, _) in found.items()}
+    truth = np.array(study.classes)[found[study.chosen][1]]
     return _svg(
         lambda ax: ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax),
         (5.0, 4.2), name, f"Reliability diagram of {' and '.join(proba)}",
@@ -84,10 +86,6 @@ def reliability_figure(study: Study, name: str) -> Markup:
 
 def _parameters(study: Study, model: str) -> Any:
     return getattr(study.models[model], "parameters", None)
-
-
-def _of(study: Study, model: str | None) -> list[FoldResult]:
-    return [result for result in study.results if result.task.model == model]
 
 
 def structure_figure(study: Study, name: str) -> Markup:
@@ -162,18 +160,16 @@ def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
     without_frame(ax)
 
 
-def row_figure(study: Study, row: Row, name: str) -> Markup:
+def row_figure(study: Study, row: SeenRow, closeup: Closeup, name: str) -> Markup:
     """What the model that had not seen a row makes of it."""
-    spectrum = study.positions is not None
+    values = None if study.positions is None else study.X.iloc[row.index].to_numpy(dtype=float)
+    display = ContributionsDisplay(
+        closeup.log_odds, study.names, row.predicted, study.classes[closeup.against], closeup.prior_log_odds,
+        study.positions, values, study.axis,
+    )  # fmt: skip
     n_bars = min(len(study.names), 20) + 2
-
-    def draw(ax: Axes) -> None:
-        ContributionsDisplay.from_estimator(
-            study.unseen(row.index), study.X, row.index, positions=study.positions, axis=study.axis, ax=ax
-        )
-
-    size = (7.6, 3.0) if spectrum else (5.6, 0.8 + 0.22 * n_bars)
-    return _svg(draw, size, name, f"Contributions of the attributes in row {row.line}")
+    size = (5.6, 0.8 + 0.22 * n_bars) if values is None else (7.6, 3.0)
+    return _svg(display.plot, size, name, f"Contributions of the attributes in row {row.line}")
 
 
 def _shortened(name: str, most: int = 26) -> str:

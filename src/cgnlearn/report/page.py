@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from cgnlearn import __version__
-from cgnlearn.report.study import BASELINE, Row, Study
+from cgnlearn.evaluation.study import SeenRow, Study
 
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
@@ -25,7 +25,7 @@ class _Closeup:
     """One row shown in detail."""
 
     title: str
-    row: Row
+    row: SeenRow
     figure: Markup
 
 
@@ -85,28 +85,16 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
         "path": figures.path_figure(study, f"{anchor}-path"),
         "evidence": figures.evidence_figure(study, f"{anchor}-evidence"),
         "closeups": [
-            _Closeup(words, row, figures.row_figure(study, row, f"{anchor}-row{i}"))
-            for i, (words, row) in enumerate(_remarkable(study.rows))
+            _Closeup(words, row, figures.row_figure(study, row, closeup, f"{anchor}-row{i}"))
+            for i, (words, row, closeup) in enumerate(study.closeups)
         ],
         "final": study.final,
     }
 
 
-def _remarkable(rows: Sequence[Row]) -> list[tuple[str, Row]]:
-    """The rows a reader will ask for, each once."""
-    wrong = [row for row in rows if not row.is_right]
-    wanted = [("The least certain row", rows[0]), ("The most certain row", rows[-1])]
-    if wrong:
-        wanted.insert(1, ("The most confident error", wrong[-1]))
-    found: dict[int, tuple[str, Row]] = {}
-    for words, row in wanted:
-        found.setdefault(row.index, (words, row))
-    return list(found.values())
-
-
 def _best(study: Study) -> dict[str, str]:
     """The model with the best value of each metric, of those that answered everywhere."""
-    able = [s for s in study.summaries if s.metrics and not s.n_without and s.model != BASELINE]
+    able = [summary for summary in study.summaries if summary.can_be_chosen]
     if not able:
         return {}
     sign = {"accuracy": 1, "cll": 1, "brier": -1, "calibration_error": -1}

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from sklearn.datasets import load_wine
 
 from cgnlearn import Band, CGNClassifier, load, save
-from cgnlearn.cli import main
+from cgnlearn.cli.main import main
 
 
 def run(*words):
@@ -74,7 +74,7 @@ def patients(tmp_path_factory):
 def test_help_answers_without_the_heavy_modules():
     code = (
         "import sys; sys.argv = ['cgnlearn', '--help']\n"
-        "from cgnlearn.cli import main\n"
+        "from cgnlearn.cli.main import main\n"
         "try: main()\nexcept SystemExit: pass\n"
         "print([m for m in ('sklearn', 'pandas', 'scipy', 'numpy', 'matplotlib', 'rich') if m in sys.modules])"
     )
@@ -87,7 +87,7 @@ def test_help_answers_without_the_heavy_modules():
 
 def test_python_m_works_and_completes():
     environment = os.environ | {"_CGNLEARN_COMPLETE": "bash_complete", "COMP_WORDS": "cgnlearn ins", "COMP_CWORD": "1"}
-    script = "from cgnlearn.cli import main; main(prog_name='cgnlearn')"
+    script = "from cgnlearn.cli.main import main; main(prog_name='cgnlearn')"
     found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert found.stdout.strip() == "plain,inspect"
     found = subprocess.run([sys.executable, "-m", "cgnlearn", "--version"], capture_output=True, text=True, check=True)

@@ -1,18 +1,47 @@
-"""Predictions of a saved model for the rows of a file."""
+"""The command ``cgnlearn predict``."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+import click
 
-from cgnlearn import datafile
-from cgnlearn.datafile import Data, DataFileError
-from cgnlearn.model.table import Levels
-from cgnlearn.persistence import classifier_of
+from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option
+from cgnlearn.cli.terminal import say, waiting
+
+if TYPE_CHECKING:
+    from cgnlearn.cli.datafile import Data
+
+
+@click.command()
+@click.argument("model", type=EXISTING)
+@click.argument("data", type=EXISTING)
+@click.option("-o", "--output", type=NEW_FILE, help="A csv file; default: stdout.")
+@json_option
+def predict(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
+    """Predict the rows of a file with a saved model.
+
+    For each row: the most probable class, the probability of every class, and the log density of the row, which is
+    low where it is unlike the training data.
+    """
+    from cgnlearn import load
+
+    with waiting("predicting"):
+        table = predict_file(load(model), data)
+    if as_json:
+        text = json.dumps([dict(zip(table.header, row, strict=True)) for row in table.rows], indent=1) + "\n"
+    else:
+        text = table.to_csv()
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8", newline="")
+        say(f"{len(table.rows)} rows: {output}")
 
 
 class Predictions(NamedTuple):
@@ -30,6 +59,8 @@ class Predictions(NamedTuple):
 
 def predict_file(model: Any, path: Path) -> Predictions:
     """Predict every row of a file that has the columns the model was trained on; other columns are ignored."""
+    import numpy as np
+
     X = _matching(model, path)
     log_proba = model.predict_log_proba(X)
     density = model.score_samples(X)
@@ -46,6 +77,10 @@ def predict_file(model: Any, path: Path) -> Predictions:
 
 def _matching(model: Any, path: Path) -> Any:
     """The file's columns in the form of the training data."""
+    from cgnlearn.cli import datafile
+    from cgnlearn.cli.datafile import DataFileError
+    from cgnlearn.persistence import classifier_of
+
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         data = datafile.read(path)
@@ -74,9 +109,11 @@ def _matching(model: Any, path: Path) -> Any:
     return data.X
 
 
-def _recoded(data: Data, name: str, levels: Levels) -> Any:
+def _recoded(data: Data, name: str, levels: Sequence[Any]) -> Any:
     """A column of text as the levels it stands for."""
     import pandas as pd
+
+    from cgnlearn.cli.datafile import DataFileError
 
     meant: dict[str, Any] = {_as_number(str(level)): level for level in levels}
     meant |= {str(level): level for level in levels}

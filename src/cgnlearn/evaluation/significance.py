@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import stats
 
-from cgnlearn.model.statistics import Floats
+from cgnlearn.evaluation.metrics import Floats
 
 Mark = Literal["win", "draw", "loss"]
 ALPHA = 0.05
