@@ -124,7 +124,7 @@ def test_results_of_other_settings_or_another_version_are_refused(tmp_path, monk
         Run(replace(WORK, settings={"seed": 0, "data": "a.csv"}), tmp_path)
     manifest = tmp_path / "manifest.json"
     content = json.loads(manifest.read_text())
-    content["cgnlearn"] = "0.0.9"
+    content["settings"]["cgnlearn"] = "0.0.9"
     manifest.write_text(json.dumps(content))
     with pytest.raises(OtherResults, match=rf"another cgnlearn \(0\.0\.9, not {cgnlearn.__version__}\)"):
         Run(WORK, tmp_path)

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,60 +32,47 @@ def predict(model: Path, data: Path, output: Path | None, as_json: bool) -> None
     from cgnlearn import load
 
     with waiting("predicting"):
-        table = predict_file(load(model), data)
+        header, rows = predict_file(load(model), data)
     if as_json:
-        text = json.dumps([dict(zip(table.header, row, strict=True)) for row in table.rows], indent=1) + "\n"
+        text = json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=1) + "\n"
     else:
-        text = table.to_csv()
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows([header, *rows])
+        text = buffer.getvalue()
     if output is None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8", newline="")
-        say(f"{len(table.rows)} rows: {output}")
+        say(f"{len(rows)} rows: {output}")
 
 
-class Predictions(NamedTuple):
-    """One line for each row of the data, in its order."""
-
-    header: list[str]
-    rows: list[list[Any]]
-
-    def to_csv(self) -> str:
-        """As text; numbers in full."""
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows([self.header, *self.rows])
-        return buffer.getvalue()
-
-
-def predict_file(model: Any, path: Path) -> Predictions:
-    """Predict every row of a file that has the columns the model was trained on; other columns are ignored."""
+def predict_file(model: Any, path: Path) -> tuple[list[str], list[list[Any]]]:
+    """A header, and a line for each row of a file that has the columns the model was trained on, and maybe others."""
     import numpy as np
 
     X = _matching(model, path)
     log_proba = model.predict_log_proba(X)
-    density = model.score_samples(X)
     classes = [str(label) for label in model.classes_.tolist()]
-    best = log_proba.argmax(axis=1).tolist()
     rows = [
-        [row, classes[chosen], *probabilities, logarithm]
-        for row, (chosen, probabilities, logarithm) in enumerate(
-            zip(best, np.exp(log_proba).tolist(), density.tolist(), strict=True)
+        [row, classes[best], *probabilities, density]
+        for row, (best, probabilities, density) in enumerate(
+            zip(log_proba.argmax(axis=1).tolist(), np.exp(log_proba).tolist(), model.score_samples(X).tolist(),
+                strict=True)
         )
-    ]
-    return Predictions(["row", "predicted", *(f"p({label})" for label in classes), "log_density"], rows)
+    ]  # fmt: skip
+    return ["row", "predicted", *(f"p({label})" for label in classes), "log_density"], rows
 
 
 def _matching(model: Any, path: Path) -> Any:
     """The file's columns in the form of the training data."""
     from cgnlearn.cli import datafile
-    from cgnlearn.cli.datafile import DataFileError
     from cgnlearn.persistence import classifier_of
 
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         data = datafile.read(path)
         if data.X.shape[1] != model.n_features_in_ or any(str(kind) == "category" for kind in data.X.dtypes):
-            raise DataFileError(
+            raise datafile.DataFileError(
                 f"{path}: the model was trained on {model.n_features_in_} columns of numbers without names: "
                 "give a file with exactly these"
             )
@@ -102,7 +89,7 @@ def _matching(model: Any, path: Path) -> Any:
         if own is not None:
             data.X[name] = _recoded(data, name, own)
         elif str(data.X[name].dtype) == "category":
-            raise DataFileError(
+            raise datafile.DataFileError(
                 f"{path}: column {name!r} holds {data.X[name].iloc[0]!r} in {data.place(0)}, "
                 "but the model was trained on numbers there: correct the column"
             )

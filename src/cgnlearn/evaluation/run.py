@@ -34,6 +34,7 @@ from cgnlearn.evaluation.metrics import Floats
 
 Result = TypeVar("Result")
 Row = Sequence[Any]
+ADVICE = "choose another folder, or remove it"
 
 
 class OtherResults(ValueError):
@@ -160,12 +161,10 @@ class Run(Generic[Result]):
         if manifest.exists():
             self._sessions = self._checked(manifest)
         elif path.exists():
-            raise OtherResults(f"{path} has no manifest.json beside it: choose another folder, or remove it")
-        if not path.exists():
-            return
-        rows = list(_whole_lines(path))
+            raise OtherResults(f"{path} has no manifest.json beside it: {ADVICE}")
+        rows = list(_whole_lines(path)) if path.exists() else []
         if rows and rows[0] != list(self.work.columns):
-            raise OtherResults(f"{path} holds other columns: choose another folder, or remove it")
+            raise OtherResults(f"{path} holds other columns: {ADVICE}")
         units = {tuple(map(str, unit)): unit for unit in self.work.sizes}
         found: dict[Unit, list[list[str]]] = {}
         for fields in rows:
@@ -181,33 +180,29 @@ class Run(Generic[Result]):
     # ---- the manifest
 
     @property
-    def _content(self) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads(json.dumps({"cgnlearn": __version__, "settings": self.work.settings}))
-        return content
+    def _settings(self) -> dict[str, Any]:
+        """All that results depend on, as it is written."""
+        settings: dict[str, Any] = json.loads(json.dumps({"cgnlearn": __version__, **self.work.settings}))
+        return settings
 
     def _checked(self, path: Path) -> list[dict[str, Any]]:
         """The sessions before this one, if they were about the same."""
         try:
             before = json.loads(path.read_text(encoding="utf-8"))
-            sessions: list[dict[str, Any]] = before["sessions"]
-            was = {"cgnlearn": before["cgnlearn"], **before["settings"]}
+            was, sessions = dict(before["settings"]), list(before["sessions"])
         except (ValueError, KeyError, TypeError):
-            raise OtherResults(
-                f"{path} cannot be read, or is no manifest of ours: choose another folder, or remove it"
-            ) from None
-        now = {"cgnlearn": __version__, **self._content["settings"]}
+            raise OtherResults(f"{path} cannot be read, or is no manifest of ours: {ADVICE}") from None
+        now = self._settings
         for name in {**now, **was}:
             if was.get(name) != now.get(name):
-                raise OtherResults(
-                    f"{path.parent} holds results with another {name} ({_short(was.get(name))}, not "
-                    f"{_short(now.get(name))}): choose another folder, or remove it"
-                )
+                difference = f"{_short(was.get(name))}, not {_short(now.get(name))}"
+                raise OtherResults(f"{path.parent} holds results with another {name} ({difference}): {ADVICE}")
         return sessions
 
     def _write_manifest(self) -> None:
         if self.folder is not None:
-            content = self._content | {"sessions": self._sessions}
-            write_whole(self.folder / "manifest.json", json.dumps(content, indent=1) + "\n")
+            text = json.dumps({"settings": self._settings, "sessions": self._sessions}, indent=1)
+            write_whole(self.folder / "manifest.json", text + "\n")
 
 
 def _session(jobs: int | None) -> dict[str, Any]:

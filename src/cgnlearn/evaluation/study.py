@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.evaluation.evidence import Closeup, Evidence, by_certainty, evidence_of, margin, remarkable, together
-from cgnlearn.evaluation.metrics import METRICS, Floats, calibration_error, of_truth
+from cgnlearn.evaluation.metrics import METRICS, Floats, calibration_error
 from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
 from cgnlearn.evaluation.splits import Split
 
@@ -148,8 +148,7 @@ def summary_text(summaries: Sequence[Summary]) -> str:
 # ---- the study
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(NamedTuple):
     """What one attribute adds to the log-odds of the predicted class against the next."""
 
     attribute: str
@@ -236,9 +235,8 @@ class Study:
 
         def result(unit: Unit, rows: Sequence[Sequence[str]]) -> FoldResult | None:
             said = [row[3:] for row in rows]
-            with_answer = any(said[0])
             try:
-                return FoldResult(unit, self._split(unit).test, np.array(said, float) if with_answer else None)
+                return FoldResult(unit, self._splits[unit[1:]].test, np.array(said, float) if any(said[0]) else None)
             except ValueError:
                 return None
 
@@ -247,15 +245,12 @@ class Study:
             sizes={Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models},
             compute=fold_result,
             arguments=lambda unit: (
-                unit, self.models[unit.name], self.X, self.y, self._split(unit), explained and not unit.repeat,
+                unit, self.models[unit.name], self.X, self.y, self._splits[unit[1:]], explained and not unit.repeat,
             ),
             settings=settings or {},
             rows=rows,
             result=result,
         )  # fmt: skip
-
-    def _split(self, unit: Unit) -> Split:
-        return self._splits[unit.repeat, unit.fold]
 
     @cached_property
     def _splits(self) -> dict[tuple[int, int], Split]:
@@ -319,38 +314,23 @@ class Study:
     def _evidence(self, result: FoldResult) -> Evidence:
         assert self.chosen is not None
         assert result.log_proba is not None
-        model = fitted(self.models[self.chosen], self.X, self.y, self._split(result.unit).train)
+        model = fitted(self.models[self.chosen], self.X, self.y, self._splits[result.unit[1:]].train)
         return evidence_of(model, _safe_indexing(self.X, result.rows), result.log_proba, self.true[result.rows])
 
     @cached_property
     def rows(self) -> list[SeenRow]:
         """All rows, the least certain first."""
-        evidence, order = self.evidence, by_certainty(self.log_proba)
-        log_proba = self.log_proba[order]
-        predicted = log_proba.argmax(axis=1)
-        found = []
-        for i, best, certainty, probability, probability_true in zip(
-            order.tolist(),
-            predicted.tolist(),
-            margin(log_proba).tolist(),
-            np.exp(log_proba.max(axis=1)).tolist(),
-            np.exp(of_truth(log_proba, self.true[order])).tolist(),
-            strict=True,
-        ):
-            reasons = zip(evidence.top[i].tolist(), evidence.top_log_odds[i].tolist(), strict=True)
-            found.append(
-                SeenRow(
-                    index=i,
-                    line=self._line(i),
-                    true=self.classes[self.true[i]],
-                    predicted=self.classes[best],
-                    probability=probability,
-                    probability_true=probability_true,
-                    log_odds=certainty,
-                    reasons=tuple(Reason(self.names[column], value) for column, value in reasons),
-                )
-            )
-        return found
+        order = by_certainty(self.log_proba)
+        return [self._seen(*row) for row in zip(order.tolist(), margin(self.log_proba[order]).tolist(), strict=True)]
+
+    def _seen(self, row: int, log_odds: float) -> SeenRow:
+        said, true, evidence = self.log_proba[row], self.true[row], self.evidence
+        reasons = zip(evidence.top[row].tolist(), evidence.top_log_odds[row].tolist(), strict=True)
+        return SeenRow(
+            row, self._line(row), self.classes[true], self.classes[said.argmax()],
+            float(np.exp(said.max())), float(np.exp(said[true])), log_odds,
+            tuple(Reason(self.names[column], value) for column, value in reasons),
+        )  # fmt: skip
 
     @cached_property
     def closeups(self) -> list[tuple[str, SeenRow, Closeup]]:
@@ -363,6 +343,6 @@ class Study:
     def confusion(self) -> NDArray[np.intp]:
         """Rows by true and predicted class."""
         counts = np.zeros((len(self.classes),) * 2, np.intp)
-        for row in self.rows:
-            counts[self.classes.index(row.true), self.classes.index(row.predicted)] += 1
+        known = by_certainty(self.log_proba)
+        np.add.at(counts, (self.true[known], self.log_proba[known].argmax(axis=1)), 1)
         return counts

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from cgnlearn import __version__
-from cgnlearn.evaluation.study import SeenRow, Study
+from cgnlearn.evaluation.study import Study
 
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
 
 MOST_ROWS = 400  # listed of each set: half the least certain, half the most certain
-
-
-@dataclass(frozen=True)
-class _Closeup:
-    """One row shown in detail."""
-
-    title: str
-    row: SeenRow
-    figure: Markup
 
 
 def write_report(
@@ -85,7 +73,7 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
         "path": figures.path_figure(study, f"{anchor}-path"),
         "evidence": figures.evidence_figure(study, f"{anchor}-evidence"),
         "closeups": [
-            _Closeup(words, row, figures.row_figure(study, row, closeup, f"{anchor}-row{i}"))
+            {"title": words, "row": row, "figure": figures.row_figure(study, row, closeup, f"{anchor}-row{i}")}
             for i, (words, row, closeup) in enumerate(study.closeups)
         ],
         "final": study.final,
@@ -113,12 +101,12 @@ def _warnings(study: Study) -> list[str]:
         found.append(
             "The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix."
         )
-    without = [summary for summary in study.summaries if summary.n_without]
-    for summary in without:
-        found.append(
-            f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum "
-            "likelihood does not exist; its figures leave these folds out."
-        )
+    found += [
+        f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum "
+        "likelihood does not exist; its figures leave these folds out."
+        for summary in study.summaries
+        if summary.n_without
+    ]
     if len(study.results) < len(study.splits) * len(study.models):
         found.append("The evaluation was interrupted: the figures stand for the folds that were done.")
     return found
