@@ -140,6 +140,21 @@ def test_closeups_are_the_contributions_of_remarkable_rows(mixed_study):
         assert closeup.prior_log_odds == pytest.approx(shown.prior_log_odds)
 
 
+def test_of_many_rows_the_least_and_the_most_certain_are_told(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(900) % 2
+    X = pd.DataFrame({"a": y + rng.normal(size=900), "b": rng.normal(size=900)})
+    study = study_of(X, y, {"naive bayes": CGNClassifier()})
+    margins = np.abs(np.diff(study.log_proba, axis=1)[:, 0])
+    least, most = np.sort(margins)[[199, -200]]
+    assert len(study.rows) == 400
+    assert {row.index for row in study.rows} == set(np.flatnonzero((margins <= least) | (margins >= most)).tolist())
+    assert all(len(row.reasons) == 2 for row in study.rows)
+    assert study.confusion.sum() == 900
+    write_report(tmp_path / "report.html", [study])
+    assert "the 200 least and the 200 most certain of 900" in (tmp_path / "report.html").read_text()
+
+
 class Counted(CGNClassifier):
     """Writes down how many rows it is fitted on."""
 

@@ -50,17 +50,16 @@ def evaluate(
     from sklearn.dummy import DummyClassifier
 
     from cgnlearn.evaluation.run import Run, write_whole
-    from cgnlearn.evaluation.splits import cut
+    from cgnlearn.evaluation.splits import cut, fewer
     from cgnlearn.evaluation.study import BASELINE, Study, summary_text
 
     models[BASELINE] = DummyClassifier(strategy="prior")
     read = training_data(data, target, categorical, drop_missing, groups)
     assert read.y is not None
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
-    n_folds = len(splits) // cv[1]
-    if n_folds < cv[0]:
-        say(f"the rarest class allows {n_folds} folds, not {cv[0]}")
-    how = f"stratified {n_folds}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
+    if reason := fewer(read.y, cv[0], read.groups):
+        say(reason)
+    how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     study = Study(
         data.name, read.X, read.y, models, splits, lines=read.lines, **_spectrum(read),
         settings=_settings(read, target, groups) | {"Cross-validation": f"{how}, seed {seed}"},

@@ -79,6 +79,7 @@ data_options = _options(
 
 
 seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def model_options(*, many: bool) -> Decorator:
@@ -102,9 +103,6 @@ def model_options(*, many: bool) -> Decorator:
                      help="Trust in the attributes, or cv to choose it."),
         seed_option,
     )  # fmt: skip
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def jobs_option(default: int) -> Decorator:
@@ -148,15 +146,7 @@ def training_data(
 
 
 def classifier(
-    structure: str,
-    parameters: str,
-    *,
-    k: Any,
-    k_max: int,
-    sharing: Any,
-    prior_location: Any,
-    temperature: Any,
-    seed: int,
+    structure: str, parameters: Any, *, k: Any, k_max: int, prior_location: Any, seed: int, **options: Any
 ) -> Any:
     """The classifier that the options ask for."""
     from cgnlearn import Band, Box, CGNClassifier, Prior
@@ -167,10 +157,8 @@ def classifier(
             raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
         learner = Band if structure == "band" else Box
         shape = learner(k, k_max=k_max) if k == "cv" else learner(k)
-    return CGNClassifier(
-        shape, parameters=parameters, sharing=sharing, prior=Prior(location=prior_location), temperature=temperature,
-        random_state=seed,
-    )  # fmt: skip
+    prior = Prior(location=prior_location)
+    return CGNClassifier(shape, parameters=parameters, prior=prior, random_state=seed, **options)
 
 
 def label(structure: str, parameters: str, *, k: Any, sharing: Any, temperature: Any, **_: Any) -> str:

@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from cgnlearn.evaluation.metrics import Floats, right
 
 N_REASONS = 3
+MOST_ROWS = 400  # told of one by one: half the least certain, half the most certain
 CHUNK = 2_000_000  # contributions held at once, of each class
 
 
@@ -26,64 +27,65 @@ class Closeup(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What attributes say of rows that the model has not seen.
+    """What attributes say of rows that the model has not seen; of single rows only those that a report tells of.
 
     Parameters
     ----------
     for_truth : ndarray (attributes,)
         Mean over rows of what each attribute adds to the log-odds of the true class against its strongest rival.
-    top : ndarray of int (rows, reasons)
-        The attributes that weigh most in each row, for the predicted class against the next.
-    top_log_odds : ndarray (rows, reasons)
+    reasons : dict
+        Of the `listed` rows: the attributes that weigh most, and what they add to the log-odds of the predicted class
+        against the next.
     closeups : dict of Closeup
-        Of the `remarkable` rows, by their positions.
+        Of the `remarkable` rows.
     """
 
     for_truth: Floats
-    top: NDArray[np.intp]
-    top_log_odds: Floats
+    reasons: dict[int, list[tuple[int, float]]]
     closeups: dict[int, Closeup]
 
 
 def evidence_of(model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp]) -> Evidence:
     """What a fitted classifier's attributes say of the rows of X, of which it said ``log_proba``."""
     n, p = len(true), model.n_features_in_
-    n_top = min(N_REASONS, p)
-    for_truth = np.zeros(p)
-    top, top_log_odds = np.zeros((n, n_top), np.intp), np.zeros((n, n_top))
-    closeups = {}
-    wanted = remarkable(log_proba, true).keys()
+    found = Evidence(np.zeros(p), {}, {})
+    wanted, in_detail = set(listed(log_proba).tolist()), remarkable(log_proba, true)
     rival = _best_but(log_proba, true)
     first, second = _best_two(log_proba)
     prior = model.class_log_prior_
     for rows in np.array_split(np.arange(n), max(1, n * p // CHUNK)):
         parts = model.temperature_ * model.contributions(_safe_indexing(X, rows))
-        for_truth += _between(parts, true[rows], rival[rows]).sum(axis=0)
-        odds = _between(parts, first[rows], second[rows])
-        top[rows] = np.argsort(-np.abs(odds), axis=1, kind="stable")[:, :n_top]
-        top_log_odds[rows] = np.take_along_axis(odds, top[rows], axis=1)
-        for row in wanted & set(rows.tolist()):
-            of_prior = float(prior[first[row]] - prior[second[row]])
-            closeups[row] = Closeup(int(second[row]), odds[row - rows[0]].copy(), of_prior)
-    return Evidence(for_truth / n, top, top_log_odds, closeups)
+        at = np.arange(len(rows))
+        found.for_truth[:] += (parts[at, :, true[rows]] - parts[at, :, rival[rows]]).sum(axis=0) / n
+        for row in wanted.intersection(rows.tolist()):
+            odds = parts[row - rows[0], :, first[row]] - parts[row - rows[0], :, second[row]]
+            top = np.argsort(-np.abs(odds), kind="stable")[:N_REASONS]
+            found.reasons[row] = list(zip(top.tolist(), odds[top].tolist(), strict=True))
+            if row in in_detail:
+                found.closeups[row] = Closeup(int(second[row]), odds, float(prior[first[row]] - prior[second[row]]))
+    return found
 
 
-def together(parts: Sequence[tuple[NDArray[np.intp], Evidence]], n_rows: int, n_attributes: int) -> Evidence:
+def together(parts: Sequence[tuple[NDArray[np.intp], Evidence]], n_attributes: int) -> Evidence:
     """The evidence of parts, each with the rows that it is about, as that of all rows."""
-    n_top = min(N_REASONS, n_attributes)
     n_seen = max(1, sum(len(rows) for rows, _ in parts))
-    for_truth = np.zeros(n_attributes)
-    top, top_log_odds = np.zeros((n_rows, n_top), np.intp), np.zeros((n_rows, n_top))
-    closeups: dict[int, Closeup] = {}
+    found = Evidence(np.zeros(n_attributes), {}, {})
     for rows, part in parts:
-        for_truth += part.for_truth * (len(rows) / n_seen)
-        top[rows], top_log_odds[rows] = part.top, part.top_log_odds
-        closeups |= {int(rows[place]): closeup for place, closeup in part.closeups.items()}
-    return Evidence(for_truth, top, top_log_odds, closeups)
+        found.for_truth[:] += part.for_truth * (len(rows) / n_seen)
+        found.reasons.update((int(rows[place]), reasons) for place, reasons in part.reasons.items())
+        found.closeups.update((int(rows[place]), closeup) for place, closeup in part.closeups.items())
+    return found
+
+
+def listed(log_proba: Floats) -> NDArray[np.intp]:
+    """The rows told of one by one, the least certain first; those of all rows are among those of parts of them."""
+    order = by_certainty(log_proba)
+    half = MOST_ROWS // 2
+    return order if len(order) <= MOST_ROWS else np.concatenate([order[:half], order[-half:]])
 
 
 def remarkable(log_proba: Floats, true: NDArray[np.intp]) -> dict[int, str]:
-    """The rows a reader will ask for, and why; those of all rows are among those of the parts they are cut into."""
+    """The rows a reader will ask for, and why; likewise among those of parts."""
     order = by_certainty(log_proba)
     wrong = order[~right(log_proba, true)[order]]
     found: dict[int, str] = {}
@@ -120,10 +122,3 @@ def _best_but(log_proba: Floats, left_out: NDArray[np.intp]) -> NDArray[np.intp]
     others = log_proba.copy()
     others[np.arange(len(others)), left_out] = -np.inf
     return others.argmax(axis=1)
-
-
-def _between(parts: Floats, first: NDArray[np.intp], second: NDArray[np.intp]) -> Floats:
-    """Differences between two classes of each row: (rows, attributes)."""
-    at = np.arange(len(parts))
-    difference: Floats = parts[at, :, first] - parts[at, :, second]
-    return difference

@@ -50,27 +50,34 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     codes = np.unique(labels, return_inverse=True)[1]
-    sizes = _sizes(codes, groups)
-    what = "rows" if groups is None else "groups"
-    if sizes.max(initial=0) < 2:
+    if _sizes(labels, groups).max(initial=0) < 2:
+        what = "rows" if groups is None else "groups"
         raise ValueError(f"the {what} cannot be cut into folds, as no class has two: give more {what}")
     n_cut = allowed(labels, n_folds, groups)
     splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(n_cut, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # a class of one row will do
         pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in splitter.split(codes, codes, groups)]
-    few = f"{sizes.min()} {what if sizes.min() > 1 else what[:-1]}"
-    reason = f"the smallest class has {few}, so that {n_cut} folds are cut instead of {n_folds}"
-    return Folds(pairs, reason if n_cut < n_folds else None)
+    return Folds(pairs, fewer(labels, n_folds, groups))
 
 
 def allowed(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> int:
     """How many folds are cut where ``n_folds`` are asked for."""
-    return min(n_folds, max(2, int(_sizes(np.unique(labels, return_inverse=True)[1], groups).min(initial=n_folds))))
+    return min(n_folds, max(2, int(_sizes(labels, groups).min(initial=n_folds))))
 
 
-def _sizes(codes: Rows, groups: NDArray[Any] | None) -> Rows:
+def fewer(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> str | None:
+    """Why fewer folds are cut than are asked for, where they are."""
+    n_cut, rarest = allowed(labels, n_folds, groups), int(_sizes(labels, groups).min())
+    if n_cut == n_folds:
+        return None
+    has = f"{rarest} {'row' if groups is None else 'group'}{'s' if rarest > 1 else ''}"
+    return f"the smallest class has {has}, so that {n_cut} folds are cut instead of {n_folds}"
+
+
+def _sizes(labels: NDArray[Any], groups: NDArray[Any] | None) -> Rows:
     """The number of rows, or of groups, of each class."""
+    codes = np.unique(labels, return_inverse=True)[1]
     if groups is not None:
         codes = np.unique(np.column_stack([codes, np.unique(groups, return_inverse=True)[1]]), axis=0)[:, 0]
     return np.bincount(codes)

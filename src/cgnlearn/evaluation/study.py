@@ -13,7 +13,16 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
-from cgnlearn.evaluation.evidence import Closeup, Evidence, by_certainty, evidence_of, margin, remarkable, together
+from cgnlearn.evaluation.evidence import (
+    Closeup,
+    Evidence,
+    by_certainty,
+    evidence_of,
+    listed,
+    margin,
+    remarkable,
+    together,
+)
 from cgnlearn.evaluation.metrics import METRICS, Floats, calibration_error
 from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
 from cgnlearn.evaluation.splits import Split
@@ -309,7 +318,7 @@ class Study:
     def evidence(self) -> Evidence:
         """Of all folds together, by row; those that an earlier run finished kept none, and are fitted once more."""
         parts = [(result.rows, result.evidence or self._evidence(result)) for result in self._first]
-        return together(parts, len(self.y), len(self.names))
+        return together(parts, len(self.names))
 
     def _evidence(self, result: FoldResult) -> Evidence:
         assert self.chosen is not None
@@ -319,17 +328,16 @@ class Study:
 
     @cached_property
     def rows(self) -> list[SeenRow]:
-        """All rows, the least certain first."""
-        order = by_certainty(self.log_proba)
+        """All rows, or the least and the most certain of many, the least certain first."""
+        order = listed(self.log_proba)
         return [self._seen(*row) for row in zip(order.tolist(), margin(self.log_proba[order]).tolist(), strict=True)]
 
     def _seen(self, row: int, log_odds: float) -> SeenRow:
-        said, true, evidence = self.log_proba[row], self.true[row], self.evidence
-        reasons = zip(evidence.top[row].tolist(), evidence.top_log_odds[row].tolist(), strict=True)
+        said, true = self.log_proba[row], self.true[row]
         return SeenRow(
             row, self._line(row), self.classes[true], self.classes[said.argmax()],
             float(np.exp(said.max())), float(np.exp(said[true])), log_odds,
-            tuple(Reason(self.names[column], value) for column, value in reasons),
+            tuple(Reason(self.names[column], value) for column, value in self.evidence.reasons[row]),
         )  # fmt: skip
 
     @cached_property

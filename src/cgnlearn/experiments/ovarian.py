@@ -151,20 +151,11 @@ def _as_far_as_it_exists(
 
 
 def _row(
-    family: str,
-    k: int,
-    model: str,
-    log_joint: Floats,
-    true: NDArray[np.intp],
-    *,
-    class_alone: bool = False,
+    family: str, k: int, model: str, log_joint: Floats, true: NDArray[np.intp], *, class_alone: bool = False,
     temperature: float = 1.0,
-) -> Row:
-    found = worth(log_joint, true)
-    n = len(true)
-    return (
-        family, k, model, n, found.correct, found.correct / n, found.cll, found.zeros, int(class_alone), temperature,
-    )  # fmt: skip
+) -> Row:  # fmt: skip
+    n, (correct, cll, zeros) = len(true), worth(log_joint, true)
+    return family, k, model, n, correct, correct / n, cll, zeros, int(class_alone), temperature
 
 
 def _tempered_rows(
@@ -223,14 +214,16 @@ def points(rows: Sequence[Mapping[str, str]], *, n_attributes: int, n_classes: i
     for (family, k, parameters), members in groups.items():
         sharing = 1.0 if parameters.startswith("shared") else 0.0
         n_parameters = shapes[family](n_attributes, k).n_parameters(n_classes, sharing=sharing) if k else 0
-        repetitions = sorted({row["repetition"] for row in members})
-        of_repetitions = []
-        for repetition in repetitions:
-            own = [row for row in members if row["repetition"] == repetition]
-            n = sum(int(row["n_test"]) for row in own)
-            of_repetitions.append([sum(float(row[name]) for row in own) / n for name in ("correct", "cll")])
-        mean, sd = np.mean(of_repetitions, axis=0), np.std(of_repetitions, axis=0, ddof=min(1, len(repetitions) - 1))
-        zeros, class_alone = (sum(int(row[name]) for row in members) for name in ("zeros", "class_alone"))
-        worth_of = (float(mean[0]), float(sd[0]), float(mean[1]), float(sd[1]))
-        found.append(Point(family, k, parameters, n_parameters, *worth_of, zeros, class_alone))
+        _, repetition = np.unique([row["repetition"] for row in members], return_inverse=True)
+        totals = {
+            name: np.bincount(repetition, [float(row[name]) for row in members])
+            for name in ("n_test", "correct", "cll", "zeros", "class_alone")
+        }
+        accuracy, cll = (_mean_and_sd(totals[name] / totals["n_test"]) for name in ("correct", "cll"))
+        zeros, class_alone = (int(totals[name].sum()) for name in ("zeros", "class_alone"))
+        found.append(Point(family, k, parameters, n_parameters, *accuracy, *cll, zeros, class_alone))
     return found
+
+
+def _mean_and_sd(values: Floats) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=min(1, len(values) - 1)))

@@ -155,13 +155,7 @@ class Cell(NamedTuple):
     published: str  # the paper's mark
 
 
-CELL_COLUMNS = (
-    *Cell._fields[:11],
-    *Comparison._fields,
-    "mark",
-    "unpaired_mark",
-    "published",
-)  # fmt: skip
+CELL_COLUMNS = (*Cell._fields[:11], *Comparison._fields, "mark", "unpaired_mark", "published")
 
 
 def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:

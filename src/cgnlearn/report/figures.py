@@ -70,8 +70,7 @@ def reliability_figure(study: Study, name: str) -> Markup:
     shown = [study.chosen, *(s.model for s in sorted(others, key=lambda s: -s.metrics["cll"].mean)[:1])]
     # Repetitions are pooled: every row counts as often as it was predicted. An interrupted run may have a fold of one
     # model and not of the other.
-    folds = [{r.unit[1:] for r in study.results if r.unit.name == model} for model in shown]
-    common = set.intersection(*folds)
+    common = set.intersection(*({r.unit[1:] for r in study.results if r.unit.name == model} for model in shown))
     found = {
         model: pooled([r for r in study.results if r.unit.name == model and r.unit[1:] in common], study.true)
         for model in shown
@@ -91,27 +90,17 @@ def _parameters(study: Study, model: str) -> Any:
 def structure_figure(study: Study, name: str) -> Markup:
     """The structure of the model fitted on all rows."""
     structure = study.final.structure_
-    small = len(structure.nodes) <= 60
+    size = (6.6, 4.4) if len(structure.nodes) <= 60 else (4.4, 4.2)
     description = f"Structure with {len(structure.nodes)} attributes and {structure.n_edges} edges"
-    return _svg(
-        lambda ax: StructureDisplay.from_structure(structure, ax=ax),
-        (6.6, 4.4) if small else (4.4, 4.2),
-        name,
-        description,
-    )
+    return _svg(lambda ax: StructureDisplay.from_structure(structure, ax=ax), size, name, description)
 
 
 def path_figure(study: Study, name: str) -> Markup | None:
     """How the order of a band or box was chosen, where it was."""
     if "param_k" not in getattr(study.final, "cv_results_", {}):
         return None
-    return _svg(
-        lambda axes: PathDisplay.from_estimator(study.final, axes=axes),
-        (5.4, 4.4),
-        name,
-        "Inner scores of every k",
-        nrows=2,
-    )
+    words = "Inner scores of every k"
+    return _svg(lambda axes: PathDisplay.from_estimator(study.final, axes=axes), (5.4, 4.4), name, words, nrows=2)
 
 
 def evidence_figure(study: Study, name: str) -> Markup:

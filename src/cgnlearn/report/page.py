@@ -14,8 +14,6 @@ from cgnlearn.evaluation.study import Study
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
 
-MOST_ROWS = 400  # listed of each set: half the least certain, half the most certain
-
 
 def write_report(
     path: str | Path, studies: Sequence[Study], title: str = "Evaluation", compared: Sequence[Comparison] = ()
@@ -63,11 +61,7 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
     }
     if study.chosen is None:
         return part
-    rows = study.rows
-    if len(rows) > MOST_ROWS:
-        rows = rows[: MOST_ROWS // 2] + rows[-MOST_ROWS // 2 :]
     return part | {
-        "rows": rows,
         "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
         "structure": figures.structure_figure(study, f"{anchor}-structure"),
         "path": figures.path_figure(study, f"{anchor}-path"),
