@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Rows = NDArray[np.intp]
 
 
-class Folds(NamedTuple):
+class Cut(NamedTuple):
     """Rows cut once; each row is tested in one of the folds."""
 
     pairs: list[tuple[Rows, Rows]]  # training and test rows
@@ -27,7 +27,7 @@ class Split(NamedTuple):
     test: Rows
 
 
-def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None = None) -> Folds:
+def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None = None) -> Cut:
     """Stratified folds, as many as the rarest class has rows (or groups) if these are fewer, and at least two.
 
     scikit-learn is imported here: its splitters take a quarter of a second, which most users need not wait for.
@@ -58,7 +58,7 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # a class of one row will do
         pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in splitter.split(codes, codes, groups)]
-    return Folds(pairs, fewer(labels, n_folds, groups))
+    return Cut(pairs, fewer(labels, n_folds, groups))
 
 
 def allowed(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> int:

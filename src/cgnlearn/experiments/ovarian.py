@@ -15,8 +15,8 @@ from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure,
 from cgnlearn.datasets import make_spectra
 from cgnlearn.evaluation.metrics import Floats, normalised, worth
 from cgnlearn.evaluation.run import Row, Unit, Work
-from cgnlearn.evaluation.splits import allowed, cut
-from cgnlearn.experiments.uci import described
+from cgnlearn.evaluation.splits import cut
+from cgnlearn.experiments.uci import description, folds_work
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")
 MODELS: dict[str, dict[str, Any]] = {
@@ -77,23 +77,12 @@ def _two_columns(path: Path) -> tuple[Floats, Floats]:
 
 def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
     """All models at every k on one set of spectra."""
-    n_cut = allowed(data.target, n_folds)
-    units = [Unit(data.name, repeat, fold) for repeat in range(n_repetitions) for fold in range(n_cut)]
+    settings = {
+        **{"experiment": "ovarian", "k_max": k_max, "folds": n_folds, "repetitions": n_repetitions, "seed": seed},
+        "spectra": description(data),
+    }
     n_rows = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
-    return Work(
-        columns=COLUMNS,
-        sizes=dict.fromkeys(units, n_rows),
-        compute=fold_rows,
-        arguments=lambda unit: (data.data, data.target, unit, k_max, n_folds, seed),
-        settings={
-            "experiment": "ovarian",
-            "k_max": k_max,
-            "folds": n_folds,
-            "repetitions": n_repetitions,
-            "seed": seed,
-            "spectra": described(data),
-        },
-    )
+    return folds_work([data], COLUMNS, n_rows, fold_rows, (k_max, n_folds, seed), settings)
 
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,32 +56,35 @@ def quick_sets() -> list[Bunch]:
 
 def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
     """All searches on these sets, with all and with a fifth of the training rows."""
+    described = {found.name: description(found) for found in sets}
+    settings = {"experiment": "uci", "folds": n_folds, "repetitions": n_repetitions, "seed": seed, "sets": described}
+    n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
+    return folds_work(sets, COLUMNS, n_rows, fold_rows, (n_folds, seed), settings)
+
+
+def folds_work(
+    sets: Sequence[Bunch], columns: tuple[str, ...], n_rows: int, compute: Callable[..., list[Row]],
+    arguments: tuple[Any, ...], settings: Mapping[str, Any],
+) -> Work[list[Row]]:  # fmt: skip
+    """The folds of a repeated cross-validation of sets; ``arguments`` come after the data and the unit."""
     by_name = {found.name: found for found in sets}
     # The sets take turns, so that the time left can be told from the time gone.
     units = [
         Unit(name, repeat, fold)
-        for repeat in range(n_repetitions)
-        for fold in range(n_folds)
+        for repeat, fold in product(range(settings["repetitions"]), range(settings["folds"]))
         for name, found in by_name.items()
-        if fold < allowed(found.target, n_folds)
+        if fold < allowed(found.target, settings["folds"])
     ]
-    n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
     return Work(
-        columns=COLUMNS,
+        columns=columns,
         sizes=dict.fromkeys(units, n_rows),
-        compute=fold_rows,
-        arguments=lambda unit: (by_name[unit.name].data, by_name[unit.name].target, unit, n_folds, seed),
-        settings={
-            "experiment": "uci",
-            "folds": n_folds,
-            "repetitions": n_repetitions,
-            "seed": seed,
-            "sets": {name: described(found) for name, found in by_name.items()},
-        },
+        compute=compute,
+        arguments=lambda unit: (by_name[unit.name].data, by_name[unit.name].target, unit, *arguments),
+        settings=settings,
     )
 
 
-def described(data: Bunch) -> dict[str, Any]:
+def description(data: Bunch) -> dict[str, Any]:
     """What the settings say of a set."""
     return {"source": data.source, "generated": data.generated, **fingerprint(data.data, data.target)}
 

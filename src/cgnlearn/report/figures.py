@@ -14,7 +14,7 @@ from cgnlearn.evaluation.evidence import Closeup
 from cgnlearn.evaluation.metrics import Floats
 from cgnlearn.evaluation.study import SeenRow, Study, pooled
 from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
-from cgnlearn.plots.style import BLUE, GREY, INK, LINES, MOST_POINTS, ORANGE, without_frame
+from cgnlearn.plots.style import GREY, INK, LINES, MOST_POINTS, axes_behind, draw_along, draw_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,13 +111,8 @@ def evidence_figure(study: Study, name: str) -> Markup:
     order = np.argsort(-np.abs(evidence), kind="stable")[:MOST_BARS]
 
     def draw(ax: Axes) -> None:
-        values = evidence[order]
-        ax.barh(range(len(order)), values, color=[BLUE if v >= 0 else ORANGE for v in values], height=0.72)
-        ax.set_yticks(range(len(order)), [_shortened(study.names[i]) for i in order])
-        ax.invert_yaxis()
-        ax.axvline(0, color=GREY, linewidth=0.8)
+        draw_bars(ax, [_shortened(study.names[i]) for i in order], evidence[order])
         ax.set_xlabel("mean log-odds added to the true class")
-        without_frame(ax)
 
     return _svg(draw, (5.6, 0.9 + 0.24 * len(order)), name, "Mean evidence of each attribute for the true class")
 
@@ -125,28 +120,19 @@ def evidence_figure(study: Study, name: str) -> Markup:
 def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
     positions = study.positions
     assert positions is not None
-    as_pixels = len(positions) > MOST_POINTS
-    behind = ax.twinx()
+    behind = axes_behind(ax)
     values = study.X.to_numpy()
     for i, label in enumerate(study.classes[: len(LINES)]):
         mean = values[study.true == i].mean(axis=0)
         look: dict[str, Any] = {"color": LINES[(i + 2) % len(LINES)], "linewidth": 0.7, "alpha": 0.65}
-        behind.plot(positions, mean, label=f"mean {label}", rasterized=as_pixels, **look)
-    behind.set_ylabel("intensity", color=GREY)
-    behind.tick_params(colors=GREY)
-    behind.spines[["top", "left"]].set_visible(False)
-    ax.set_zorder(behind.get_zorder() + 1)
-    ax.patch.set_visible(False)
-    for side, colour in ((np.maximum(evidence, 0), BLUE), (np.minimum(evidence, 0), ORANGE)):
-        ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
+        behind.plot(positions, mean, label=f"mean {label}", rasterized=len(positions) > MOST_POINTS, **look)
+    draw_along(ax, positions, evidence)
     if study.marks is not None:
         ax.plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
                 transform=ax.get_xaxis_transform(), label="true marker")  # fmt: skip
     handles = behind.get_legend_handles_labels()[0] + ax.get_legend_handles_labels()[0]
     ax.legend(handles=handles, frameon=False, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, 1.05))
-    ax.axhline(0, color=GREY, linewidth=0.8)
     ax.set(xlabel=study.axis, ylabel="mean log-odds for the truth")
-    without_frame(ax)
 
 
 def row_figure(study: Study, row: SeenRow, closeup: Closeup, name: str) -> Markup:
