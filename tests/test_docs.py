@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from sklearn.datasets import load_wine
 
-from cgnlearn.cli import main
+from cgnlearn.cli.main import main
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "command-line.md").read_text(encoding="utf-8")

@@ -4,26 +4,44 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from cgnlearn import Band, CGNClassifier
-from cgnlearn.evaluation import cut, evaluate
-from cgnlearn.report import Study, write_report
-from cgnlearn.report.study import BASELINE
+from cgnlearn.evaluation.run import Run
+from cgnlearn.evaluation.splits import cut
+from cgnlearn.evaluation.study import BASELINE, Study
+from cgnlearn.plots import ContributionsDisplay
+from cgnlearn.report import write_report
 
 HOSTILE = "<script>alert('x')</script>&\"' $\\nonsense{$"
 
 
 def study_of(X, y, models, **options):
     y = np.asarray(y, dtype=str)
-    splits = cut(y, n_folds=4, n_repeats=2)
     models = models | {BASELINE: DummyClassifier(strategy="prior")}
-    return Study("a set", X, y, models, splits, list(evaluate(models, X, y, splits)), **options)
+    return done(Study("a set", X, y, models, cut(y, n_folds=4, n_repeats=2), **options))
+
+
+def done(study, folder=None, stop_after=None, explained=True):
+    run = Run(study.work(explained=explained), folder)
+    for number, _ in enumerate(run.go_on(), start=1):
+        if number == stop_after:
+            break
+    return replace(study, results=run.results)
+
+
+def unseen(study, row):
+    """The chosen model as it was when the first repetition predicted this row."""
+    split = next(split for split in study.splits if row in split.test)
+    return clone(study.models[study.chosen]).fit(study.X.iloc[split.train], study.y[split.train])
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +80,7 @@ def test_the_study_says_what_the_model_says(mixed_study):
         study.chosen
         == max((s for s in study.summaries if s.model != BASELINE), key=lambda s: s.metrics["cll"].mean).model
     )
-    first = [r for r in study.results if r.task.repeat == 0 and r.task.model == study.chosen]
+    first = [r for r in study.results if r.unit.repeat == 0 and r.unit.name == study.chosen]
     log_proba = np.full((90, 3), np.nan)
     for result in first:
         log_proba[result.rows] = result.log_proba
@@ -80,7 +98,7 @@ def test_the_study_says_what_the_model_says(mixed_study):
 def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study):
     study = mixed_study
     for row in study.rows[::17]:
-        model = study.unseen(row.index)
+        model = unseen(study, row.index)
         one = study.X.iloc[[row.index]]
         parts, joint = model.contributions(one)[0], model.predict_joint_log_proba(one)[0]
         second, first = np.argsort(joint)[-2:]
@@ -93,10 +111,10 @@ def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study):
 
 def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study):
     study = mixed_study
-    joint, true = study.evidence.joint, study.true
-    rivals = joint.copy()
+    log_proba, true = study.log_proba, study.true
+    rivals = log_proba.copy()
     rivals[np.arange(90), true] = -np.inf
-    margin = joint[np.arange(90), true] - rivals.max(axis=1)
+    margin = log_proba[np.arange(90), true] - rivals.max(axis=1)
     prior = np.zeros(90)
     for split in study.splits[:4]:
         own = CGNClassifier(**study.models[study.chosen].get_params()).fit(
@@ -105,6 +123,77 @@ def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study):
         own_prior = own.class_log_prior_
         prior[split.test] = own_prior[true[split.test]] - own_prior[rivals[split.test].argmax(axis=1)]
     assert study.evidence.for_truth.sum() == pytest.approx((margin - prior).mean())
+
+
+def test_closeups_are_the_contributions_of_remarkable_rows(mixed_study):
+    study = mixed_study
+    wrong = [row for row in study.rows if not row.is_right]
+    assert [(words, row) for words, row, _ in study.closeups] == [
+        ("The least certain row", study.rows[0]),
+        ("The most confident error", wrong[-1]),
+        ("The most certain row", study.rows[-1]),
+    ]
+    for _, row, closeup in study.closeups:
+        shown = ContributionsDisplay.from_estimator(unseen(study, row.index), study.X, row.index)
+        assert (shown.of, shown.against) == (row.predicted, study.classes[closeup.against])
+        np.testing.assert_allclose(closeup.log_odds, shown.log_odds)
+        assert closeup.prior_log_odds == pytest.approx(shown.prior_log_odds)
+
+
+def test_of_many_rows_the_least_and_the_most_certain_are_told(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(900) % 2
+    X = pd.DataFrame({"a": y + rng.normal(size=900), "b": rng.normal(size=900)})
+    study = study_of(X, y, {"naive bayes": CGNClassifier()})
+    margins = np.abs(np.diff(study.log_proba, axis=1)[:, 0])
+    least, most = np.sort(margins)[[199, -200]]
+    assert len(study.rows) == 400
+    assert {row.index for row in study.rows} == set(np.flatnonzero((margins <= least) | (margins >= most)).tolist())
+    assert all(len(row.reasons) == 2 for row in study.rows)
+    assert study.confusion.sum() == 900
+    write_report(tmp_path / "report.html", [study])
+    assert "the 200 least and the 200 most certain of 900" in (tmp_path / "report.html").read_text()
+
+
+class Counted(CGNClassifier):
+    """Writes down how many rows it is fitted on."""
+
+    fits: ClassVar[list[int]] = []
+
+    def fit(self, X, y):
+        self.fits.append(len(y))
+        return super().fit(X, y)
+
+
+def text_of(path):
+    return re.sub(r"Written by [^<]*", "", path.read_text())
+
+
+def test_a_report_fits_the_final_model_and_no_fold_again(mixed_study, tmp_path):
+    models = {"tree bayes": Counted("tree"), BASELINE: DummyClassifier(strategy="prior")}
+    fresh = replace(mixed_study, models=models, results=[])
+    Counted.fits.clear()
+    study = done(fresh)
+    assert Counted.fits == [len(split.train) for split in study.splits]
+    Counted.fits.clear()
+    write_report(tmp_path / "report.html", [study])
+    assert Counted.fits == [90]
+    # Of an interrupted run gone on with: only what the earlier call had fitted, and the same page.
+    done(fresh, tmp_path / "kept", stop_after=5)
+    resumed = done(fresh, tmp_path / "kept")
+    Counted.fits.clear()
+    write_report(tmp_path / "resumed.html", [resumed])
+    assert sorted(Counted.fits) == sorted([len(split.train) for split in study.splits[:3]] + [90])
+    assert text_of(tmp_path / "resumed.html") == text_of(tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 4, 13])
+def test_an_interrupted_evaluation_has_a_report(mixed_study, tmp_path, stop_after):
+    study = done(replace(mixed_study, results=[]), stop_after=stop_after)
+    write_report(tmp_path / "report.html", [study])
+    assert "The evaluation was interrupted" in (tmp_path / "report.html").read_text()
+    n_first = sum(len(r.rows) for r in study.results if r.unit.name == study.chosen and r.unit.repeat == 0)
+    assert len(study.rows) == study.confusion.sum() == n_first > 0
 
 
 class _Tags(HTMLParser):

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cgnlearn.evaluation.run import read_rows
 from cgnlearn.experiments import ovarian, published, tables, uci
-from cgnlearn.experiments.protocol import read_rows
 from cgnlearn.experiments.tables import JUDGES, METRIC_NAMES, select
 
 HERE = Path(__file__).parent
@@ -49,9 +49,10 @@ def page() -> str:
 
 def _opening(manifests: dict) -> str:
     times = {name: _time(manifest) for name, manifest in manifests.items()}
-    software = manifests["uci"]["software"]
     session = manifests["uci"]["sessions"][-1]
-    versions = ", ".join(f"{name} {software[name]}" for name in ("python", "numpy", "scipy", "scikit-learn", "numba"))
+    versions = ", ".join(
+        f"{name} {session['software'][name]}" for name in ("python", "numpy", "scipy", "scikit-learn", "numba")
+    )
     return f"""
 # The paper, reproduced
 

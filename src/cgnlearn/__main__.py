@@ -1,5 +1,5 @@
 """``python -m cgnlearn``."""
 
-from cgnlearn.cli import main
+from cgnlearn.cli.main import main
 
 main(prog_name="cgnlearn")

@@ -3,8 +3,8 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable
+from cgnlearn.evaluation.run import Unit
 from cgnlearn.experiments import figures, ovarian, tables
-from cgnlearn.experiments.rowfile import Unit
 
 K_MAX = 6
 
@@ -13,7 +13,7 @@ K_MAX = 6
 def fold():
     data = ovarian.simulated(quick=True)
     found = ovarian.fold_rows(data.data, data.target, Unit("simulated", 0, 1), K_MAX, 5, 3)
-    rows = [dict(zip(ovarian.COLUMNS, row, strict=True)) for row in found]
+    rows = [dict(zip(ovarian.COLUMNS[3:], row, strict=True)) for row in found]
     train, test = list(StratifiedKFold(5, shuffle=True, random_state=3).split(data.data, data.target))[1]
     return data, rows, train, test
 

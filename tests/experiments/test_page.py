@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cgnlearn.evaluation.run import csv_text, read_rows
 from cgnlearn.experiments import ovarian, uci
-from cgnlearn.experiments.protocol import read_rows
-from cgnlearn.experiments.rowfile import csv_text
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"
 
@@ -36,7 +35,7 @@ def assert_same_values(path, expected):
 
 def test_the_committed_summaries_are_those_of_the_committed_rows():
     cells = uci.cells(read_rows(FOLDER / "uci" / "rows.csv.gz"), n_folds=10)
-    assert_same_values(FOLDER / "uci" / "comparisons.csv", csv_text(uci.CELL_COLUMNS, map(uci.cell_row, cells)))
+    assert_same_values(FOLDER / "uci" / "comparisons.csv", csv_text(uci.CELL_COLUMNS, *map(uci.cell_row, cells)))
     rows = read_rows(FOLDER / "ovarian" / "rows.csv.gz")
     points = ovarian.points(rows, n_attributes=4000, n_classes=2)
-    assert_same_values(FOLDER / "ovarian" / "points.csv", csv_text(ovarian.Point._fields, points))
+    assert_same_values(FOLDER / "ovarian" / "points.csv", csv_text(ovarian.Point._fields, *points))

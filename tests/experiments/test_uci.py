@@ -8,8 +8,8 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from cgnlearn import Structure
 from cgnlearn.datasets import UCI, load
+from cgnlearn.evaluation.run import Unit
 from cgnlearn.experiments import published, tables, uci
-from cgnlearn.experiments.rowfile import Unit
 
 UNIT = Unit("wine", 1, 2)
 
@@ -18,7 +18,7 @@ UNIT = Unit("wine", 1, 2)
 def wine_rows():
     wine = load("wine")
     found = uci.fold_rows(wine.data, wine.target, UNIT, 5, 7)
-    return wine, [dict(zip(uci.COLUMNS, row, strict=True)) for row in found]
+    return wine, [dict(zip(uci.COLUMNS[3:], row, strict=True)) for row in found]
 
 
 def groups_of(row):

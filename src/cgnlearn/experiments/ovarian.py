@@ -13,8 +13,10 @@ from sklearn.utils import Bunch
 
 from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure, ordered_path
 from cgnlearn.datasets import make_spectra
-from cgnlearn.experiments.protocol import Experiment, data_checksum, split, worth
-from cgnlearn.experiments.rowfile import Row, Unit
+from cgnlearn.evaluation.metrics import normalised, worth
+from cgnlearn.evaluation.run import Row, Unit, Work
+from cgnlearn.evaluation.splits import cut
+from cgnlearn.experiments.uci import description, folds_work
 from cgnlearn.model.densities import Floats
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")
@@ -26,16 +28,8 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 TEMPERED, CHOSEN, AVERAGED = "shared tempered", "shared tempered chosen", "shared tempered averaged"
 COLUMNS = (
-    "structure",
-    "k",
-    "parameters",
-    "n_test",
-    "correct",
-    "accuracy",
-    "cll",
-    "zeros",
-    "class_alone",
-    "temperature",
+    *("dataset", "repetition", "fold", "structure", "k", "parameters", "n_test", "correct", "accuracy", "cll", "zeros"),
+    *("class_alone", "temperature"),
 )
 
 
@@ -82,34 +76,19 @@ def _two_columns(path: Path) -> tuple[Floats, Floats]:
     return numbers[:, 0], numbers[:, 1]
 
 
-def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, seed: int) -> Experiment:
+def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
     """All models at every k on one set of spectra."""
-    units = [Unit(data.name, repetition, fold) for repetition in range(n_repetitions) for fold in range(n_folds)]
+    settings = {
+        **{"experiment": "ovarian", "k_max": k_max, "folds": n_folds, "repetitions": n_repetitions, "seed": seed},
+        "spectra": description(data),
+    }
     n_rows = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
-    return Experiment(
-        columns=COLUMNS,
-        sizes=dict.fromkeys(units, n_rows),
-        work=fold_rows,
-        arguments=lambda unit: (data.data, data.target, unit, k_max, n_folds, seed),
-        settings={
-            "experiment": "ovarian",
-            "k_max": k_max,
-            "folds": n_folds,
-            "repetitions": n_repetitions,
-            "seed": seed,
-            "spectra": {
-                "source": data.source,
-                "generated": data.generated,
-                "shape": list(data.data.shape),
-                "sha256": data_checksum(data.data, data.target),
-            },
-        },
-    )
+    return folds_work([data], COLUMNS, n_rows, fold_rows, (k_max, n_folds, seed), settings)
 
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:
     """The rows of one fold: every model at every k of both families, then those that choose for themselves."""
-    train, test = split(y, unit, n_folds=n_folds, seed=seed)
+    *_, train, test = cut(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
     true = np.searchsorted(np.unique(y), y[test])
     rows: list[Row] = []
     for model, how in MODELS.items():
@@ -162,20 +141,11 @@ def _as_far_as_it_exists(
 
 
 def _row(
-    family: str,
-    k: int,
-    model: str,
-    log_joint: Floats,
-    true: NDArray[np.intp],
-    *,
-    class_alone: bool = False,
+    family: str, k: int, model: str, log_joint: Floats, true: NDArray[np.intp], *, class_alone: bool = False,
     temperature: float = 1.0,
-) -> Row:
-    found = worth(log_joint, true)
-    n = len(true)
-    return (
-        family, k, model, n, found.correct, found.correct / n, found.cll, found.zeros, int(class_alone), temperature,
-    )  # fmt: skip
+) -> Row:  # fmt: skip
+    n, (correct, cll, zeros) = len(true), worth(log_joint, true)
+    return family, k, model, n, correct, correct / n, cll, zeros, int(class_alone), temperature
 
 
 def _tempered_rows(
@@ -201,8 +171,7 @@ def _tempered_rows(
     yield _row(path.family, chosen.k_, CHOSEN, joint, true, temperature=chosen.temperature_)
     log_weight = len(y) * scores.max(axis=1)
     log_weight -= np.logaddexp.reduce(log_weight)
-    log_proba = joints - np.logaddexp.reduce(joints, axis=2, keepdims=True)
-    averaged = np.logaddexp.reduce(log_weight[:, None, None] + log_proba, axis=0)
+    averaged = np.logaddexp.reduce(log_weight[:, None, None] + normalised(joints), axis=0)
     yield _row(path.family, 0, AVERAGED, averaged, true, temperature=float("nan"))
 
 
@@ -235,14 +204,16 @@ def points(rows: Sequence[Mapping[str, str]], *, n_attributes: int, n_classes: i
     for (family, k, parameters), members in groups.items():
         sharing = 1.0 if parameters.startswith("shared") else 0.0
         n_parameters = shapes[family](n_attributes, k).n_parameters(n_classes, sharing=sharing) if k else 0
-        repetitions = sorted({row["repetition"] for row in members})
-        of_repetitions = []
-        for repetition in repetitions:
-            own = [row for row in members if row["repetition"] == repetition]
-            n = sum(int(row["n_test"]) for row in own)
-            of_repetitions.append([sum(float(row[name]) for row in own) / n for name in ("correct", "cll")])
-        mean, sd = np.mean(of_repetitions, axis=0), np.std(of_repetitions, axis=0, ddof=min(1, len(repetitions) - 1))
-        zeros, class_alone = (sum(int(row[name]) for row in members) for name in ("zeros", "class_alone"))
-        worth_of = (float(mean[0]), float(sd[0]), float(mean[1]), float(sd[1]))
-        found.append(Point(family, k, parameters, n_parameters, *worth_of, zeros, class_alone))
+        _, repetition = np.unique([row["repetition"] for row in members], return_inverse=True)
+        totals = {
+            name: np.bincount(repetition, [float(row[name]) for row in members])
+            for name in ("n_test", "correct", "cll", "zeros", "class_alone")
+        }
+        accuracy, cll = (_mean_and_sd(totals[name] / totals["n_test"]) for name in ("correct", "cll"))
+        zeros, class_alone = (int(totals[name].sum()) for name in ("zeros", "class_alone"))
+        found.append(Point(family, k, parameters, n_parameters, *accuracy, *cll, zeros, class_alone))
     return found
+
+
+def _mean_and_sd(values: Floats) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=min(1, len(values) - 1)))

@@ -6,7 +6,7 @@ table from 0 instead of 1; they are taken to be the same sets in the same order.
 
 from __future__ import annotations
 
-from cgnlearn.experiments.significance import Mark
+from cgnlearn.evaluation.significance import Mark
 
 #: By search, metric and fraction of the training data; beside each word the wins and losses that the paper counts.
 TABLES: dict[str, dict[tuple[str, float], tuple[str, str]]] = {

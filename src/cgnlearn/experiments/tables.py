@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 
 from cgnlearn.datasets import UCI
+from cgnlearn.evaluation.significance import mark
 from cgnlearn.experiments import published
 from cgnlearn.experiments.ovarian import FAMILIES, Point
-from cgnlearn.experiments.significance import mark
 from cgnlearn.experiments.uci import FRACTIONS, LOCATIONS, METRICS, SEARCHES, Cell
 
 SIGNS = {"win": "✓", "draw": "=", "loss": "✗"}
@@ -47,14 +48,12 @@ def win_table(cells: Sequence[Cell], search: str) -> str:
     """The paper's table of one search, and under each of its lines ours for every location of the prior."""
     names = list(dict.fromkeys(cell.dataset for cell in cells))
     rows = []
-    for metric in METRICS:
-        for fraction in FRACTIONS:
-            title = f"{METRIC_NAMES[metric]} {fraction:.0%}"
-            for location in LOCATIONS:
-                own = select(cells, search=search, metric=metric, fraction=fraction, location=location)
-                if location == LOCATIONS[0]:
-                    rows.append(_line(f"**{title}** paper", [cell.published for cell in own]))
-                rows.append(_line(f"{title} ours, {location}", [cell.comparison.mark for cell in own]))
+    for metric, fraction, location in product(METRICS, FRACTIONS, LOCATIONS):
+        title = f"{METRIC_NAMES[metric]} {fraction:.0%}"
+        own = select(cells, search=search, metric=metric, fraction=fraction, location=location)
+        if location == LOCATIONS[0]:
+            rows.append(_line(f"**{title}** paper", [cell.published for cell in own]))
+        rows.append(_line(f"{title} ours, {location}", [cell.comparison.mark for cell in own]))
     header = [published.NAMES[search], *(f"{UCI.index(name) + 1} {name}" for name in names), "won/lost"]
     return table(header, rows)
 
@@ -67,67 +66,40 @@ def _line(title: str, marks: Sequence[str]) -> list[str]:
 def effect_table(cells: Sequence[Cell], search: str, metric: str, location: str) -> str:
     """Means, effect size and p-values behind one search's marks."""
     header = ["set"]
-    for fraction in FRACTIONS:
-        header += [f"{fraction:.0%}: ML", "BA", "effect", "p"]
     by_set: dict[str, list[str]] = {}
     for fraction in FRACTIONS:
+        header += [f"{fraction:.0%}: ML", "BA", "effect", "p"]
         for cell in select(cells, search=search, metric=metric, location=location, fraction=fraction):
-            digits = 1 if metric == "cll" else 4
-            comparison = cell.comparison
-            by_set.setdefault(cell.dataset, []).extend(
-                (
-                    f"{cell.ml:.{digits}f}",
-                    f"{cell.bayes:.{digits}f}",
-                    f"{comparison.rank_biserial:+.2f}",
-                    f"{comparison.wilcoxon_p:.1g}",
-                )
-            )
-    return table(header, [[name, *values] for name, values in by_set.items()])
+            means = [f"{mean:.{1 if metric == 'cll' else 4}f}" for mean in (cell.ml, cell.bayes)]
+            test = [f"{cell.comparison.rank_biserial:+.2f}", f"{cell.comparison.wilcoxon_p:.1g}"]
+            by_set.setdefault(cell.dataset, [cell.dataset]).extend(means + test)
+    return table(header, by_set.values())
 
 
 def agreement_table(cells: Sequence[Cell]) -> str:
     """In how many cells each way to a mark says what the paper says."""
+    columns: dict[str, dict[str, object]] = {
+        f"{METRIC_NAMES[metric]} {fraction:.0%}": {"metric": metric, "fraction": fraction}
+        for metric, fraction in product(METRICS, FRACTIONS)
+    } | {"all": {}}
     rows = []
-    for judge, choose in JUDGES.items():
-        for location in LOCATIONS:
-            row = [f"{judge}, {location}"]
-            for metric in METRICS:
-                for fraction in FRACTIONS:
-                    own = select(cells, metric=metric, fraction=fraction, location=location)
-                    row.append(f"{sum(choose(cell) == cell.published for cell in own)}/{len(own)}")
-            all_cells = select(cells, location=location)
-            row.append(f"{sum(choose(cell) == cell.published for cell in all_cells)}/{len(all_cells)}")
-            rows.append(row)
-    header = ["marks by", *(f"{METRIC_NAMES[metric]} {fraction:.0%}" for metric in METRICS for fraction in FRACTIONS)]
-    return table([*header, "all"], rows)
+    for (judge, choose), location in product(JUDGES.items(), LOCATIONS):
+        parts = [select(cells, location=location, **wanted) for wanted in columns.values()]
+        shares = [f"{sum(choose(cell) == cell.published for cell in own)}/{len(own)}" for own in parts]
+        rows.append([f"{judge}, {location}", *shares])
+    return table(["marks by", *columns], rows)
 
 
 def zeros_table(cells: Sequence[Cell]) -> str:
     """How often a true class had a probability of zero, maximum likelihood did not exist, a search chose nothing."""
     rows = []
-    for search in SEARCHES:
-        for fraction in FRACTIONS:
-            by_location = [
-                select(cells, search=search, fraction=fraction, metric="cll", location=location)
-                for location in LOCATIONS
-            ]
-            rows.append(
-                [
-                    f"{published.NAMES[search]} {fraction:.0%}",
-                    str(sum(cell.zeros_ml for cell in by_location[0])),
-                    *(str(sum(cell.zeros_bayes for cell in own)) for own in by_location),
-                    str(sum(cell.class_alone for cell in by_location[0])),
-                    str(sum(cell.no_attributes for cell in by_location[0])),
-                ]
-            )
-    header = [
-        "",
-        "zeros ML",
-        *(f"zeros BA, {location}" for location in LOCATIONS),
-        "folds without ML",
-        "folds without attributes",
-    ]
-    return table(header, rows)
+    for search, fraction in product(SEARCHES, FRACTIONS):
+        own = [select(cells, search=search, fraction=fraction, metric="cll", location=place) for place in LOCATIONS]
+        counts = [sum(cell.zeros_ml for cell in own[0]), *(sum(cell.zeros_bayes for cell in part) for part in own)]
+        counts += [sum(cell.class_alone for cell in own[0]), sum(cell.no_attributes for cell in own[0])]
+        rows.append([f"{published.NAMES[search]} {fraction:.0%}", *map(str, counts)])
+    header = ["", "zeros ML", *(f"zeros BA, {location}" for location in LOCATIONS)]
+    return table([*header, "folds without ML", "folds without attributes"], rows)
 
 
 def exceptions(cells: Sequence[Cell], location: str) -> list[Cell]:
@@ -160,10 +132,9 @@ def uci_page(cells: Sequence[Cell]) -> str:
     parts.append(f"## Cells that agree with the paper's\n\n{agreement_table(cells)}\n")
     parts.append(f"## CLL with a fifth of the data: where BA wins\n\n{exception_lines(cells)}\n")
     parts.append(f"## Probabilities of zero\n\n{zeros_table(cells)}\n")
-    for search in published.TABLES:
-        for metric in METRICS:
-            title = f"## {published.NAMES[search]}, {METRIC_NAMES[metric]}: means over folds, prior location paper"
-            parts.append(f"{title}\n\n{effect_table(cells, search, metric, 'paper')}\n")
+    for search, metric in product(published.TABLES, METRICS):
+        title = f"## {published.NAMES[search]}, {METRIC_NAMES[metric]}: means over folds, prior location paper"
+        parts.append(f"{title}\n\n{effect_table(cells, search, metric, 'paper')}\n")
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 
@@ -181,17 +152,12 @@ def best_table(points: Sequence[Point]) -> str:
         own = [point for point in points if (point.structure, point.parameters) == (structure, parameters)]
         accurate, likely = max(own, key=lambda p: p.accuracy), max(own, key=lambda p: p.cll)
         last = max(own, key=lambda p: p.k)
-        rows.append(
-            [
-                f"{structure.upper()} {parameters}",
-                _at(accurate, f"{accurate.accuracy:.3f} ± {accurate.accuracy_sd:.3f}"),
-                _at(likely, f"{likely.cll:.3f} ± {likely.cll_sd:.3f}"),
-                f"{last.accuracy:.3f}",
-                f"{last.cll:.3f}",
-                str(sum(point.zeros for point in own)),
-                str(sum(point.class_alone for point in own)),
-            ]
-        )
+        best = [
+            _at(accurate, f"{accurate.accuracy:.3f} ± {accurate.accuracy_sd:.3f}"),
+            _at(likely, f"{likely.cll:.3f} ± {likely.cll_sd:.3f}"),
+        ]
+        counts = [str(sum(getattr(point, name) for point in own)) for name in ("zeros", "class_alone")]
+        rows.append([f"{structure.upper()} {parameters}", *best, f"{last.accuracy:.3f}", f"{last.cll:.3f}", *counts])
     largest = max(point.k for point in points)
     header = ["model", "best accuracy", "best CLL per spectrum", f"accuracy at k = {largest}", f"CLL at k = {largest}"]
     return table([*header, "zeros", "folds without ML"], rows)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
 from cgnlearn.datasets import UCI, load, make_waveform
+from cgnlearn.evaluation.metrics import worth
+from cgnlearn.evaluation.run import Row, Unit, Work, fingerprint
+from cgnlearn.evaluation.significance import Comparison, compare
+from cgnlearn.evaluation.splits import allowed, cut, scarce
 from cgnlearn.experiments import published
-from cgnlearn.experiments.protocol import Experiment, data_checksum, split, worth
-from cgnlearn.experiments.rowfile import Row, Unit
-from cgnlearn.experiments.significance import Comparison, compare
 from cgnlearn.model.densities import Floats
 
 SEARCHES = ("forward", "backward", "condensed")
@@ -26,6 +26,7 @@ FRACTIONS = (1.0, 0.2)
 LOCATIONS = ("paper", "pooled", "cell")
 METRICS = ("cll", "accuracy")
 COLUMNS = (
+    *("dataset", "repetition", "fold"),
     "fraction",  # of the fold's training rows
     "search",
     "parameters",  # ml, or bayes with its prior's location
@@ -54,53 +55,52 @@ def quick_sets() -> list[Bunch]:
     return [load("balance-scale"), load("iris"), waveform, load("wine")]
 
 
-def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed: int) -> Experiment:
+def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
     """All searches on these sets, with all and with a fifth of the training rows."""
+    described = {found.name: description(found) for found in sets}
+    settings = {"experiment": "uci", "folds": n_folds, "repetitions": n_repetitions, "seed": seed, "sets": described}
+    n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
+    return folds_work(sets, COLUMNS, n_rows, fold_rows, (n_folds, seed), settings)
+
+
+def folds_work(
+    sets: Sequence[Bunch], columns: tuple[str, ...], n_rows: int, compute: Callable[..., list[Row]],
+    arguments: tuple[Any, ...], settings: Mapping[str, Any],
+) -> Work[list[Row]]:  # fmt: skip
+    """The folds of a repeated cross-validation of sets; ``arguments`` come after the data and the unit."""
     by_name = {found.name: found for found in sets}
     # The sets take turns, so that the time left can be told from the time gone.
     units = [
-        Unit(name, repetition, fold)
-        for repetition in range(n_repetitions)
-        for fold in range(n_folds)
-        for name in by_name
+        Unit(name, repeat, fold)
+        for repeat, fold in product(range(settings["repetitions"]), range(settings["folds"]))
+        for name, found in by_name.items()
+        if fold < allowed(found.target, settings["folds"])
     ]
-    n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
-    return Experiment(
-        columns=COLUMNS,
+    return Work(
+        columns=columns,
         sizes=dict.fromkeys(units, n_rows),
-        work=fold_rows,
-        arguments=lambda unit: (by_name[unit.dataset].data, by_name[unit.dataset].target, unit, n_folds, seed),
-        settings={
-            "experiment": "uci",
-            "folds": n_folds,
-            "repetitions": n_repetitions,
-            "seed": seed,
-            "sets": {
-                name: {
-                    "source": found.source,
-                    "generated": found.generated,
-                    "shape": list(found.data.shape),
-                    "sha256": data_checksum(found.data, found.target),
-                }
-                for name, found in by_name.items()
-            },
-        },
+        compute=compute,
+        arguments=lambda unit: (by_name[unit.name].data, by_name[unit.name].target, unit, *arguments),
+        settings=settings,
     )
+
+
+def description(data: Bunch) -> dict[str, Any]:
+    """What the settings say of a set."""
+    return {"source": data.source, "generated": data.generated, **fingerprint(data.data, data.target)}
 
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, n_folds: int, seed: int) -> list[Row]:
     """The rows of one fold: every fraction, search and way to the parameters."""
-    train, test = split(y, unit, n_folds=n_folds, seed=seed)
-    own_seed = seed + unit.repetition * n_folds + unit.fold
-    rows: list[Row] = []
-    for fraction in FRACTIONS:
-        part = train
-        if fraction < 1:
-            part, _ = train_test_split(train, train_size=fraction, stratify=y[train], random_state=own_seed)
-        for search in SEARCHES:
-            for row in _search_rows(X, y, part, test, search, own_seed):
-                rows.append((fraction, search, *row))
-    return rows
+    whole = cut(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
+    own_seed = seed + unit.repeat * n_folds + unit.fold
+    return [
+        (fraction, search, *row)
+        for fraction in FRACTIONS
+        for split in [whole if fraction == 1 else scarce(whole, y, fraction, own_seed)]
+        for search in SEARCHES
+        for row in _search_rows(X, y, split.train, split.test, search, own_seed)
+    ]
 
 
 def _search_rows(
@@ -159,13 +159,7 @@ class Cell(NamedTuple):
     published: str  # the paper's mark
 
 
-CELL_COLUMNS = (
-    *Cell._fields[:11],
-    *Comparison._fields,
-    "mark",
-    "unpaired_mark",
-    "published",
-)  # fmt: skip
+CELL_COLUMNS = (*Cell._fields[:11], *Comparison._fields, "mark", "unpaired_mark", "published")
 
 
 def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:

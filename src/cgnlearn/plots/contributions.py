@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, ORANGE, new_axes, taken_literally, without_frame
+from cgnlearn.plots.style import GREY, MOST_POINTS, axes_behind, draw_along, draw_bars, new_axes, taken_literally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,30 +141,12 @@ class ContributionsDisplay:
         if len(rest):
             bars.append((f"{len(rest)} others", float(self.log_odds[rest].sum())))
         bars.append(("class prior", self.prior_log_odds))
-        values = np.array([value for _, value in bars])
-        ax.barh(range(len(bars)), values, color=_sides(values), height=0.72)
-        ax.set_yticks(range(len(bars)), [name for name, _ in bars])
-        ax.invert_yaxis()
-        ax.axvline(0, color=GREY, linewidth=0.8)
+        draw_bars(ax, [name for name, _ in bars], [value for _, value in bars])
         ax.set_xlabel(f"log-odds   ← {self.against}    {self.of} →")
-        without_frame(ax)
 
     def _draw_line(self, ax: Axes, positions: NDArray[np.float64]) -> None:
-        as_pixels = len(positions) > MOST_POINTS
         if self.values is not None:
-            behind = ax.twinx()
-            behind.fill_between(positions, self.values, color=GREY, alpha=0.25, linewidth=0, rasterized=as_pixels)
-            behind.set_ylabel("intensity", color=GREY)
-            behind.tick_params(colors=GREY)
-            behind.spines[["top", "left"]].set_visible(False)
-            ax.set_zorder(behind.get_zorder() + 1)
-            ax.patch.set_visible(False)
-        for side, colour in ((np.maximum(self.log_odds, 0), BLUE), (np.minimum(self.log_odds, 0), ORANGE)):
-            ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
-        ax.axhline(0, color=GREY, linewidth=0.8)
+            look: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
+            axes_behind(ax).fill_between(positions, self.values, rasterized=len(positions) > MOST_POINTS, **look)
+        draw_along(ax, positions, self.log_odds)
         ax.set(xlabel=self.axis, ylabel=f"log-odds   ← {self.against}    {self.of} →")
-        without_frame(ax)
-
-
-def _sides(values: NDArray[np.float64]) -> list[str]:
-    return [BLUE if value >= 0 else ORANGE for value in values]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
-from cgnlearn.evaluation import accuracy, cll
+from cgnlearn.evaluation.metrics import accuracy, cll, normalised
 from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, taken_literally, without_frame
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class PathDisplay:
         if numbers.shape != joint.shape[:2] or len(names) != len(joint):
             raise ValueError("n_parameters must be families × orders, and names one per family, as in log_joint")
         true = np.searchsorted(labels, np.asarray(y_true))
-        log_proba = joint - logsumexp(joint, axis=-1, keepdims=True)
+        log_proba = normalised(joint)
         paths = {
             name: Path(
                 numbers[i],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cgnlearn.evaluation import N_BINS, Reliability, reliability
+from cgnlearn.evaluation.metrics import N_BINS, Reliability, reliability
 from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, taken_literally, without_frame
 
 if TYPE_CHECKING:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +26,35 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Any:
     except ImportError as error:
         raise ImportError("displays need matplotlib: pip install 'cgnlearn[plot]'") from error
     return plt.subplots(layout="constrained", **figure_options)[1]
+
+
+def draw_bars(ax: Axes, names: Sequence[str], values: Sequence[float] | NDArray[np.float64]) -> None:
+    """Bars to the right for, to the left against, from the top down."""
+    ax.barh(range(len(names)), values, color=[BLUE if value >= 0 else ORANGE for value in values], height=0.72)
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.axvline(0, color=GREY, linewidth=0.8)
+    without_frame(ax)
+
+
+def draw_along(ax: Axes, positions: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+    """Above the line for, below it against, along an axis."""
+    for side, colour in ((np.maximum(values, 0), BLUE), (np.minimum(values, 0), ORANGE)):
+        as_pixels = len(positions) > MOST_POINTS
+        ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
+    ax.axhline(0, color=GREY, linewidth=0.8)
+    without_frame(ax)
+
+
+def axes_behind(ax: Axes) -> Axes:
+    """Axes of intensities behind those given."""
+    behind = ax.twinx()
+    behind.set_ylabel("intensity", color=GREY)
+    behind.tick_params(colors=GREY)
+    behind.spines[["top", "left"]].set_visible(False)
+    ax.set_zorder(behind.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    return behind
 
 
 def without_frame(ax: Axes) -> None:

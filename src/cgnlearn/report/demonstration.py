@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,35 +13,20 @@ from sklearn.dummy import DummyClassifier
 
 from cgnlearn import Band, CGNClassifier
 from cgnlearn.datasets import make_balance_scale, make_spectra, make_waveform
-from cgnlearn.evaluation import FoldResult, Split, Summary, cut, scarce, summarise
-from cgnlearn.report.study import BASELINE, Study
+from cgnlearn.evaluation.splits import cut, scarce
+from cgnlearn.evaluation.study import BASELINE, Study
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """One structure on one set, with much or little training data: maximum likelihood beside Bayesian averaging."""
 
-    name: str
     structure: str
-    X: Any
-    y: NDArray[Any]
-    splits: list[Split]
-    results: list[FoldResult] = field(default_factory=list)
-
-    @property
-    def models(self) -> dict[str, Any]:
-        """Both ways to the parameters."""
-        return {way: CGNClassifier(self.structure, parameters=way) for way in ("ml", "bayes")}
+    study: Study
 
     @property
     def n_train(self) -> int:
         """Rows to learn from in each fold."""
-        return len(self.splits[0].train)
-
-    @property
-    def summaries(self) -> list[Summary]:
-        """One of each way."""
-        return summarise(self.results, np.unique(self.y, return_inverse=True)[1])
+        return len(self.study.splits[0].train)
 
 
 def comparisons() -> Iterator[Comparison]:
@@ -55,9 +39,11 @@ def comparisons() -> Iterator[Comparison]:
     }
     for name, (X, y) in sets.items():
         whole = cut(y)
+        few = [scarce(split, y, 0.2, seed=number) for number, split in enumerate(whole)]
         for structure in ("naive_bayes", "complete"):
-            for splits in (whole, scarce(whole, y, 0.2)):
-                yield Comparison(name, structure, X, y, splits)
+            models = {way: CGNClassifier(structure, parameters=way) for way in ("ml", "bayes")}
+            for splits in (whole, few):
+                yield Comparison(structure, Study(name, X, y.astype(str), models, splits))
 
 
 def studies() -> Iterator[Study]:
@@ -69,7 +55,7 @@ def studies() -> Iterator[Study]:
 def _study(name: str, X: Any, y: NDArray[np.str_], models: dict[str, Any], n_folds: int, **more: Any) -> Study:
     models = models | {BASELINE: DummyClassifier(strategy="prior")}
     settings = {"Cross-validation": f"stratified, {n_folds} folds, seed 0"} | more.pop("settings")
-    return Study(name, X, y, models, cut(y, n_folds=n_folds), [], settings, **more)
+    return Study(name, X, y, models, cut(y, n_folds=n_folds), settings=settings, **more)
 
 
 def _wine() -> Study:

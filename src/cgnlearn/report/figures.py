@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from cgnlearn.evaluation import FoldResult
+from cgnlearn.evaluation.evidence import Closeup
+from cgnlearn.evaluation.study import SeenRow, Study, pooled
 from cgnlearn.model.densities import Floats
 from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
-from cgnlearn.plots.style import BLUE, GREY, INK, LINES, MOST_POINTS, ORANGE, without_frame
-from cgnlearn.report.study import BASELINE, Row, Study
+from cgnlearn.plots.style import GREY, INK, LINES, MOST_POINTS, axes_behind, draw_along, draw_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,17 +65,18 @@ def reliability_figure(study: Study, name: str) -> Markup:
     """The reliability diagram of the chosen model and of the best with the other way to its parameters."""
     assert study.chosen is not None
     way = _parameters(study, study.chosen)
-    able = [s for s in study.summaries if s.metrics and s.model != BASELINE and not s.n_without]
-    others = [s for s in able if _parameters(study, s.model) != way]
-    rival = max(others, key=lambda s: s.metrics["cll"].mean).model if others else None
-    # Repetitions are pooled: every row counts as often as it was predicted.
-    proba = {
-        model: np.exp(np.concatenate([r.log_proba for r in _of(study, model) if r.log_proba is not None]))
-        for model in (study.chosen, rival)
-        if model is not None
+    able = [summary for summary in study.summaries if summary.can_be_chosen]
+    others = [summary for summary in able if _parameters(study, summary.model) != way]
+    shown = [study.chosen, *(s.model for s in sorted(others, key=lambda s: -s.metrics["cll"].mean)[:1])]
+    # Repetitions are pooled: every row counts as often as it was predicted. An interrupted run may have a fold of one
+    # model and not of the other.
+    common = set.intersection(*({r.unit[1:] for r in study.results if r.unit.name == model} for model in shown))
+    found = {
+        model: pooled([r for r in study.results if r.unit.name == model and r.unit[1:] in common], study.true)
+        for model in shown
     }
-    rows = np.concatenate([result.rows for result in _of(study, study.chosen)])
-    truth = np.array(study.classes)[study.true[rows]]
+    proba = {model: np.exp(log_proba) for model, (log_proba, _) in found.items()}
+    truth = np.array(study.classes)[found[study.chosen][1]]
     return _svg(
         lambda ax: ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax),
         (5.0, 4.2), name, f"Reliability diagram of {' and '.join(proba)}",
@@ -86,34 +87,20 @@ def _parameters(study: Study, model: str) -> Any:
     return getattr(study.models[model], "parameters", None)
 
 
-def _of(study: Study, model: str | None) -> list[FoldResult]:
-    return [result for result in study.results if result.task.model == model]
-
-
 def structure_figure(study: Study, name: str) -> Markup:
     """The structure of the model fitted on all rows."""
     structure = study.final.structure_
-    small = len(structure.nodes) <= 60
+    size = (6.6, 4.4) if len(structure.nodes) <= 60 else (4.4, 4.2)
     description = f"Structure with {len(structure.nodes)} attributes and {structure.n_edges} edges"
-    return _svg(
-        lambda ax: StructureDisplay.from_structure(structure, ax=ax),
-        (6.6, 4.4) if small else (4.4, 4.2),
-        name,
-        description,
-    )
+    return _svg(lambda ax: StructureDisplay.from_structure(structure, ax=ax), size, name, description)
 
 
 def path_figure(study: Study, name: str) -> Markup | None:
     """How the order of a band or box was chosen, where it was."""
     if "param_k" not in getattr(study.final, "cv_results_", {}):
         return None
-    return _svg(
-        lambda axes: PathDisplay.from_estimator(study.final, axes=axes),
-        (5.4, 4.4),
-        name,
-        "Inner scores of every k",
-        nrows=2,
-    )
+    words = "Inner scores of every k"
+    return _svg(lambda axes: PathDisplay.from_estimator(study.final, axes=axes), (5.4, 4.4), name, words, nrows=2)
 
 
 def evidence_figure(study: Study, name: str) -> Markup:
@@ -124,13 +111,8 @@ def evidence_figure(study: Study, name: str) -> Markup:
     order = np.argsort(-np.abs(evidence), kind="stable")[:MOST_BARS]
 
     def draw(ax: Axes) -> None:
-        values = evidence[order]
-        ax.barh(range(len(order)), values, color=[BLUE if v >= 0 else ORANGE for v in values], height=0.72)
-        ax.set_yticks(range(len(order)), [_shortened(study.names[i]) for i in order])
-        ax.invert_yaxis()
-        ax.axvline(0, color=GREY, linewidth=0.8)
+        draw_bars(ax, [_shortened(study.names[i]) for i in order], evidence[order])
         ax.set_xlabel("mean log-odds added to the true class")
-        without_frame(ax)
 
     return _svg(draw, (5.6, 0.9 + 0.24 * len(order)), name, "Mean evidence of each attribute for the true class")
 
@@ -138,42 +120,31 @@ def evidence_figure(study: Study, name: str) -> Markup:
 def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
     positions = study.positions
     assert positions is not None
-    as_pixels = len(positions) > MOST_POINTS
-    behind = ax.twinx()
+    behind = axes_behind(ax)
     values = study.X.to_numpy()
     for i, label in enumerate(study.classes[: len(LINES)]):
         mean = values[study.true == i].mean(axis=0)
         look: dict[str, Any] = {"color": LINES[(i + 2) % len(LINES)], "linewidth": 0.7, "alpha": 0.65}
-        behind.plot(positions, mean, label=f"mean {label}", rasterized=as_pixels, **look)
-    behind.set_ylabel("intensity", color=GREY)
-    behind.tick_params(colors=GREY)
-    behind.spines[["top", "left"]].set_visible(False)
-    ax.set_zorder(behind.get_zorder() + 1)
-    ax.patch.set_visible(False)
-    for side, colour in ((np.maximum(evidence, 0), BLUE), (np.minimum(evidence, 0), ORANGE)):
-        ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
+        behind.plot(positions, mean, label=f"mean {label}", rasterized=len(positions) > MOST_POINTS, **look)
+    draw_along(ax, positions, evidence)
     if study.marks is not None:
         ax.plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
                 transform=ax.get_xaxis_transform(), label="true marker")  # fmt: skip
     handles = behind.get_legend_handles_labels()[0] + ax.get_legend_handles_labels()[0]
     ax.legend(handles=handles, frameon=False, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, 1.05))
-    ax.axhline(0, color=GREY, linewidth=0.8)
     ax.set(xlabel=study.axis, ylabel="mean log-odds for the truth")
-    without_frame(ax)
 
 
-def row_figure(study: Study, row: Row, name: str) -> Markup:
+def row_figure(study: Study, row: SeenRow, closeup: Closeup, name: str) -> Markup:
     """What the model that had not seen a row makes of it."""
-    spectrum = study.positions is not None
+    values = None if study.positions is None else study.X.iloc[row.index].to_numpy(dtype=float)
+    display = ContributionsDisplay(
+        closeup.log_odds, study.names, row.predicted, study.classes[closeup.against], closeup.prior_log_odds,
+        study.positions, values, study.axis,
+    )  # fmt: skip
     n_bars = min(len(study.names), 20) + 2
-
-    def draw(ax: Axes) -> None:
-        ContributionsDisplay.from_estimator(
-            study.unseen(row.index), study.X, row.index, positions=study.positions, axis=study.axis, ax=ax
-        )
-
-    size = (7.6, 3.0) if spectrum else (5.6, 0.8 + 0.22 * n_bars)
-    return _svg(draw, size, name, f"Contributions of the attributes in row {row.line}")
+    size = (5.6, 0.8 + 0.22 * n_bars) if values is None else (7.6, 3.0)
+    return _svg(display.plot, size, name, f"Contributions of the attributes in row {row.line}")
 
 
 def _shortened(name: str, most: int = 26) -> str:

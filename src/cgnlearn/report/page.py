@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from cgnlearn import __version__
-from cgnlearn.report.study import BASELINE, Row, Study
+from cgnlearn.evaluation.study import Study
 
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
-
-MOST_ROWS = 400  # listed of each set: half the least certain, half the most certain
-
-
-@dataclass(frozen=True)
-class _Closeup:
-    """One row shown in detail."""
-
-    title: str
-    row: Row
-    figure: Markup
 
 
 def write_report(
@@ -75,38 +61,22 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
     }
     if study.chosen is None:
         return part
-    rows = study.rows
-    if len(rows) > MOST_ROWS:
-        rows = rows[: MOST_ROWS // 2] + rows[-MOST_ROWS // 2 :]
     return part | {
-        "rows": rows,
         "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
         "structure": figures.structure_figure(study, f"{anchor}-structure"),
         "path": figures.path_figure(study, f"{anchor}-path"),
         "evidence": figures.evidence_figure(study, f"{anchor}-evidence"),
         "closeups": [
-            _Closeup(words, row, figures.row_figure(study, row, f"{anchor}-row{i}"))
-            for i, (words, row) in enumerate(_remarkable(study.rows))
+            {"title": words, "row": row, "figure": figures.row_figure(study, row, closeup, f"{anchor}-row{i}")}
+            for i, (words, row, closeup) in enumerate(study.closeups)
         ],
         "final": study.final,
     }
 
 
-def _remarkable(rows: Sequence[Row]) -> list[tuple[str, Row]]:
-    """The rows a reader will ask for, each once."""
-    wrong = [row for row in rows if not row.is_right]
-    wanted = [("The least certain row", rows[0]), ("The most certain row", rows[-1])]
-    if wrong:
-        wanted.insert(1, ("The most confident error", wrong[-1]))
-    found: dict[int, tuple[str, Row]] = {}
-    for words, row in wanted:
-        found.setdefault(row.index, (words, row))
-    return list(found.values())
-
-
 def _best(study: Study) -> dict[str, str]:
     """The model with the best value of each metric, of those that answered everywhere."""
-    able = [s for s in study.summaries if s.metrics and not s.n_without and s.model != BASELINE]
+    able = [summary for summary in study.summaries if summary.can_be_chosen]
     if not able:
         return {}
     sign = {"accuracy": 1, "cll": 1, "brier": -1, "calibration_error": -1}
@@ -125,12 +95,12 @@ def _warnings(study: Study) -> list[str]:
         found.append(
             "The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix."
         )
-    without = [summary for summary in study.summaries if summary.n_without]
-    for summary in without:
-        found.append(
-            f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum "
-            "likelihood does not exist; its figures leave these folds out."
-        )
+    found += [
+        f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum "
+        "likelihood does not exist; its figures leave these folds out."
+        for summary in study.summaries
+        if summary.n_without
+    ]
     if len(study.results) < len(study.splits) * len(study.models):
         found.append("The evaluation was interrupted: the figures stand for the folds that were done.")
     return found

@@ -11,13 +11,14 @@ from typing import Any, Literal, NamedTuple
 
 from sklearn.base import BaseEstimator
 
+from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.families import Columns, Families
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, all_but_each, collect
 from cgnlearn.model.table import Table
-from cgnlearn.structures.selection import Choice, Scored, choose, folds
+from cgnlearn.structures.selection import Choice, Scored, choose
 
 Temperature = float | Literal["cv"]
 Watch = Callable[[Iterable[Any]], Iterable[Any]]  # passes on the states of a search and tells of them
@@ -61,7 +62,8 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
     def _choice(
         self, table: Table, how: Estimation, temperature: Temperature, random_state: Any, n_folds: int, **more: Any
     ) -> Choice:
-        cuts = folds(table, n_folds, random_state)
+        assert table.labels is not None
+        cuts = [outside for _, outside in stratified(table.labels, n_folds, random_state).pairs]
         return choose(self._out_of_fold(table, cuts, how), cuts, table, temperature, **more)
 
     def _out_of_fold(self, table: Table, cuts: Sequence[Columns], how: Estimation) -> Iterator[Scored]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.evaluation.metrics import normalised, of_truth, right
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import SampleNotAcceptable
 from cgnlearn.model.families import Columns
@@ -38,21 +38,6 @@ class Choice(NamedTuple):
     candidate: int
     temperature: float
     results: dict[str, NDArray[Any]]
-
-
-def folds(table: Table, n_folds: int, random_state: Any) -> list[Columns]:
-    """The rows of each fold, stratified; fewer folds where the rarest class has not so many rows, but at least 2."""
-    from sklearn.model_selection import StratifiedKFold  # a quarter of a second that most imports need not wait for
-
-    assert table.labels is not None
-    if table.n_rows < 2:
-        raise ValueError('choosing by "cv" needs at least 2 rows: give numbers instead')
-    rarest = np.bincount(table.labels)
-    n_folds = max(2, min(n_folds, int(rarest[rarest > 0].min())))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # a class of one row will do
-        splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-        return [outside for _, outside in splitter.split(np.zeros(table.n_rows), table.labels)]
 
 
 def choose(
@@ -97,20 +82,12 @@ def _scores(found: Scored, table: Table, temperatures: Floats) -> Floats:
     """Mean CLL and accuracy of every candidate and temperature on the rows of one fold."""
     assert table.labels is not None
     scores = np.zeros((2, len(found.exists), len(temperatures)))
-    rows = np.arange(table.n_rows)
     for candidate in np.flatnonzero(found.exists).tolist():
-        for place, log_proba in enumerate(_log_probas(found, candidate, temperatures)):
-            right = log_proba.argmax(axis=1) == table.labels
-            of_rows = np.stack([log_proba[rows, table.labels], right])
+        for place, temperature in enumerate(temperatures):
+            log_proba = normalised(temperature * found.log_likelihood[candidate] + found.class_log_prior)
+            of_rows = np.stack([of_truth(log_proba, table.labels), right(log_proba, table.labels)])
             scores[:, candidate, place] = np.average(of_rows, axis=1, weights=table.weights)
     return scores
-
-
-def _log_probas(found: Scored, candidate: int, temperatures: Floats) -> Iterator[Floats]:
-    for temperature in temperatures:
-        joint = temperature * found.log_likelihood[candidate] + found.class_log_prior
-        joint -= joint.max(axis=1, keepdims=True)
-        yield joint - np.log(np.exp(joint).sum(axis=1, keepdims=True))
 
 
 def _best(mean: dict[str, Floats], scoring: str) -> int:

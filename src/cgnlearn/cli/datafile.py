@@ -108,22 +108,34 @@ def read(
     drop_missing : bool
         Leave out rows with an empty cell instead of refusing the file.
     """
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise DataFileError(f"{path}: the ending must be one of {', '.join(SUFFIXES)}: rename or convert the file")
-    content = path.read_bytes()
-    if not content:
-        raise DataFileError(f"{path} is empty: give a file with a header line and rows")
-    delimiter = SUFFIXES[suffix]
-    if delimiter is not None:
-        found, lines = _text_columns(content, path, delimiter)
-    else:
-        found = _parquet_columns(content, path) if suffix == ".parquet" else _npz_columns(content, path, target, groups)
-        lines = np.arange(len(next(iter(found.values()))))
-    _refuse_unknown(path, found, (target, "--target"), (groups, "--groups"),
+    import pandas as pd
+
+    source = _source(path, target, groups)
+    _refuse_unknown(path, source.columns, (target, "--target"), (groups, "--groups"),
                     *((name, "a column of the model") for name in columns or ()),
                     *((name, "--categorical") for name in categorical))  # fmt: skip
-    return _assembled(_Source(path, found, lines), content, target, groups, categorical, columns, drop_missing)
+    special = [name for name in (target, groups) if name is not None]
+    names = [name for name in source.columns if name not in special] if columns is None else list(columns)
+    if not names:
+        raise DataFileError(f"{source.path} has no columns besides the classes: give it attributes to learn from")
+    empty = np.zeros(len(source.lines), bool)
+    found: dict[str, NDArray[Any]] = {}
+    for name in dict.fromkeys([*names, *special]):
+        found[name], missing = source.values(name, name in categorical or name in special)
+        if missing.any() and not drop_missing:
+            advice = "fill it in, or leave such rows out with --drop-missing" if target else "fill it in"
+            raise source.fault(name, "has no value", missing, advice)
+        empty |= missing
+    if empty.all():
+        raise DataFileError(f"{source.path}: every row has an empty cell: fill them in or remove the emptiest columns")
+    kept = ~empty
+    X = {
+        name: values[kept] if values.dtype != object else pd.Categorical(values[kept], sorted(set(values[kept])))
+        for name, values in found.items()
+        if name not in special
+    }
+    y, of_groups = (None if name is None else found[name][kept].astype(str) for name in (target, groups))
+    return Data(path, source.sha256, pd.DataFrame(X), y, of_groups, source.lines[kept], int(empty.sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +143,7 @@ class _Source:
     """Columns as they were found, with where they were found."""
 
     path: Path
+    sha256: str
     columns: dict[str, NDArray[Any]]
     lines: NDArray[np.intp]
 
@@ -165,47 +178,20 @@ class _Source:
         return numbers, missing
 
 
-def _assembled(
-    source: _Source,
-    content: bytes,
-    target: str | None,
-    groups: str | None,
-    categorical: Sequence[str],
-    columns: Sequence[str] | None,
-    drop_missing: bool,
-) -> Data:
-    """The columns sorted into attributes, classes and groups, and checked."""
-    import pandas as pd
-
-    special = [name for name in (target, groups) if name is not None]
-    names = [name for name in source.columns if name not in special] if columns is None else list(columns)
-    if not names:
-        raise DataFileError(f"{source.path} has no columns besides the classes: give it attributes to learn from")
-    empty = np.zeros(len(source.lines), bool)
-    found: dict[str, NDArray[Any]] = {}
-    for name in dict.fromkeys([*names, *special]):
-        found[name], missing = source.values(name, name in categorical or name in special)
-        if missing.any() and not drop_missing:
-            advice = "fill it in, or leave such rows out with --drop-missing" if target else "fill it in"
-            raise source.fault(name, "has no value", missing, advice)
-        empty |= missing
-    if empty.all():
-        raise DataFileError(f"{source.path}: every row has an empty cell: fill them in or remove the emptiest columns")
-    kept = ~empty
-    X = {
-        name: values[kept] if values.dtype != object else pd.Categorical(values[kept], sorted(set(values[kept])))
-        for name, values in found.items()
-        if name not in special
-    }
-    return Data(
-        path=source.path,
-        sha256=hashlib.sha256(content).hexdigest(),
-        X=pd.DataFrame(X),
-        y=None if target is None else found[target][kept].astype(str),
-        groups=None if groups is None else found[groups][kept].astype(str),
-        lines=source.lines[kept],
-        n_dropped=int(empty.sum()),
-    )
+def _source(path: Path, target: str | None, groups: str | None) -> _Source:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataFileError(f"{path}: the ending must be one of {', '.join(SUFFIXES)}: rename or convert the file")
+    content = path.read_bytes()
+    if not content:
+        raise DataFileError(f"{path} is empty: give a file with a header line and rows")
+    delimiter = SUFFIXES[suffix]
+    if delimiter is not None:
+        found, lines = _text_columns(content, path, delimiter)
+    else:
+        found = _parquet_columns(content, path) if suffix == ".parquet" else _npz_columns(content, path, target, groups)
+        lines = np.arange(len(next(iter(found.values()))))
+    return _Source(path, hashlib.sha256(content).hexdigest(), found, lines)
 
 
 def _refuse_unknown(path: Path, columns: dict[str, NDArray[Any]], *asked: tuple[str | None, str]) -> None:

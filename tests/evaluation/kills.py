@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 
 from cgnlearn.datasets import load
+from cgnlearn.evaluation.run import Run
 from cgnlearn.experiments import uci
-from cgnlearn.experiments.protocol import run
 
 N_KILLS = 10
 
@@ -25,13 +25,13 @@ def small_experiment():
 def main(folder: Path) -> None:
     random = Random(0)
     started = time.perf_counter()
-    list(run(small_experiment(), folder / "clean", 1))
+    list(Run(small_experiment(), folder / "clean").go_on())
     per_unit = (time.perf_counter() - started) / len(small_experiment().sizes)
     left = []
     for _ in range(N_KILLS):
         child = os.fork()
         if child == 0:
-            list(run(small_experiment(), folder / "killed", 1))
+            list(Run(small_experiment(), folder / "killed").go_on())
             os._exit(0)
         # Two or so units a time, so that even the tenth finds some work to interrupt.
         time.sleep(random.uniform(0, 4 * per_unit))
@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
         status = os.waitpid(child, 0)[1]
         rows = folder / "killed" / "rows.csv"
         left.append((os.WIFSIGNALED(status), rows.read_bytes().count(b"\n") if rows.exists() else 0))
-    list(run(small_experiment(), folder / "killed", 1))
+    list(Run(small_experiment(), folder / "killed").go_on())
     print(json.dumps(left))
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from cgnlearn.experiments.command import reproduce
+from cgnlearn.cli.reproduce import reproduce
 
 
 @pytest.mark.parametrize(

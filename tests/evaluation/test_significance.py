@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cgnlearn.evaluation.significance import compare, mark
 from cgnlearn.experiments import published
-from cgnlearn.experiments.significance import compare, mark
 
 
 def test_the_signed_rank_test_is_that_of_all_sign_patterns(rng):

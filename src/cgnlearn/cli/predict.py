@@ -1,56 +1,78 @@
-"""Predictions of a saved model for the rows of a file."""
+"""The command ``cgnlearn predict``."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import click
 
-from cgnlearn import datafile
-from cgnlearn.datafile import Data, DataFileError
-from cgnlearn.model.schema import Levels
-from cgnlearn.persistence import classifier_of
+from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option
+from cgnlearn.cli.terminal import say, waiting
+
+if TYPE_CHECKING:
+    from cgnlearn.cli.datafile import Data
 
 
-class Predictions(NamedTuple):
-    """One line for each row of the data, in its order."""
+@click.command()
+@click.argument("model", type=EXISTING)
+@click.argument("data", type=EXISTING)
+@click.option("-o", "--output", type=NEW_FILE, help="A csv file; default: stdout.")
+@json_option
+def predict(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
+    """Predict the rows of a file with a saved model.
 
-    header: list[str]
-    rows: list[list[Any]]
+    For each row: the most probable class, the probability of every class, and the log density of the row, which is
+    low where it is unlike the training data.
+    """
+    from cgnlearn import load
 
-    def to_csv(self) -> str:
-        """As text; numbers in full."""
+    with waiting("predicting"):
+        header, rows = predict_file(load(model), data)
+    if as_json:
+        text = json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=1) + "\n"
+    else:
         buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows([self.header, *self.rows])
-        return buffer.getvalue()
+        csv.writer(buffer, lineterminator="\n").writerows([header, *rows])
+        text = buffer.getvalue()
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8", newline="")
+        say(f"{len(rows)} rows: {output}")
 
 
-def predict_file(model: Any, path: Path) -> Predictions:
-    """Predict every row of a file that has the columns the model was trained on; other columns are ignored."""
+def predict_file(model: Any, path: Path) -> tuple[list[str], list[list[Any]]]:
+    """A header, and a line for each row of a file that has the columns the model was trained on, and maybe others."""
+    import numpy as np
+
     X = _matching(model, path)
     log_proba = model.predict_log_proba(X)
-    density = model.score_samples(X)
     classes = [str(label) for label in model.classes_.tolist()]
-    best = log_proba.argmax(axis=1).tolist()
     rows = [
-        [row, classes[chosen], *probabilities, logarithm]
-        for row, (chosen, probabilities, logarithm) in enumerate(
-            zip(best, np.exp(log_proba).tolist(), density.tolist(), strict=True)
+        [row, classes[best], *probabilities, density]
+        for row, (best, probabilities, density) in enumerate(
+            zip(log_proba.argmax(axis=1).tolist(), np.exp(log_proba).tolist(), model.score_samples(X).tolist(),
+                strict=True)
         )
-    ]
-    return Predictions(["row", "predicted", *(f"p({label})" for label in classes), "log_density"], rows)
+    ]  # fmt: skip
+    return ["row", "predicted", *(f"p({label})" for label in classes), "log_density"], rows
 
 
 def _matching(model: Any, path: Path) -> Any:
     """The file's columns in the form of the training data."""
+    from cgnlearn.cli import datafile
+    from cgnlearn.persistence import classifier_of
+
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         data = datafile.read(path)
         if data.X.shape[1] != model.n_features_in_ or any(str(kind) == "category" for kind in data.X.dtypes):
-            raise DataFileError(
+            raise datafile.DataFileError(
                 f"{path}: the model was trained on {model.n_features_in_} columns of numbers without names: "
                 "give a file with exactly these"
             )
@@ -67,16 +89,18 @@ def _matching(model: Any, path: Path) -> Any:
         if own is not None:
             data.X[name] = _recoded(data, name, own)
         elif str(data.X[name].dtype) == "category":
-            raise DataFileError(
+            raise datafile.DataFileError(
                 f"{path}: column {name!r} holds {data.X[name].iloc[0]!r} in {data.place(0)}, "
                 "but the model was trained on numbers there: correct the column"
             )
     return data.X
 
 
-def _recoded(data: Data, name: str, levels: Levels) -> Any:
+def _recoded(data: Data, name: str, levels: Sequence[Any]) -> Any:
     """A column of text as the levels it stands for."""
     import pandas as pd
+
+    from cgnlearn.cli.datafile import DataFileError
 
     meant: dict[str, Any] = {_as_number(str(level)): level for level in levels}
     meant |= {str(level): level for level in levels}

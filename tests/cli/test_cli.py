@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 from sklearn.datasets import load_wine
 
 from cgnlearn import Band, CGNClassifier, load, save
-from cgnlearn.cli import main
+from cgnlearn.cli.main import main
 
 
 def run(*words):
@@ -74,7 +75,7 @@ def patients(tmp_path_factory):
 def test_help_answers_without_the_heavy_modules():
     code = (
         "import sys; sys.argv = ['cgnlearn', '--help']\n"
-        "from cgnlearn.cli import main\n"
+        "from cgnlearn.cli.main import main\n"
         "try: main()\nexcept SystemExit: pass\n"
         "print([m for m in ('sklearn', 'pandas', 'scipy', 'numpy', 'matplotlib', 'rich') if m in sys.modules])"
     )
@@ -87,7 +88,7 @@ def test_help_answers_without_the_heavy_modules():
 
 def test_python_m_works_and_completes():
     environment = os.environ | {"_CGNLEARN_COMPLETE": "bash_complete", "COMP_WORDS": "cgnlearn ins", "COMP_CWORD": "1"}
-    script = "from cgnlearn.cli import main; main(prog_name='cgnlearn')"
+    script = "from cgnlearn.cli.main import main; main(prog_name='cgnlearn')"
     found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert found.stdout.strip() == "plain,inspect"
     found = subprocess.run([sys.executable, "-m", "cgnlearn", "--version"], capture_output=True, text=True, check=True)
@@ -137,6 +138,31 @@ def test_groups_categoricals_and_missing_cells(patients, tmp_path):
     code, _, err = run("evaluate", gaps, *options, "--drop-missing")
     assert code == 0
     assert "left out 2 of 120 rows" in err
+
+
+def test_a_rare_class_lowers_the_number_of_folds(wine, tmp_path):
+    lines = wine.read_text().splitlines(keepends=True)
+    few = tmp_path / "few.csv"
+    few.write_text("".join(lines[:90] + lines[-4:]))
+    code, out, err = run("evaluate", few, "-t", "class", "--cv", "10x2")
+    assert code == 0
+    assert err == "cgnlearn: the smallest class has 4 rows, so that 4 folds are cut instead of 10\n"
+    assert "few.csv: stratified 4-fold cross-validation, 2 times" in out
+    assert json.loads(works("evaluate", few, "-t", "class", "--cv", "10x2", "--json"))[0]["folds"] == 8
+
+
+def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path):
+    words = ("evaluate", wine, "-t", "class", "--cv", "3", "-s", "tree", "--json")
+    out = works(*words, "-o", tmp_path / "clean", "--report", tmp_path / "clean.html")
+    works(*words, "-o", tmp_path / "cut")
+    rows = tmp_path / "cut" / "rows.csv"
+    rows.write_bytes(rows.read_bytes()[: rows.stat().st_size // 2])
+    code, again, err = run(*words, "-o", tmp_path / "cut", "--report", tmp_path / "cut.html")
+    assert (code, again) == (0, out)
+    assert re.search("going on from [2-7] of 9 finished parts", err)
+    assert rows.read_bytes() == (tmp_path / "clean" / "rows.csv").read_bytes()
+    clean, cut = (re.sub("Written by [^<]*", "", (tmp_path / f"{name}.html").read_text()) for name in ("clean", "cut"))
+    assert clean == cut
 
 
 def test_searched_structures(wine, tmp_path):

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cgnlearn import datafile
-from cgnlearn.datafile import DataFileError, NoSuchColumn, rising_numbers
+from cgnlearn.cli import datafile
+from cgnlearn.cli.datafile import DataFileError, NoSuchColumn, rising_numbers
 
 FRAME = pd.DataFrame(
     {

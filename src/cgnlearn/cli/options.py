@@ -1,12 +1,17 @@
-"""The options of the commands, and the classifier that they ask for."""
+"""The options of the commands, and the data and the classifier that they ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from cgnlearn.cli.terminal import say, waiting
+
+if TYPE_CHECKING:
+    from cgnlearn.cli.datafile import Data
 
 STRUCTURES = ("naive_bayes", "complete", "tree", "band", "box", "fwgjan", "bwgjan", "wcgjan")
 
@@ -73,6 +78,10 @@ data_options = _options(
 )  # fmt: skip
 
 
+seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
 def model_options(*, many: bool) -> Decorator:
     """The options that make a classifier; ``many``: several structures and parameters may be given."""
     again = " May be repeated." if many else ""
@@ -92,23 +101,52 @@ def model_options(*, many: bool) -> Decorator:
                      show_default=True, help="Where the prior expects the means."),
         click.option("--temperature", type=NumberOr(float), default=1.0, show_default=True,
                      help="Trust in the attributes, or cv to choose it."),
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Where chance starts."),
+        seed_option,
     )  # fmt: skip
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def jobs_option(default: int) -> Decorator:
+    """How many processes work."""
+
+    def checked(ctx: Any, param: Any, value: int) -> int:
+        if value == 0:
+            raise click.UsageError("--jobs must be a number of processes, or -1 for all cores")
+        return value
+
+    return click.option("-j", "--jobs", type=int, default=default, show_default=True, callback=checked,
+                        help="Processes; -1 takes all cores.")  # fmt: skip
+
+
+def training_data(
+    path: Path, target: str | None, categorical: Sequence[str], drop_missing: bool, groups: str | None = None
+) -> Data:
+    """The data that the options ask for; a column that is not there is a wrong call."""
+    from cgnlearn.cli import datafile
+
+    if target is None:
+        if path.suffix.lower() != ".npz":
+            raise click.UsageError("name the column of the classes: add --target COLUMN")
+        target = "y"
+    listed = [name.strip() for given in categorical for name in given.split(",") if name.strip()]
+    try:
+        with waiting(f"reading {path}"):
+            data = datafile.read(path, target=target, groups=groups, categorical=listed, drop_missing=drop_missing)
+    except datafile.NoSuchColumn as error:
+        raise click.UsageError(str(error)) from None
+    assert data.y is not None
+    n_classes = len(set(data.y.tolist()))
+    if n_classes > max(2, len(data.y) // 2):
+        raise datafile.DataFileError(
+            f"{path}: column {target!r} has {n_classes} different values in {len(data.y)} rows and cannot be the class:"
+            " name another with --target"
+        )
+    if data.n_dropped:
+        say(f"left out {data.n_dropped} of {data.n_dropped + len(data.y)} rows, which have empty cells")
+    return data
 
 
 def classifier(
-    structure: str,
-    parameters: Any,
-    *,
-    k: Any,
-    k_max: int,
-    sharing: Any,
-    prior_location: Any,
-    temperature: Any,
-    seed: int,
+    structure: str, parameters: Any, *, k: Any, k_max: int, prior_location: Any, seed: int, **options: Any
 ) -> Any:
     """The classifier that the options ask for."""
     from cgnlearn import Band, Box, CGNClassifier, Prior
@@ -119,10 +157,8 @@ def classifier(
             raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
         learner = Band if structure == "band" else Box
         shape = learner(k, k_max=k_max) if k == "cv" else learner(k)
-    return CGNClassifier(
-        shape, parameters=parameters, sharing=sharing, prior=Prior(location=prior_location), temperature=temperature,
-        random_state=seed,
-    )  # fmt: skip
+    prior = Prior(location=prior_location)
+    return CGNClassifier(shape, parameters=parameters, prior=prior, random_state=seed, **options)
 
 
 def label(structure: str, parameters: str, *, k: Any, sharing: Any, temperature: Any, **_: Any) -> str:

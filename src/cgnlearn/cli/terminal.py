@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from cgnlearn.evaluation import Summary
+    from cgnlearn.evaluation.run import Run
+    from cgnlearn.evaluation.study import Summary
     from cgnlearn.report.demonstration import Comparison
 
 Result = TypeVar("Result")
@@ -94,37 +95,58 @@ def with_progress(results: Iterable[Result], what: str, n_done: int, n_all: int)
             yield result
 
 
+def finish(run: Run[Any], what: str, jobs: int) -> bool:
+    """Compute what is missing, with the time left; False if the person ends it before."""
+    n_all = len(run.work.sizes)
+    n_done = n_all - len(run.missing)
+    if n_done:
+        say(f"going on from {n_done} of {n_all} finished parts in {run.folder}")
+    # After Ctrl-C joblib says how much of the work was in vain: that is the person's own wish.
+    warnings.filterwarnings("ignore", ".*tasks.*", UserWarning, "joblib")
+    try:
+        for _ in with_progress(run.go_on(jobs), what, n_done, n_all):
+            pass
+    except KeyboardInterrupt:
+        again = f"; call again to go on from {run.folder}" if run.folder else ""
+        say(f"interrupted after {n_all - len(run.missing)} of {n_all} parts{again}")
+        return False
+    return True
+
+
 def print_table(summaries: Sequence[Summary], title: str) -> None:
     """A table of metrics on stdout."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    table.add_column("model", overflow="fold")
-    for heading in ("accuracy", "CLL per row", "Brier", "calibration error"):
-        table.add_column(heading, justify="right")
+    rows = []
     for summary in summaries:
-        cells = [f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}") for mean, sd in summary.metrics.values()] or [
-            "does not exist"
-        ] * 4
+        cells = [f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}") for mean, sd in summary.metrics.values()]
         note = f" ({summary.n_folds - summary.n_without} of {summary.n_folds} folds)" if summary.n_without else ""
-        table.add_row(summary.model + note, *cells)
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
+        rows.append([summary.model + note, *(cells or ["does not exist"] * 4)])
+    _print(title, ["model"], ["accuracy", "CLL per row", "Brier", "calibration error"], rows)
 
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     """Maximum likelihood beside Bayesian averaging, a line for each set, structure and number of rows, on stdout."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="maximum likelihood (ML) beside Bayesian averaging (Bayes)", title_justify="left")
-    for heading in ("set", "structure", "rows", "accuracy ML", "Bayes", "CLL per row ML", "Bayes"):
-        table.add_column(heading, justify="left" if heading in ("set", "structure") else "right")
+    rows = []
     for part in comparisons:
         cells = [
             f"{way.metrics[metric].mean:.3f}" if not way.n_without else "does not exist"
             for metric in ("accuracy", "cll")
-            for way in part.summaries
+            for way in part.study.summaries
         ]
-        table.add_row(part.name, part.structure, str(part.n_train), *cells)
+        rows.append([part.study.name, part.structure, str(part.n_train), *cells])
+    title = "maximum likelihood (ML) beside Bayesian averaging (Bayes)"
+    _print(title, ["set", "structure"], ["rows", "accuracy ML", "Bayes", "CLL per row ML", "Bayes"], rows)
+
+
+def _print(title: str, words: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table with some columns of words and some of numbers."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for heading in words:
+        table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 110).print(table)

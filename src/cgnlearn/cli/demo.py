@@ -1,0 +1,52 @@
+"""The command ``cgnlearn demo``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cgnlearn.cli.options import NEW_FILE, jobs_option, json_option
+from cgnlearn.cli.terminal import finish, print_comparisons, print_table, say, waiting
+
+if TYPE_CHECKING:
+    from cgnlearn.evaluation.study import Study
+
+
+@click.command()
+@click.option("-o", "--output", type=NEW_FILE, default=Path("demo/report.html"), show_default=True,
+              help="Where the report goes.")  # fmt: skip
+@jobs_option(1)
+@json_option
+def demo(output: Path, jobs: int, as_json: bool) -> None:
+    """Maximum likelihood beside Bayesian averaging on embedded data, with a report."""
+    from cgnlearn.report import demonstration, write_report
+
+    compared = [part._replace(study=_done(part.study, jobs)) for part in demonstration.comparisons()]
+    if not as_json:
+        print_comparisons(compared)
+    studies = []
+    for study in demonstration.studies():
+        studies.append(_done(study, jobs, explained=True))
+        if not as_json:
+            print_table(studies[-1].summaries, study.name)
+    if as_json:
+        found = {f"{part.study.name}, {part.structure}, {part.n_train} rows": part.study for part in compared}
+        found |= {study.name: study for study in studies}
+        plain = {name: [summary.as_dict() for summary in study.summaries] for name, study in found.items()}
+        click.echo(json.dumps(plain, indent=1))
+    with waiting("writing the report"):
+        write_report(output, studies, "Maximum likelihood beside Bayesian averaging", compared)
+    say(f"report: {output}")
+
+
+def _done(study: Study, jobs: int, *, explained: bool = False) -> Study:
+    from cgnlearn.evaluation.run import Run
+
+    run = Run(study.work(explained=explained))
+    if not finish(run, study.name, jobs):
+        raise click.exceptions.Exit(1)
+    return replace(study, results=run.results)

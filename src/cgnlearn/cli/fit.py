@@ -1,0 +1,37 @@
+"""The command ``cgnlearn fit``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgnlearn.cli.inspect import description
+from cgnlearn.cli.options import NEW_FILE, classifier, data_options, json_option, model_options, training_data
+from cgnlearn.cli.terminal import say, waiting
+
+
+@click.command()
+@data_options
+@model_options(many=False)
+@click.option("-o", "--output", type=NEW_FILE, required=True, help="Where the model goes, such as model.skops.")
+@json_option
+def fit(
+    data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, structure: str, parameters: str,
+    output: Path, as_json: bool, **model_options: Any,
+) -> None:  # fmt: skip
+    """Fit a classifier and save it."""
+    model = classifier(structure, parameters, **model_options)
+    from cgnlearn import save
+
+    read = training_data(data, target, categorical, drop_missing)
+    with waiting("fitting"):
+        model.fit(read.X, read.y)
+        save(model, output)
+    if as_json:
+        click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
+    else:
+        counted = f"{len(read.lines)} rows, {model.n_features_in_} attributes, {model.n_parameters_} parameters"
+        say(f"{counted}: saved {output}")

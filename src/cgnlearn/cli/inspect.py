@@ -1,0 +1,75 @@
+"""The command ``cgnlearn inspect``."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option
+from cgnlearn.cli.terminal import one_line, say
+
+
+@click.command()
+@click.argument("model", type=EXISTING)
+@click.option("--graph", type=NEW_FILE, help="Draw the structure: svg, png, pdf or dot by the ending.")
+@json_option
+def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
+    """Say what a saved model is."""
+    from cgnlearn.persistence import classifier_of, load, read_header
+
+    if graph is not None and graph.suffix.lower() not in (".svg", ".png", ".pdf", ".dot"):
+        raise click.UsageError(f"--graph {graph}: the ending must be svg, png, pdf or dot")
+    header = read_header(model)
+    loaded = classifier_of(load(model))
+    described = description(loaded)
+    if as_json:
+        del header["entries"]
+        click.echo(json.dumps(described | {"file": header}, indent=1))
+    else:
+        described["rows"] = f"{header['training_rows']:g}"
+        described["training checksum"] = header["training_sha256"][:16]
+        described["written by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+        width = max(map(len, described))
+        for name, value in described.items():
+            shown = ", ".join(value) or "none" if isinstance(value, list) else value
+            shown = f"{value:.10g}" if isinstance(value, float) else shown
+            click.echo(f"{name:<{width}}  {shown}")
+    if graph is not None:
+        _draw(loaded, graph)
+        say(f"graph: {graph}")
+
+
+def _draw(model: Any, path: Path) -> None:
+    if path.suffix.lower() == ".dot":
+        path.write_text(model.structure_.to_dot() + "\n", encoding="utf-8")
+        return
+    from matplotlib.figure import Figure
+
+    from cgnlearn.plots import StructureDisplay
+
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    StructureDisplay.from_estimator(model, ax=figure.subplots())
+    figure.savefig(path)
+
+
+def description(model: Any) -> dict[str, Any]:
+    """What a person asks of a fitted model first."""
+    structure, columns = model.structure_, model.statistics_.schema
+    found: dict[str, Any] = {
+        "classes": [str(label) for label in model.classes_],
+        "structure": model.structure if isinstance(model.structure, str) else one_line(repr(model.structure)),
+        "attributes": len(structure.nodes),
+        "edges": structure.n_edges,
+        "parameters": model.n_parameters_,
+        "estimated by": model.parameters,
+        "sharing": float(model.sharing),
+        "temperature": float(model.temperature_),
+        "discrete": [str(columns.names[i] if columns.names else i) for i in columns.discrete],
+    }
+    with suppress(AttributeError):  # it is not defined for every model
+        found["log evidence"] = model.log_evidence_
+    return found

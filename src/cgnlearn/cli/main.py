@@ -1,0 +1,28 @@
+"""The command ``cgnlearn``. Heavy imports wait inside its commands, so that --help answers at once."""
+
+from __future__ import annotations
+
+import click
+
+from cgnlearn.cli.demo import demo
+from cgnlearn.cli.evaluate import evaluate
+from cgnlearn.cli.fit import fit
+from cgnlearn.cli.inspect import inspect
+from cgnlearn.cli.predict import predict
+from cgnlearn.cli.reproduce import reproduce
+from cgnlearn.cli.terminal import Program
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="cgnlearn", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def main(debug: bool) -> None:
+    """Conditional Gaussian network classifiers with exact Bayesian averaging.
+
+    For few samples, many variables and probabilities that mean what they say. Data are read from csv, tsv, parquet
+    and npz files. Results go to stdout, messages to stderr.
+    """
+
+
+for command in (demo, evaluate, fit, inspect, predict, reproduce):
+    main.add_command(command)

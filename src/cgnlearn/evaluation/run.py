@@ -1,0 +1,305 @@
+"""One run for all that is computed part by part: side by side in processes, kept as it finishes, gone on with later.
+
+A folder holds ``rows.csv``, which gets the rows of each part in one write, and ``manifest.json``, which says what they
+are results of, and when and where they were computed. The finished rows are the same bytes whatever the number of
+processes, and however often the run was interrupted.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import os
+import platform
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from threading import Thread, current_thread, main_thread
+from time import perf_counter, sleep
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from cgnlearn import __version__
+from cgnlearn.model.densities import Floats
+
+Result = TypeVar("Result")
+Row = Sequence[Any]
+ADVICE = "choose another folder, or remove it"
+
+
+class OtherResults(ValueError):
+    """The folder holds results of other data, other settings or another version."""
+
+
+class Unit(NamedTuple):
+    """What is computed at once."""
+
+    name: str  # of a model, or of a set
+    repeat: int
+    fold: int
+
+
+def _as_they_are(unit: Unit, rows: Any) -> Any:
+    return rows
+
+
+@dataclass(frozen=True)
+class Work(Generic[Result]):
+    """What is to be computed.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Of the rows; the first three are the unit's.
+    sizes : dict
+        Every unit with its number of rows, in the order of work and of the finished file.
+    compute : callable
+        A module's function that returns a unit's result.
+    arguments : callable
+        What it is called with, given the unit.
+    settings : dict
+        All that the results depend on besides our version: seeds, checksums of the data.
+    rows : callable
+        The rows, without the unit, of a unit and its result; the result itself if it is rows.
+    result : callable
+        The result of a unit and its rows, read from the file; None if they are not such.
+    """
+
+    columns: tuple[str, ...]
+    sizes: Mapping[Unit, int]
+    compute: Callable[..., Result]
+    arguments: Callable[[Unit], tuple[Any, ...]]
+    settings: Mapping[str, Any]
+    rows: Callable[[Unit, Result], Sequence[Row]] = _as_they_are
+    result: Callable[[Unit, Sequence[Sequence[str]]], Result | None] = _as_they_are
+
+
+class Run(Generic[Result]):
+    """Work, as far as it is done.
+
+    Parameters
+    ----------
+    work : Work
+    folder : Path, optional
+        Where results are kept; what it holds of this work is taken up, and a folder with anything else is refused.
+    """
+
+    def __init__(self, work: Work[Result], folder: Path | None = None) -> None:
+        self.work = work
+        self.folder = folder
+        self._results: dict[Unit, Result] = {}
+        self._sessions: list[dict[str, Any]] = []
+        if folder is not None:
+            self._take_up(folder)
+
+    @property
+    def results(self) -> list[Result]:
+        """Those that are there, in the order of the work."""
+        return [self._results[unit] for unit in self.work.sizes if unit in self._results]
+
+    @property
+    def missing(self) -> list[Unit]:
+        """Units still to be computed."""
+        return [unit for unit in self.work.sizes if unit not in self._results]
+
+    def go_on(self, jobs: int | None = 1) -> Iterator[Unit]:
+        """Compute what is missing, one unit after the other as they finish."""
+        from joblib import Parallel, delayed, parallel_config
+
+        missing, started, main = self.missing, perf_counter(), os.getpid()
+        self._write_rows()
+        self._sessions.append(_session(jobs))
+        self._write_manifest()
+        work = self.work
+        tasks = (delayed(_computed)(unit, work.compute, work.arguments(unit), main) for unit in missing)
+        # One thread in each process, else the processes would fight for the cores.
+        with parallel_config(backend="loky", inner_max_num_threads=1):
+            with _interrupts_ignored():
+                computed = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(tasks)
+            for unit, result in computed:
+                self._append(unit, result)
+                yield unit
+        self._write_rows()
+        self._sessions[-1] |= {"units": len(missing), "seconds": round(perf_counter() - started, 1)}
+        self._write_manifest()
+
+    # ---- the rows
+
+    def _append(self, unit: Unit, result: Result) -> None:
+        block = self._block(unit, result)
+        self._results[unit] = result
+        if self.folder is not None:
+            with (self.folder / "rows.csv").open("ab", buffering=0) as file:
+                file.write(block.encode())
+
+    def _write_rows(self) -> None:
+        """All rows that are there, in their order."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            blocks = (self._block(unit, self._results[unit]) for unit in self.work.sizes if unit in self._results)
+            write_whole(self.folder / "rows.csv", chain([csv_text(self.work.columns)], blocks))
+
+    def _block(self, unit: Unit, result: Result) -> str:
+        rows = [(*unit, *row) for row in self.work.rows(unit, result)]
+        if len(rows) != self.work.sizes[unit] or any(len(row) != len(self.work.columns) for row in rows):
+            raise ValueError(f"the rows of {unit} do not fit the columns {', '.join(self.work.columns)}")
+        return csv_text(*rows)
+
+    def _take_up(self, folder: Path) -> None:
+        """What the folder holds; what a killed process left half-written is dropped, to be computed again."""
+        manifest, path = folder / "manifest.json", folder / "rows.csv"
+        if manifest.exists():
+            self._sessions = self._checked(manifest)
+        elif path.exists():
+            raise OtherResults(f"{path} has no manifest.json beside it: {ADVICE}")
+        rows = list(_whole_lines(path)) if path.exists() else []
+        if rows and rows[0] != list(self.work.columns):
+            raise OtherResults(f"{path} holds other columns: {ADVICE}")
+        units = {tuple(map(str, unit)): unit for unit in self.work.sizes}
+        found: dict[Unit, list[list[str]]] = {}
+        for fields in rows:
+            if len(fields) == len(self.work.columns) and tuple(fields[:3]) in units:
+                found.setdefault(units[*fields[:3]], []).append(fields)
+        for unit, block in found.items():
+            if len(block) == self.work.sizes[unit]:
+                result = self.work.result(unit, [fields[3:] for fields in block])
+                # Written again it must be the same: a damaged number may still look like one.
+                if result is not None and self._block(unit, result) == csv_text(*block):
+                    self._results[unit] = result
+
+    # ---- the manifest
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """All that results depend on, as it is written."""
+        settings: dict[str, Any] = json.loads(json.dumps({"cgnlearn": __version__, **self.work.settings}))
+        return settings
+
+    def _checked(self, path: Path) -> list[dict[str, Any]]:
+        """The sessions before this one, if they were about the same."""
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+            was, sessions = dict(before["settings"]), list(before["sessions"])
+        except (ValueError, KeyError, TypeError):
+            raise OtherResults(f"{path} cannot be read, or is no manifest of ours: {ADVICE}") from None
+        now = self._settings
+        for name in {**now, **was}:
+            if was.get(name) != now.get(name):
+                difference = f"{_short(was.get(name))}, not {_short(now.get(name))}"
+                raise OtherResults(f"{path.parent} holds results with another {name} ({difference}): {ADVICE}")
+        return sessions
+
+    def _write_manifest(self) -> None:
+        if self.folder is not None:
+            text = json.dumps({"settings": self._settings, "sessions": self._sessions}, indent=1)
+            write_whole(self.folder / "manifest.json", text + "\n")
+
+
+def _session(jobs: int | None) -> dict[str, Any]:
+    """When, where and with what; other versions than ours are the reader's to judge."""
+    packages = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "jobs": jobs,
+        "software": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+    }
+
+
+# ---- processes
+
+
+def _computed(unit: Unit, compute: Callable[..., Result], arguments: tuple[Any, ...], main: int) -> tuple[Unit, Result]:
+    if os.getpid() != main:
+        _end_with(main)
+    with _thread_pools().limit(limits=1):
+        return unit, compute(*arguments)
+
+
+@cache
+def _end_with(main: int) -> None:
+    """Let this process end when the main one is killed: a worker would wait minutes for more to do."""
+
+    def watch() -> None:
+        while os.getppid() == main:
+            sleep(1)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
+@cache
+def _thread_pools() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes started meanwhile leave Ctrl-C, which a terminal sends to all of them, to this one."""
+    if current_thread() is not main_thread():  # where no signals are handled anyway
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# ---- files
+
+
+def csv_text(*rows: Row) -> str:
+    """Rows of a csv file; of a float ten digits, which no change in the order of a sum can reach."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerows([f"{value:.10g}" if isinstance(value, float) else value for value in row] for row in rows)
+    return buffer.getvalue()
+
+
+def write_whole(path: Path, content: str | Iterable[str]) -> None:
+    """Write a text, or texts one after the other, whole or not at all."""
+    beside = path.with_name(path.name + ".part")
+    with beside.open("w", encoding="utf-8", newline="") as file:
+        file.writelines([content] if isinstance(content, str) else content)
+    os.replace(beside, path)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a finished file, gzipped or not, by column."""
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def _whole_lines(path: Path) -> Iterator[list[str]]:
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    whole = text[: text.rfind("\n") + 1]  # a last line that was cut may still look like numbers
+    with suppress(csv.Error):  # where damage makes one endless field of the rest
+        yield from csv.reader(io.StringIO(whole, newline=""))
+
+
+def fingerprint(X: Floats, y: Iterable[Any]) -> dict[str, Any]:
+    """What settings say of data: their shape, and the SHA-256 of the rows in their order."""
+    content = hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes())
+    content.update("\n".join(map(str, y)).encode())
+    return {"shape": list(X.shape), "sha256": content.hexdigest()}
+
+
+def _short(value: Any) -> str:
+    shown = str(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -1,0 +1,148 @@
+"""Cutting rows into folds: one rule for rare classes and for groups, wherever something is cross-validated."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.intp]
+
+
+class Cut(NamedTuple):
+    """Rows cut once; each row is tested in one of the folds."""
+
+    pairs: list[tuple[Rows, Rows]]  # training and test rows
+    fewer: str | None  # why there are fewer folds than were asked for, where there are
+
+
+class Split(NamedTuple):
+    """Which rows one fold of a repeated cross-validation trains on and which it predicts."""
+
+    repeat: int
+    fold: int
+    train: Rows
+    test: Rows
+
+
+def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None = None) -> Cut:
+    """Stratified folds, as many as the rarest class has rows (or groups) if these are fewer, and at least two.
+
+    scikit-learn is imported here: its splitters take a quarter of a second, which most users need not wait for.
+
+    Parameters
+    ----------
+    labels : ndarray (rows,)
+        The classes; one without rows is none.
+    n_folds : int
+    seed : int, RandomState or None
+    groups : ndarray (rows,), optional
+        Rows of one group, such as the spectra of one person, never stand on both sides of a split.
+
+    Examples
+    --------
+    >>> folds = stratified(np.repeat(["a", "b"], [9, 3]), 5, seed=0)
+    >>> len(folds.pairs), folds.fewer
+    (3, 'the smallest class has 3 rows, so that 3 folds are cut instead of 5')
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    codes = np.unique(labels, return_inverse=True)[1]
+    if _sizes(labels, groups).max(initial=0) < 2:
+        what = "rows" if groups is None else "groups"
+        raise ValueError(f"the {what} cannot be cut into folds, as no class has two: give more {what}")
+    n_cut = allowed(labels, n_folds, groups)
+    splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(n_cut, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # a class of one row will do
+        pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in splitter.split(codes, codes, groups)]
+    return Cut(pairs, fewer(labels, n_folds, groups))
+
+
+def allowed(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> int:
+    """How many folds are cut where ``n_folds`` are asked for."""
+    return min(n_folds, max(2, int(_sizes(labels, groups).min(initial=n_folds))))
+
+
+def fewer(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> str | None:
+    """Why fewer folds are cut than are asked for, where they are."""
+    n_cut, rarest = allowed(labels, n_folds, groups), int(_sizes(labels, groups).min())
+    if n_cut == n_folds:
+        return None
+    has = f"{rarest} {'row' if groups is None else 'group'}{'s' if rarest > 1 else ''}"
+    return f"the smallest class has {has}, so that {n_cut} folds are cut instead of {n_folds}"
+
+
+def _sizes(labels: NDArray[Any], groups: NDArray[Any] | None) -> Rows:
+    """The number of rows, or of groups, of each class."""
+    codes = np.unique(labels, return_inverse=True)[1]
+    if groups is not None:
+        codes = np.unique(np.column_stack([codes, np.unique(groups, return_inverse=True)[1]]), axis=0)[:, 0]
+    return np.bincount(codes)
+
+
+def cut(
+    y: NDArray[Any], *, groups: NDArray[Any] | None = None, n_folds: int = 10, n_repeats: int = 1, seed: int = 0
+) -> list[Split]:
+    """The folds of a repeated stratified cross-validation; refused if a class cannot be both trained on and tested.
+
+    Parameters
+    ----------
+    y : ndarray (rows,)
+    groups : ndarray (rows,), optional
+        As in `stratified`.
+    n_folds, n_repeats : int
+    seed : int
+        Repetition r is cut with ``seed + r``.
+
+    Examples
+    --------
+    >>> splits = cut(np.repeat(["a", "b"], 10), n_folds=5, n_repeats=2)
+    >>> len(splits), splits[0].test.size
+    (10, 4)
+    """
+    what = "rows" if groups is None else "groups"
+    labels, codes = np.unique(y, return_inverse=True)
+    if len(labels) < 2:
+        raise ValueError(f"there is one class only, {labels[0]!s}: a classifier needs rows of at least two")
+    sizes = _sizes(codes, groups)
+    if sizes.min() < 2:
+        raise ValueError(
+            f"class {labels.tolist()[sizes.argmin()]!r} has 1 of the {what}, but must be both trained on and tested: "
+            f"add {what} of it or remove it"
+        )
+    if n_folds < 2 or n_repeats < 1:
+        raise ValueError(f"cross-validation needs at least 2 folds and 1 repetition, not {n_folds}x{n_repeats}")
+    most = int(sizes.max()) if groups is None else len(np.unique(groups))
+    if n_folds > most:
+        raise ValueError(f"{n_folds} folds are more than the {most} {what} to spread over them: use fewer folds")
+    splits = [
+        Split(repeat, fold, train, test)
+        for repeat in range(n_repeats)
+        for fold, (train, test) in enumerate(stratified(codes, n_folds, seed + repeat, groups).pairs)
+    ]
+    for split in splits:
+        gone = np.setdiff1d(codes, codes[split.train])
+        if len(gone):
+            raise ValueError(
+                f"a fold leaves no training rows of class {labels[gone[0]]!s}: use other folds or more {what}"
+            )
+    return splits
+
+
+def scarce(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Split:
+    """The same fold with a stratified part of its training rows: how a model does with little data.
+
+    Examples
+    --------
+    >>> y = np.repeat(["a", "b"], 50)
+    >>> few = scarce(cut(y, n_folds=2)[0], y, 0.2, seed=0)
+    >>> len(few.train), len(few.test)
+    (10, 50)
+    """
+    from sklearn.model_selection import train_test_split
+
+    part, _ = train_test_split(split.train, train_size=fraction, stratify=y[split.train], random_state=seed)
+    return split._replace(train=part)

@@ -1,0 +1,137 @@
+"""One rule for cutting folds."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, train_test_split
+
+from cgnlearn.datasets import load
+from cgnlearn.evaluation.splits import allowed, cut, scarce, stratified
+
+Y = load_iris().target
+LABELS = np.array(["a", "b", "c"])[Y]
+
+
+def test_folds_are_scikit_learn_s():
+    for pair, theirs in zip(stratified(LABELS, 5, 7).pairs, folds_of(StratifiedKFold, 5, 7), strict=True):
+        np.testing.assert_array_equal(pair[0], theirs[0])
+        np.testing.assert_array_equal(pair[1], theirs[1])
+    groups = np.repeat(np.arange(30), 5).astype(str)
+    ours = stratified(LABELS, 5, 7, groups)
+    assert ours.fewer is None
+    for pair, theirs in zip(ours.pairs, folds_of(StratifiedGroupKFold, 5, 7, groups), strict=True):
+        np.testing.assert_array_equal(pair[1], theirs[1])
+
+
+def folds_of(kind, n_folds, seed, groups=None):
+    return list(kind(n_folds, shuffle=True, random_state=seed).split(LABELS, LABELS, groups))
+
+
+@pytest.mark.parametrize(
+    ("y", "groups", "n_folds", "said"),
+    [
+        ("aaaaaabbbb", None, 4, None),
+        ("aaaaaabbbb", None, 6, "the smallest class has 4 rows, so that 4 folds are cut instead of 6"),
+        ("aaaaaab", None, 6, "the smallest class has 1 row, so that 2 folds are cut instead of 6"),
+        (
+            "aaaaaaaaabbbbb",
+            "01234567889991",
+            5,
+            "the smallest class has 3 groups, so that 3 folds are cut instead of 5",
+        ),
+    ],
+)
+def test_a_rare_class_lowers_the_number_of_folds(y, groups, n_folds, said):
+    labels = np.array(list(y))
+    units = None if groups is None else np.array(list(groups))
+    folds = stratified(labels, n_folds, 0, units)
+    assert folds.fewer == said
+    assert len(folds.pairs) == allowed(labels, n_folds, units)
+    assert sorted(np.concatenate([test for _, test in folds.pairs])) == list(range(len(labels)))
+    for train, test in folds.pairs:
+        assert not set(train) & set(test)
+        assert units is None or not set(units[train]) & set(units[test])
+
+
+def test_without_two_rows_of_any_class_there_are_no_folds():
+    with pytest.raises(ValueError, match="no class has two: give more rows"):
+        stratified(np.array(["a", "b", "c"]), 3, 0)
+    with pytest.raises(ValueError, match="no class has two: give more groups"):
+        stratified(np.array(["a", "a", "b"]), 3, 0, np.array([1, 1, 2]))
+
+
+def test_the_splitters_wait_until_they_are_needed():
+    code = "import sys, cgnlearn.evaluation.splits, cgnlearn.evaluation.metrics; print('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_a_part_of_the_training_rows_is_stratified():
+    split = cut(LABELS, n_folds=5)[2]
+    few = scarce(split, LABELS, 0.2, seed=3)
+    part, _ = train_test_split(split.train, train_size=0.2, stratify=LABELS[split.train], random_state=3)
+    np.testing.assert_array_equal(few.train, part)
+    np.testing.assert_array_equal(few.test, split.test)
+    assert np.bincount(Y[few.train]).tolist() == [8, 8, 8]
+
+
+def test_splits_are_stratified_repeated_and_seeded():
+    splits = cut(LABELS, n_folds=5, n_repeats=3, seed=4)
+    assert [(s.repeat, s.fold) for s in splits] == [(r, f) for r in range(3) for f in range(5)]
+    for repeat in range(3):
+        tests = [s.test for s in splits if s.repeat == repeat]
+        np.testing.assert_array_equal(np.sort(np.concatenate(tests)), np.arange(150))
+        assert all(np.bincount(Y[test]).tolist() == [10, 10, 10] for test in tests)
+    assert not np.array_equal(splits[0].test, splits[5].test)
+    again = cut(LABELS, n_folds=5, n_repeats=1, seed=5)
+    np.testing.assert_array_equal(again[0].test, splits[5].test)
+
+
+def test_groups_stay_together():
+    groups = np.repeat(np.arange(30), 5)
+    for split in cut(LABELS, groups=groups, n_folds=5, n_repeats=2):
+        assert not set(groups[split.train]) & set(groups[split.test])
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        (["a"] * 9, {}, "one class only"),
+        (["a"] * 9 + ["b"], {}, "class 'b' has 1 of the rows"),
+        (["a"] * 9 + ["b"] * 2, {"groups": np.repeat(np.arange(6), 2)[:11]}, None),
+        (
+            ["a"] * 9 + ["b"] * 2,
+            {"groups": np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9])},
+            "class 'b' has 1 of the groups",
+        ),
+        (["a"] * 9 + ["b"] * 2, {"n_folds": 12}, "12 folds are more than the 9 rows"),
+        (["a"] * 9 + ["b"] * 2, {"n_folds": 1}, "at least 2 folds"),
+    ],
+)
+def test_impossible_splits_are_refused(y, options, message):
+    options = {"n_folds": 2, **options}
+    if message is None:
+        assert cut(np.array(y), **options)
+    else:
+        with pytest.raises(ValueError, match=message):
+            cut(np.array(y), **options)
+
+
+def test_a_class_with_fewer_rows_than_folds_is_still_trained_on():
+    y = np.array(["a"] * 20 + ["b"] * 3)
+    assert all((y[split.train] == "b").sum() >= 2 for split in cut(y, n_folds=10))
+
+
+def test_splits_partition_each_repetition_and_keep_the_classes_shares():
+    y = load("wine").target
+    for repetition in range(2):
+        pairs = [(split.train, split.test) for split in cut(y, n_folds=10, seed=3 + repetition)]
+        assert sorted(np.concatenate([test for _, test in pairs])) == list(range(len(y)))
+        for train, test in pairs:
+            assert not set(train) & set(test)
+            assert len(train) + len(test) == len(y)
+            assert {(y[test] == label).sum() for label in "13"} <= {4, 5, 6}
+    first, second = (cut(y, n_folds=10, seed=3 + r)[0].test for r in range(2))
+    assert not np.array_equal(first, second)

@@ -1,0 +1,127 @@
+"""Cross-validation, its summaries, and the folder it goes on from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import cross_val_score
+
+from cgnlearn import CGNClassifier
+from cgnlearn.evaluation.run import OtherResults, Run, Unit
+from cgnlearn.evaluation.splits import cut
+from cgnlearn.evaluation.study import Study, summarise, summary_text
+
+X, Y = load_iris(return_X_y=True)
+LABELS = np.array(["a", "b", "c"])[Y]
+MODELS = {"bayes": CGNClassifier(), "ml": CGNClassifier(parameters="ml"), "none": DummyClassifier()}
+WIDE = np.column_stack([X, np.random.default_rng(0).normal(size=(150, 60))])
+
+
+def study_of(models=MODELS, X=X, **folds):
+    return Study("iris", X, LABELS, models, cut(LABELS, **folds), lines=np.arange(150) + 2)
+
+
+def results_of(study, jobs=1):
+    run = Run(study.work())
+    for _ in run.go_on(jobs):
+        pass
+    return run.results
+
+
+def test_evaluation_equals_scikit_learns():
+    study = study_of(n_folds=4, n_repeats=2)
+    pairs = [(s.train, s.test) for s in study.splits]
+    for found in replace(study, results=results_of(study)).summaries:
+        model = MODELS[found.model]
+        for name, scoring in (("accuracy", "accuracy"), ("cll", "neg_log_loss")):
+            theirs = cross_val_score(model, X, LABELS, cv=pairs, scoring=scoring)
+            assert found.metrics[name].mean == pytest.approx(theirs.mean(), abs=1e-12)
+            assert found.metrics[name].sd == pytest.approx(theirs.std(ddof=1), abs=1e-12)
+        assert (found.n_folds, found.n_without) == (8, 0)
+
+
+def test_folds_without_maximum_likelihood_are_counted_not_hidden():
+    models = {"ml": CGNClassifier("complete", parameters="ml"), "bayes": CGNClassifier("complete")}
+    ml, bayes = summarise(results_of(study_of(models, WIDE, n_folds=3)), Y)
+    assert (ml.n_without, ml.metrics) == (3, {})
+    assert bayes.n_without == 0
+    assert summary_text([ml]).splitlines()[1] == "ml,3,3,,,,,,,,"
+
+
+def test_jobs_do_not_change_results():
+    one, two = (results_of(study_of(n_folds=3), jobs) for jobs in (1, 2))
+    assert [r.unit for r in one] == [r.unit for r in two]
+    for ours, theirs in zip(one, two, strict=True):
+        np.testing.assert_array_equal(ours.log_proba, theirs.log_proba)
+
+
+# ---- the folder
+
+
+def opened(folder, **settings):
+    return Run(study_of(n_folds=3).work({"seed": 0, **settings}), folder)
+
+
+def run(folder, stop_after=None):
+    """A run that may be interrupted, and the results it ends with."""
+    started = opened(folder)
+    for _ in started.go_on():
+        if len(started.results) == stop_after:
+            break
+    return started.results
+
+
+def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path):
+    clean = run(tmp_path / "clean")
+    whole = (tmp_path / "clean" / "rows.csv").read_bytes()
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "broken"
+    for place in [0, len(whole) - 1, *rng.integers(1, len(whole), 25).tolist()]:
+        run(folder, stop_after=1)
+        (folder / "rows.csv").write_bytes(whole[:place])  # as if killed while writing
+        results = run(folder)
+        assert (folder / "rows.csv").read_bytes() == whole
+        assert summary_text(summarise(results, Y)) == summary_text(summarise(clean, Y))
+        for ours, theirs in zip(results, clean, strict=True):
+            assert ours.unit == theirs.unit
+            np.testing.assert_array_equal(ours.log_proba, theirs.log_proba)
+
+
+def test_damaged_numbers_are_computed_again(tmp_path):
+    run(tmp_path)
+    whole = (tmp_path / "rows.csv").read_text()
+    for was, now in (("bayes,0,0,1,", "bayes,0,0,2,"), (",a,-", ",b,-"), (",a,-", ",a,x-"), (",a,-", ",a,-0")):
+        damaged = whole.replace(was, now, 1)
+        assert damaged != whole
+        (tmp_path / "rows.csv").write_text(damaged)
+        assert len(opened(tmp_path).missing) == 1
+        run(tmp_path)
+        assert (tmp_path / "rows.csv").read_text() == whole
+
+
+def test_what_is_done_is_not_done_again(tmp_path):
+    run(tmp_path, stop_after=4)
+    expected = [Unit(model, 0, fold) for fold in range(3) for model in MODELS]
+    again = opened(tmp_path)
+    assert [result.unit for result in again.results] == expected[:4]
+    assert list(again.go_on()) == expected[4:]
+
+
+def test_results_of_other_settings_are_refused(tmp_path):
+    run(tmp_path)
+    with pytest.raises(OtherResults, match=r"another seed \(0, not 1\): choose another folder"):
+        opened(tmp_path, seed=1)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(OtherResults, match="cannot be read"):
+        opened(tmp_path)
+
+
+def test_missing_answers_survive_the_folder(tmp_path):
+    work = study_of({"ml": CGNClassifier("complete", parameters="ml")}, WIDE, n_folds=3).work()
+    for _ in Run(work, tmp_path).go_on():
+        pass
+    again = Run(work, tmp_path)
+    assert again.missing == []
+    assert [result.log_proba for result in again.results] == [None] * 3
