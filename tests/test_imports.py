@@ -9,8 +9,9 @@ import cgnlearn
 
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
-    "model.structure", "model.table", "model.layout", "model.statistics", "model.prior", "model.densities",
-    "model.kernels", "ordered.recursion", "model.blocks", "ordered.lattice", "model.network", "ordered.band",
+    "model.structure", "model.table", "model.layout", "model.compilation", "model.kernels", "model.statistics",
+    "model.prior", "model.densities", "ordered.recursion", "model.blocks", "ordered.lattice", "model.network",
+    "ordered.band",
     "structures.learner", "structures.odds", "structures.search", "progress", "structures.selection", "classifier",
     "ordered.path", "persistence", "datasets", "evaluation", "results", "datafile", "prediction", "plots", "report",
     "options", "terminal", "experiments", "cli", "__main__",
