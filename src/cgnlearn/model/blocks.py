@@ -152,7 +152,7 @@ class Regressions:
             for part in self.log_densities(table):
                 total[part.rows, part.label] += part.values.sum(axis=0)
             return total
-        from cgnlearn.model.kernels import in_threads
+        from cgnlearn.model.compilation import in_threads
 
         parts = [
             (configuration, part)

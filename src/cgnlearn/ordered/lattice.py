@@ -120,7 +120,7 @@ class Lattice:
 
     def _over_blocks(self, function: Callable[[int, int, int], Any], first: int = 0) -> list[Any]:
         """Call ``function(label, start, stop)`` for all blocks of attributes of all classes, side by side."""
-        from cgnlearn.model.kernels import in_threads
+        from cgnlearn.model.compilation import in_threads
 
         m = self.partition.n_attributes
         jobs = [(label, start) for label in range(self.n_classes) for start in range(first, m, BLOCK)]
