@@ -19,13 +19,12 @@ from scipy.linalg.lapack import dpotrf
 from cgnlearn.model import densities
 from cgnlearn.model.layout import Cells, Partition, Stack
 from cgnlearn.model.prior import Posterior, Prior
-from cgnlearn.model.statistics import CHUNK, Floats, Moments, rows_by_cell, take
+from cgnlearn.model.statistics import CHUNK, COMPILED_PAYS, Floats, Moments, rows_by_cell, take
 from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
 
 FARTHEST = 1e140  # in standard units: squares of values farther out would overflow
-COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 SINGULAR = 64 * np.finfo(float).eps  # relative to the attribute's variance and per member
 
 

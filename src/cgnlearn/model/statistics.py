@@ -21,6 +21,7 @@ from cgnlearn.model.table import Table
 Floats = NDArray[np.float64]
 
 CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
+COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 WINDOW = 64  # columns of one window of a band
 
 
@@ -146,13 +147,19 @@ def _moments(table: Table, partition: Partition, n_classes: int) -> Moments:
     assert table.labels is not None
     shape = (partition.cells.n, n_classes)
     m, pairs = partition.n_attributes, partition.pairs
+    origin = _origin(table, partition.values)
+    cell = partition.cells.index(table) * n_classes + table.labels
+    if len(pairs) == m and table.n_rows * m >= COMPILED_PAYS:
+        from cgnlearn.model.kernels import diagonal_moments
+
+        found = diagonal_moments(table.values, partition.values, cell, table.weights, shape[0] * n_classes, origin)
+        n, mean, scatter = (of.reshape(*shape, *of.shape[1:]) for of in found)
+        return Moments(pairs, n, mean, scatter, origin)
     n = np.zeros(shape)
     mean = np.zeros((*shape, m))
     scatter = np.zeros((*shape, len(pairs)))
-    origin = _origin(table, partition.values)
     plan = _plan(pairs, m)
     wide = isinstance(plan, _Windows)  # whose products are taken in cache-sized pieces anyway
-    cell = partition.cells.index(table) * n_classes + table.labels
     for place, rows in rows_by_cell(cell, shape[0] * n_classes):
         total: Moments | None = None
         for part in _chunks(rows, max(m, 1), CHUNK << 6 if wide else CHUNK):
