@@ -145,9 +145,9 @@ class Regressions:
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(own members | given ones, class), summed over the blocks: (rows, classes)."""
         n_classes, n_blocks = self.n.shape[1], len(self.columns)
-        total = np.zeros((table.n_rows, n_classes))
-        small = table.n_rows * n_classes * n_blocks * self.size**2 < COMPILED_PAYS
-        if small or self.shift is not None:
+        total = np.zeros((n_classes, table.n_rows)).T  # whose columns are long: what follows goes over classes
+        per_row = n_classes * n_blocks * self.size**2
+        if table.n_rows * per_row < COMPILED_PAYS or self.shift is not None:
             for part in self.log_densities(table):
                 total[part.rows, part.label] += part.values.sum(axis=0)
             return total
@@ -156,7 +156,7 @@ class Regressions:
         parts = [
             (configuration, part)
             for configuration, rows in _rows_by_configuration(self.cells, table)
-            for part in _parts(rows, max(1024, CHUNK // self.size))
+            for part in _parts(rows, max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row))  # worth a thread
         ]
 
         def fill(of: tuple[int, Rows]) -> None:
@@ -193,7 +193,7 @@ class Regressions:
         own = slice(self.n_given, None)
         if self.n_given == 0:
             given[:] = len(self.columns) * (np.log(least) if bayes else least)[:, None]
-        found = np.empty((len(indexes), n_classes))
+        found = np.empty((n_classes, len(indexes))).T
         for label in range(n_classes):
             spread = self.spread[configuration, label][:, own]
             log_det = np.log(spread).sum()
