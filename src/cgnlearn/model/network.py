@@ -123,7 +123,7 @@ class Network:
 
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class) of every row and class."""
-        total = np.zeros((table.n_rows, len(self.class_log_prior)))
+        total = np.zeros((len(self.class_log_prior), table.n_rows)).T
         for part in self._discrete_log_densities(table):
             total[:, part.label] += part.values[0]
         for stacks in self.regressions:
