@@ -192,7 +192,7 @@ class Regressions:
         )
         own = slice(self.n_given, None)
         if self.n_given == 0:
-            given[:] = len(self.columns) * (np.log(least) if bayes else least)[:, None]
+            given = len(self.columns) * (np.log(least) if bayes else least)  # the same for all rows
         found = np.empty((n_classes, len(indexes))).T
         for label in range(n_classes):
             spread = self.spread[configuration, label][:, own]
@@ -205,7 +205,8 @@ class Regressions:
                 )
             else:
                 found[:, label] = densities.multivariate_normal(whole[label] - given[label], log_det, spread.size)
-        return found - np.log(self.units.unit[:, own]).sum()
+        found -= np.log(self.units.unit[:, own]).sum()
+        return found
 
     def log_densities(self, table: Table) -> Iterator[LogDensities]:
         """ln p(member | members before it, cell) of every row, own member and class, in parts."""
