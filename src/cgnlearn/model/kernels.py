@@ -44,7 +44,7 @@ def diagonal_moments(
         window, part = job
         here = np.ascontiguousarray(near[:, window])
         found = np.zeros(n_cells), np.zeros_like(here), np.zeros_like(here)
-        _add_rows(values, bounds[part], bounds[part + 1], columns[window], cell, weights, here, *found)
+        _add_rows(values, bounds[part], bounds[part + 1], columns[window], cell, weights, here, found)
         return found
 
     windows = [slice(start, start + WIDTH) for start in range(0, len(columns), WIDTH)]
@@ -52,7 +52,7 @@ def diagonal_moments(
     wholes = found[::n_parts]
     for i, part in enumerate(found):
         if i % n_parts:
-            _add_cells(*wholes[i // n_parts], *part)
+            _add_cells(wholes[i // n_parts], part)
     mean, scatter = (np.hstack([whole[place] for whole in wholes]) for place in (1, 2))
     return wholes[0][0], mean + (near - origin), scatter
 
@@ -73,21 +73,13 @@ def _first_rows(cell: Any, weights: Any, n_cells: int) -> Any:
 
 @compiled
 def _add_rows(
-    values: Any,
-    start: int,
-    stop: int,
-    columns: Any,
-    cell: Any,
-    weights: Any,
-    near: Any,
-    n: Any,
-    mean: Any,
-    scatter: Any,
+    values: Any, start: int, stop: int, columns: Any, cell: Any, weights: Any, near: Any, moments: Any
 ) -> None:
     """Add rows to the cells' weights, means (measured from ``near``) and centred squares.
 
     A tile's squares are taken about the tile's own means, which makes them as good as those of two passes.
     """
+    n, mean, scatter = moments
     n_cells, m = near.shape
     tile = np.empty((ROWS, m))
     tile_n = np.zeros(n_cells)
@@ -125,8 +117,10 @@ def _add_rows(
 
 
 @compiled
-def _add_cells(n: Any, mean: Any, scatter: Any, other_n: Any, other_mean: Any, other_scatter: Any) -> None:
+def _add_cells(moments: Any, others: Any) -> None:
     """Add the moments of other rows."""
+    n, mean, scatter = moments
+    other_n, other_mean, other_scatter = others
     for c in range(len(n)):
         if other_n[c] > 0:
             n[c] = _merge(n[c], mean[c], scatter[c], other_n[c], other_mean[c], other_scatter[c])
@@ -190,42 +184,21 @@ def gathered_leverages(
     blocks, members); ``factor`` (classes, blocks, members, members); ``least`` (classes,).
     """
     if centre.shape[2] > 1:
-        _block_leverages(
-            values, rows, columns, origin, per_unit, farthest, centre, factor, least, n_given, logs, given, whole
-        )
+        units, cells = (columns, origin, per_unit, farthest), (centre, factor, least)
+        _block_leverages(values, rows, units, cells, n_given, logs, given, whole)
         return
     for start in range(0, len(columns), WIDTH):
         window = slice(start, start + WIDTH)
-        _single_leverages(
-            values,
-            rows,
-            columns[window, 0],
-            origin[window, 0],
-            per_unit[window, 0],
-            farthest,
-            np.ascontiguousarray(centre[:, window, 0]),
-            np.ascontiguousarray(factor[:, window, 0, 0]),
-            least,
-            logs,
-            whole,
-        )
+        units = columns[window, 0], origin[window, 0], per_unit[window, 0], farthest
+        cells = np.ascontiguousarray(centre[:, window, 0]), np.ascontiguousarray(factor[:, window, 0, 0]), least
+        _single_leverages(values, rows, units, cells, logs, whole)
 
 
 @compiled
-def _single_leverages(
-    values: Any,
-    rows: Any,
-    columns: Any,
-    origin: Any,
-    per_unit: Any,
-    farthest: float,
-    centre: Any,
-    factor: Any,
-    least: Any,
-    logs: bool,
-    whole: Any,
-) -> None:
-    """Blocks of one member with nothing given: (classes, blocks) after ``values`` and ``rows``, along the row."""
+def _single_leverages(values: Any, rows: Any, units: Any, cells: Any, logs: bool, whole: Any) -> None:
+    """Blocks of one member with nothing given, along the row; all arrays are without the members' dimensions."""
+    columns, origin, per_unit, farthest = units
+    centre, factor, least = cells
     n_classes, m = centre.shape
     tile = np.empty((ROWS, m))
     shrink = 1.0 / factor
@@ -262,21 +235,11 @@ def _single_leverages(
 
 @compiled
 def _block_leverages(
-    values: Any,
-    rows: Any,
-    columns: Any,
-    origin: Any,
-    per_unit: Any,
-    farthest: float,
-    centre: Any,
-    factor: Any,
-    least: Any,
-    n_given: int,
-    logs: bool,
-    given: Any,
-    whole: Any,
+    values: Any, rows: Any, units: Any, cells: Any, n_given: int, logs: bool, given: Any, whole: Any
 ) -> None:
-    """The same for blocks of any size, along the rows."""
+    """Blocks of several members, many rows side by side."""
+    columns, origin, per_unit, farthest = units
+    centre, factor, least = cells
     n_classes, n_blocks, size = centre.shape
     standard = np.empty((size, TILE))
     white = np.empty((size, TILE))
