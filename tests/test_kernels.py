@@ -1,5 +1,6 @@
 import threading
 
+import numba
 import numpy as np
 import pytest
 
@@ -33,7 +34,7 @@ def leverages(rng, *, size, n_given, n_rows, n_classes=2, n_blocks=3, logs=True,
 
 
 @pytest.mark.parametrize("logs", [True, False])
-@pytest.mark.parametrize(("size", "n_given"), [(1, 0), (4, 0), (4, 3), (5, 2)])
+@pytest.mark.parametrize(("size", "n_given"), [(1, 0), (4, 0), (4, 3), (5, 2), (14, 6)])
 def test_leverages_against_dense_solves(rng, size, n_given, logs):
     given, whole, expected = leverages(rng, size=size, n_given=n_given, n_rows=300, logs=logs)
     np.testing.assert_allclose(whole, expected[1], rtol=1e-10)
@@ -41,18 +42,22 @@ def test_leverages_against_dense_solves(rng, size, n_given, logs):
         np.testing.assert_allclose(given, expected[0], rtol=1e-10)
 
 
-def test_products_do_not_overflow(rng):
+@pytest.mark.parametrize("size", [1, 2])
+def test_products_do_not_overflow(rng, size):
     """A thousand factors of about 1e60 each: far beyond what a product can hold."""
-    values = rng.normal(size=(5, 1000)) * 1e30
-    _, whole, expected = leverages(rng, size=1, n_given=0, n_rows=5, n_blocks=1000, values=values)
+    values = rng.normal(size=(5, 1000 * size)) * 1e30
+    values[3:] /= 1e30  # in between rows whose product is small
+    _, whole, expected = leverages(rng, size=size, n_given=0, n_rows=5, n_blocks=1000, values=values)
     assert np.isfinite(whole).all()
     np.testing.assert_allclose(whole, expected[1], rtol=1e-10)
 
 
-def test_threads_keep_the_order_and_pass_errors_on():
-    assert kernels.in_threads(lambda i: i * i, range(50)) == [i * i for i in range(50)]
-    with pytest.raises(ZeroDivisionError):
-        kernels.in_threads(lambda i: 1 // i, [1, 0])
+@pytest.mark.parametrize("logs", [True, False])
+@pytest.mark.parametrize("values", [np.asfortranarray, lambda values: values.astype(np.float32)])
+def test_single_members_however_the_values_are_stored(rng, logs, values):
+    stored = values(rng.normal(size=(300, 200)))
+    _, whole, expected = leverages(rng, size=1, n_given=0, n_rows=300, n_blocks=200, logs=logs, values=stored)
+    np.testing.assert_allclose(whole, expected[1], rtol=1e-10)
 
 
 def test_many_threads_may_predict_at_once(rng):
@@ -73,12 +78,119 @@ def test_many_threads_may_predict_at_once(rng):
         np.testing.assert_array_equal(proba, expected)
 
 
-def test_without_a_place_for_the_cache_a_warning_says_what_to_do(monkeypatch):
-    def njit(cache=False, **_):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: function
+# ---- moments
 
-    monkeypatch.setattr(kernels.numba, "njit", njit)
-    with pytest.warns(UserWarning, match="set NUMBA_CACHE_DIR"):
-        assert kernels.compiled(len)([1, 2]) == 2
+
+def moments_by_hand(values, columns, cell, weights, n_cells, origin):
+    """Two passes over each cell, with more digits than the kernel has."""
+    n = np.zeros(n_cells)
+    mean, scatter = np.zeros((2, n_cells, len(columns)))
+    for c in range(n_cells):
+        mine = (cell == c) if weights is None else (cell == c) & (weights > 0)
+        w = np.ones(mine.sum(), np.longdouble) if weights is None else weights[mine].astype(np.longdouble)
+        if mine.any():
+            n[c] = w.sum()
+            own = values[mine][:, columns].astype(np.longdouble)
+            away = own - own[0]
+            centre = w @ away / w.sum()
+            mean[c] = own[0] - origin + centre
+            scatter[c] = w @ (away - centre) ** 2
+    return n, mean, scatter
+
+
+def assert_moments(values, cell, *, columns=None, weights=None, n_cells=3, rtol=1e-12):
+    columns = np.arange(values.shape[1]) if columns is None else np.asarray(columns)
+    origin = values[0, columns].astype(float)
+    found = kernels.diagonal_moments(values, columns, cell, weights, n_cells, origin)
+    expected = moments_by_hand(values, columns, cell, weights, n_cells, origin)
+    np.testing.assert_allclose(found[0], expected[0], rtol)
+    np.testing.assert_allclose(found[1], expected[1], rtol, atol=1e-12 * np.abs(expected[1]).max())
+    np.testing.assert_allclose(found[2], expected[2], rtol)
+    return found
+
+
+STORED = {
+    "rows": lambda values: values,
+    "columns": np.asfortranarray,
+    "strided": lambda values: np.repeat(np.repeat(values, 2, axis=1), 2, axis=0)[::2, ::2],
+    "backwards": lambda values: values[::-1, ::-1].copy()[::-1, ::-1],
+    "single precision": lambda values: values.astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("columns", [None, [1, 2, 3], [5, 0, 3]])
+def test_moments_however_the_values_are_stored(rng, stored, weighted, columns):
+    values = STORED[stored](rng.normal(size=(1000, 7)))
+    weights = rng.integers(0, 3, 1000) / 2 if weighted else None
+    assert_moments(values, rng.integers(0, 3, 1000), columns=columns, weights=weights)
+
+
+def test_moments_of_more_columns_than_fit_a_tile(rng):
+    assert_moments(rng.normal(size=(300, 3 * kernels.WIDTH + 5)), rng.integers(0, 3, 300))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_keep_their_digits_at_a_large_mean(rng, weighted):
+    values = 1e8 + rng.normal(size=(20_000, 4)) * [1, 1e-3, 1e3, 1]
+    assert_moments(values, rng.integers(0, 3, 20_000), weights=rng.random(20_000) if weighted else None, rtol=1e-11)
+
+
+def test_an_outlier_in_the_first_row_costs_the_other_cells_no_digits(rng):
+    values, cell = rng.normal(size=(20_000, 4)), rng.integers(0, 3, 20_000)
+    values[0] = 1e12
+    assert_moments(values, cell)
+
+
+def test_classes_far_apart_keep_their_digits(rng):
+    cell = rng.integers(0, 3, 20_000)
+    assert_moments(rng.normal(size=(20_000, 4)) + 1e9 * cell[:, None], cell, rtol=1e-10)
+
+
+def test_cells_without_rows_and_rows_without_weight(rng):
+    values, cell = rng.normal(size=(5000, 3)), rng.choice([1, 4, 5], 5000)
+    weights = rng.integers(0, 2, 5000).astype(float)
+    weights[cell == 4] = 0.0
+    values[weights == 0] = 1e300  # of no account, not even as the point from which the others are measured
+    values[0], weights[0] = 0.0, 1.0
+    n, mean, scatter = assert_moments(values, cell, weights=weights, n_cells=7)
+    assert (n[[0, 2, 3, 4, 6]] == 0).all()
+    assert (mean[[0, 2, 3, 4, 6]] == 0).all()
+    assert (scatter[[0, 2, 3, 4, 6]] == 0).all()
+
+
+def test_moments_of_almost_as_many_cells_as_rows(rng):
+    assert_moments(rng.normal(size=(2000, 3)), rng.integers(0, 1500, 2000), n_cells=1500)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_constant_columns_have_exactly_no_scatter(rng, weighted):
+    cell = rng.integers(0, 3, 30_000)
+    of_cell = np.array([0.1, 1e8 / 3, -1e-7])
+    values = np.column_stack([np.full(30_000, 0.1), np.full(30_000, 1e8 / 3), of_cell[cell]])
+    weights = rng.random(30_000) if weighted else None
+    _, mean, scatter = kernels.diagonal_moments(values, np.arange(3), cell, weights, 3, values[0])
+    assert (scatter == 0).all()
+    assert (mean[:, :2] == 0).all()
+    np.testing.assert_array_equal(mean[:, 2], of_cell - values[0, 2])
+
+
+def test_moments_do_not_depend_on_the_number_of_threads(rng, monkeypatch):
+    values, cell = rng.normal(size=(50_000, 5)), rng.integers(0, 3, 50_000)
+    found = []
+    for n_threads in (1, 2, 5):
+        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", n_threads)
+        found.append(kernels.diagonal_moments(values, np.arange(5), cell, None, 3, values[0]))
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_weight_two_is_the_row_twice(rng):
+    values, cell, weights = rng.normal(size=(9000, 5)), rng.integers(0, 3, 9000), rng.integers(0, 3, 9000)
+    once = kernels.diagonal_moments(values, np.arange(5), cell, weights.astype(float), 3, values[0])
+    again = np.repeat(np.arange(9000), weights)
+    twice = kernels.diagonal_moments(values[again], np.arange(5), cell[again], None, 3, values[0])
+    for a, b in zip(once, twice, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)

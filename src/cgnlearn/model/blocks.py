@@ -21,11 +21,9 @@ from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms, Units
 from cgnlearn.model.families import Family
 from cgnlearn.model.layout import Cells, Partition, Stack
-from cgnlearn.model.moments import CHUNK, rows_by_cell
+from cgnlearn.model.moments import CHUNK, COMPILED_PAYS, rows_by_cell
 from cgnlearn.model.solver import FARTHEST, SINGULAR, Rows, Singular, rounding, standard_values
 from cgnlearn.model.table import Table
-
-COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +61,7 @@ class Blocks:
 
     def log_likelihood(self, table: Table) -> Floats:
         """The log densities, summed over the attributes: (rows, classes)."""
-        total = np.zeros((table.n_rows, table.schema.n_classes))
+        total = np.zeros((table.schema.n_classes, table.n_rows)).T  # sums over classes are then long loops
         for stack in self.regressions:
             n_products = total.size * len(stack.columns) * stack.size**2
             if n_products >= self.compiled_from and stack.shift is None:
@@ -173,13 +171,15 @@ class Regressions:
 
     def log_likelihood(self, table: Table, how: Estimation) -> Floats:
         """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (rows, classes)."""
-        from cgnlearn.model.kernels import in_threads
+        from cgnlearn.model.compilation import in_threads
 
-        total = np.zeros((table.n_rows, self.n.shape[1]))
+        n_classes = self.n.shape[1]
+        total = np.zeros((n_classes, table.n_rows)).T
+        per_row = n_classes * len(self.columns) * self.size**2
         parts = [
             (configuration, part)
             for configuration, rows in _rows_by_configuration(self.cells, table)
-            for part in _parts(rows, max(1024, CHUNK // self.size))
+            for part in _parts(rows, max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row))  # worth a thread
         ]
 
         def fill(of: tuple[int, Rows]) -> None:
@@ -214,14 +214,15 @@ class Regressions:
         )
         own = slice(self.n_given, None)
         if self.n_given == 0:
-            given[:] = len(self.columns) * (np.log(least) if how.averages else least)[:, None]
-        found = np.empty((len(indexes), n_classes))
+            given = len(self.columns) * (np.log(least) if how.averages else least)  # the same for all rows
+        found = np.empty((n_classes, len(indexes))).T
         n_blocks, size = self.columns[:, own].shape
         for label in range(n_classes):
             log_det = np.log(self.spread[configuration, label][:, own]).sum()
             shape = self.shape[configuration, label, self.n_given]
             found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
-        return found - np.log(self.units.unit[:, own]).sum()
+        found -= np.log(self.units.unit[:, own]).sum()
+        return found
 
     def terms(self, table: Table) -> Iterator[Terms]:
         """What ln p(member | members before it, cell) of every row, own member and class is made of, in parts."""

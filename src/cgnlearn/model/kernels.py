@@ -1,55 +1,167 @@
-"""Compiled loops over rows. They hold no formula of the model: only forward substitution and products.
+"""Compiled loops over rows. They hold no formula of the model: only sums, forward substitution and products.
 
 Importing this module imports numba, which takes half a second: import it where a large job begins.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
+from numpy.typing import NDArray
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from cgnlearn.model.compilation import compiled, in_threads
 
-TILE = 128  # rows whose numbers stay in the first-level cache together
+Floats = NDArray[np.float64]
+
+TILE = 64  # rows whose numbers stay in the first-level cache together
+ROWS = 128  # rows that are gone through one by one, along their columns, and kept in the cache for a second time
+WIDTH = 128  # columns of such a tile
+PARTS = 8  # of the rows, for threads
 FULL = 1e150  # a product beyond this is turned into a logarithm before it can overflow
 
 
-def compiled(function: Function) -> Function:
-    """Compile on the first call and keep the result on disk; without a place to write, only in memory."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        warnings.warn(  # as if from here, so that it is shown once and not for every function
-            "compiled code cannot be kept on disk, so every process compiles it anew: "
-            "set NUMBA_CACHE_DIR to a folder that can be written",
-            stacklevel=1,
-        )
-        return numba.njit(**options)(function)
+def diagonal_moments(
+    values: NDArray[Any],
+    columns: NDArray[np.intp],
+    cell: NDArray[np.intp],
+    weights: Floats | None,
+    n_cells: int,
+    origin: Floats,
+) -> tuple[Floats, Floats, Floats]:
+    """Weight (cells,), mean measured from the origin and centred squares (cells, columns) of every cell's rows.
 
-
-def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """The results for all items, in order, computed side by side.
-
-    Threads of our own, as those of numba's cheapest layer abort the process when two Python threads meet in it.
-    ``NUMBA_NUM_THREADS`` limits their number.
+    Cut into parts by the data alone, so that the number of threads changes nothing.
     """
-    listed = list(items)
-    n_threads = min(len(listed), numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-    if n_threads < 2:
-        return [function(item) for item in listed]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(function, listed))
+    if weights is None:
+        weights = np.ones(len(cell))
+    first = _first_rows(cell, weights, n_cells)
+    near = np.where(first[:, None] < 0, origin, values[first[:, None], columns].astype(np.float64))
+    n_parts = max(1, min(PARTS, len(cell) // max(64 * n_cells, 4096)))
+    bounds = np.linspace(0, len(cell), n_parts + 1).astype(np.intp)
+
+    def of_part(job: tuple[slice, int]) -> tuple[Floats, Floats, Floats]:
+        window, part = job
+        here = np.ascontiguousarray(near[:, window])
+        found = np.zeros(n_cells), np.zeros_like(here), np.zeros_like(here)
+        _add_rows(values, bounds[part], bounds[part + 1], columns[window], cell, weights, here, found)
+        return found
+
+    windows = [slice(start, start + WIDTH) for start in range(0, len(columns), WIDTH)]
+    found = in_threads(of_part, [(window, part) for window in windows for part in range(n_parts)])
+    wholes = found[::n_parts]
+    for i, part in enumerate(found):
+        if i % n_parts:
+            _add_cells(wholes[i // n_parts], part)
+    mean, scatter = (np.hstack([whole[place] for whole in wholes]) for place in (1, 2))
+    return wholes[0][0], mean + (near - origin), scatter
 
 
 @compiled
+def _first_rows(cell: Any, weights: Any, n_cells: int) -> Any:
+    """The first row of each cell that counts, or -1: in its neighbourhood differences lose no digits."""
+    first = np.full(n_cells, -1)
+    missing = n_cells
+    for row in range(len(cell)):
+        if first[cell[row]] < 0 and weights[row] > 0:
+            first[cell[row]] = row
+            missing -= 1
+            if missing == 0:
+                break
+    return first
+
+
+@compiled
+def _add_rows(
+    values: Any, start: int, stop: int, columns: Any, cell: Any, weights: Any, near: Any, moments: Any
+) -> None:
+    """Add rows to the cells' weights, means (measured from ``near``) and centred squares.
+
+    A tile's squares are taken about the tile's own means, which makes them as good as those of two passes.
+    """
+    n, mean, scatter = moments
+    n_cells, m = near.shape
+    tile = np.empty((ROWS, m))
+    tile_n = np.zeros(n_cells)
+    tile_mean = np.zeros((n_cells, m))
+    tile_scatter = np.zeros((n_cells, m))
+    occupied = np.empty(ROWS, np.int64)
+    for first in range(start, stop, ROWS):
+        n_rows = min(ROWS, stop - first)
+        _fill(tile, values, np.arange(first, first + n_rows), columns, near, cell[first : first + n_rows])
+        n_occupied = 0
+        for t in range(n_rows):
+            c, weight = cell[first + t], weights[first + t]
+            if weight > 0:
+                if tile_n[c] == 0:
+                    occupied[n_occupied] = c
+                    n_occupied += 1
+                tile_n[c] += weight
+                row, total = tile[t], tile_mean[c]
+                for j in range(m):
+                    total[j] += weight * row[j]
+        for c in occupied[:n_occupied]:
+            tile_mean[c] /= tile_n[c]
+        for t in range(n_rows):
+            c, weight = cell[first + t], weights[first + t]
+            if weight > 0:
+                row, centre, total = tile[t], tile_mean[c], tile_scatter[c]
+                for j in range(m):
+                    away = row[j] - centre[j]
+                    total[j] += weight * (away * away)
+        for c in occupied[:n_occupied]:
+            n[c] = _merge(n[c], mean[c], scatter[c], tile_n[c], tile_mean[c], tile_scatter[c])
+            tile_n[c] = 0.0
+            tile_mean[c] = 0.0
+            tile_scatter[c] = 0.0
+
+
+@compiled
+def _add_cells(moments: Any, others: Any) -> None:
+    """Add the moments of other rows."""
+    n, mean, scatter = moments
+    other_n, other_mean, other_scatter = others
+    for c in range(len(n)):
+        if other_n[c] > 0:
+            n[c] = _merge(n[c], mean[c], scatter[c], other_n[c], other_mean[c], other_scatter[c])
+
+
+@compiled
+def _merge(n: float, mean: Any, scatter: Any, other_n: float, other_mean: Any, other_scatter: Any) -> float:
+    """Add one cell's moments to another's; their weight together."""
+    share = other_n / (n + other_n)
+    for j in range(len(mean)):
+        step = other_mean[j] - mean[j]
+        mean[j] += step * share
+        scatter[j] += other_scatter[j]
+        if n > 0:  # else nothing times a square that may have overflowed
+            scatter[j] += n * share * (step * step)
+    return n + other_n
+
+
+@compiled
+def _fill(tile: Any, values: Any, rows: Any, columns: Any, origin: Any, place: Any) -> None:
+    """Copy some rows into a tile, each measured from ``origin[place]``, along the way in which they are stored."""
+    m, first = len(columns), columns[0]
+    side_by_side = True
+    for j in range(m):
+        side_by_side &= columns[j] == first + j
+    if abs(values.strides[0]) < abs(values.strides[1]):
+        for j in range(m):
+            for t in range(len(rows)):
+                tile[t, j] = values[rows[t], columns[j]] - origin[place[t], j]
+    elif side_by_side:
+        for t in range(len(rows)):
+            row, source, zero = tile[t], values[rows[t]][first : first + m], origin[place[t]]
+            for j in range(m):
+                row[j] = source[j] - zero[j]
+    else:
+        for t in range(len(rows)):
+            row, source, zero = tile[t], values[rows[t]], origin[place[t]]
+            for j in range(m):
+                row[j] = source[columns[j]] - zero[j]
+
+
 def gathered_leverages(
     values: Any,
     rows: Any,
@@ -71,6 +183,63 @@ def gathered_leverages(
     ``values`` is the table; ``columns``, ``origin`` and ``per_unit`` are (blocks, members); ``centre`` (classes,
     blocks, members); ``factor`` (classes, blocks, members, members); ``least`` (classes,).
     """
+    if centre.shape[2] > 1:
+        units, cells = (columns, origin, per_unit, farthest), (centre, factor, least)
+        _block_leverages(values, rows, units, cells, n_given, logs, given, whole)
+        return
+    for start in range(0, len(columns), WIDTH):
+        window = slice(start, start + WIDTH)
+        units = columns[window, 0], origin[window, 0], per_unit[window, 0], farthest
+        cells = np.ascontiguousarray(centre[:, window, 0]), np.ascontiguousarray(factor[:, window, 0, 0]), least
+        _single_leverages(values, rows, units, cells, logs, whole)
+
+
+@compiled
+def _single_leverages(values: Any, rows: Any, units: Any, cells: Any, logs: bool, whole: Any) -> None:
+    """Blocks of one member with nothing given, along the row; all arrays are without the members' dimensions."""
+    columns, origin, per_unit, farthest = units
+    centre, factor, least = cells
+    n_classes, m = centre.shape
+    tile = np.empty((ROWS, m))
+    shrink = 1.0 / factor
+    same = np.zeros(ROWS, np.int64)  # origin for all
+    for start in range(0, len(rows), ROWS):
+        n = min(ROWS, len(rows) - start)
+        _fill(tile, values, rows[start : start + n], columns, origin[None], same)
+        for t in range(n):
+            row = tile[t]
+            for j in range(m):
+                row[j] = min(max(row[j] * per_unit[j], -farthest), farthest)
+        for c in range(n_classes):
+            middle, scale, lowest = centre[c], shrink[c], least[c]
+            for t in range(n):
+                row = tile[t]
+                total = 0.0
+                if logs:
+                    product = 1.0
+                    for j in range(m):
+                        white = (row[j] - middle[j]) * scale[j]
+                        product *= lowest + white * white
+                    if product < FULL:
+                        total = np.log(product)
+                    else:
+                        for j in range(m):
+                            white = (row[j] - middle[j]) * scale[j]
+                            total += np.log(lowest + white * white)
+                else:
+                    for j in range(m):
+                        white = (row[j] - middle[j]) * scale[j]
+                        total += lowest + white * white
+                whole[c, start + t] += total
+
+
+@compiled
+def _block_leverages(
+    values: Any, rows: Any, units: Any, cells: Any, n_given: int, logs: bool, given: Any, whole: Any
+) -> None:
+    """Blocks of several members, many rows side by side."""
+    columns, origin, per_unit, farthest = units
+    centre, factor, least = cells
     n_classes, n_blocks, size = centre.shape
     standard = np.empty((size, TILE))
     white = np.empty((size, TILE))
@@ -90,17 +259,23 @@ def gathered_leverages(
                 for i in range(size):
                     if i == n_given and i > 0:
                         _gather(leverage, n, products[0, c], given[c, start : start + n], logs)
-                    middle = centre[c, block, i]
+                    middle, slopes, own = centre[c, block, i], factor[c, block, i], white[i]
                     for t in range(n):
-                        white[i, t] = standard[i, t] - middle
-                    for j in range(i):
-                        slope = factor[c, block, i, j]
+                        own[t] = standard[i, t] - middle
+                    in_fours = i - i % 4  # earlier members; so many products for one store keep the processor busy
+                    for j in range(0, in_fours, 4):
+                        s0, s1, s2, s3 = slopes[j], slopes[j + 1], slopes[j + 2], slopes[j + 3]
+                        w0, w1, w2, w3 = white[j], white[j + 1], white[j + 2], white[j + 3]
                         for t in range(n):
-                            white[i, t] -= slope * white[j, t]
-                    shrink = 1.0 / factor[c, block, i, i]
+                            own[t] -= s0 * w0[t] + s1 * w1[t] + s2 * w2[t] + s3 * w3[t]
+                    for j in range(in_fours, i):
+                        slope, earlier = slopes[j], white[j]
+                        for t in range(n):
+                            own[t] -= slope * earlier[t]
+                    shrink = 1.0 / slopes[i]
                     for t in range(n):
-                        white[i, t] *= shrink
-                        leverage[t] += white[i, t] * white[i, t]
+                        own[t] *= shrink
+                        leverage[t] += own[t] * own[t]
                 _gather(leverage, n, products[1, c], whole[c, start : start + n], logs)
         if logs:
             for c in range(n_classes):

@@ -19,6 +19,7 @@ from cgnlearn.model.layout import Cells, Pairs, Partition
 from cgnlearn.model.table import Table
 
 CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
+COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 WINDOW = 64  # columns of one window of a band
 
 
@@ -121,13 +122,19 @@ def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
     assert table.labels is not None
     shape = (partition.cells.n, n_classes)
     m, pairs = partition.n_attributes, partition.pairs
+    origin = _origin(table, partition.values)
+    cell = partition.cells.index(table) * n_classes + table.labels
+    if len(pairs) == m and table.n_rows * m >= COMPILED_PAYS:
+        from cgnlearn.model.kernels import diagonal_moments
+
+        found = diagonal_moments(table.values, partition.values, cell, table.weights, shape[0] * n_classes, origin)
+        n, mean, scatter = (of.reshape(*shape, *of.shape[1:]) for of in found)
+        return Moments(pairs, n, mean, scatter, origin)
     n = np.zeros(shape)
     mean = np.zeros((*shape, m))
     scatter = np.zeros((*shape, len(pairs)))
-    origin = _origin(table, partition.values)
     plan = _plan(pairs)
     wide = isinstance(plan, _Windows)  # whose products are taken in cache-sized pieces anyway
-    cell = partition.cells.index(table) * n_classes + table.labels
     for place, rows in rows_by_cell(cell, shape[0] * n_classes):
         total: Moments | None = None
         for part in _chunks(rows, max(m, 1), CHUNK << 6 if wide else CHUNK):

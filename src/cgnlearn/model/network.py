@@ -97,7 +97,7 @@ class Network:
 
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class) of every row and class."""
-        total = np.zeros((table.n_rows, table.schema.n_classes))
+        total = np.zeros((table.schema.n_classes, table.n_rows)).T  # sums over classes are then long loops
         for _, found in self.discrete_log_densities(table):
             total += found
         for solver in self.solvers:

@@ -146,7 +146,7 @@ class Lattice:
 
     def _side_by_side(self, function: Callable[[int, int, int], Any], n: int) -> list[Any]:
         """Call ``function(label, start, stop)`` for all stretches of attributes of n classes."""
-        from cgnlearn.model.kernels import in_threads
+        from cgnlearn.model.compilation import in_threads
 
         m = self.partition.n_attributes
         jobs = [(label, start) for label in range(n) for start in range(0, m, STRETCH)]

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.model.kernels import compiled
+from cgnlearn.model.compilation import compiled
 
 ROOM = 2.0**500  # products are turned into logarithms before they pass the square of this
 TRUSTED = 1e-9  # the estimated relative error of a spread beyond which the recursion is not believed
