@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgnlearn import Structure
-from cgnlearn.model import moments
 from cgnlearn.model.layout import Layout
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import collect
@@ -138,8 +137,8 @@ def test_the_compiled_pass_gives_the_same_moments(rng, monkeypatch, weights):
     table = random_table(rng, 2000, weights=weights, offset=1e3)
     families = families_of(Structure.from_parents({0: [], 1: [0], 2: [0], 3: [], 4: []}))
     plain = collect(table, families)
-    monkeypatch.setattr(moments, "COMPILED_PAYS", 0)
-    monkeypatch.setattr(moments, "rows_by_cell", None)  # which the compiled pass has no need of
+    monkeypatch.setattr("cgnlearn.model.moments.COMPILED_PAYS", 0)
+    monkeypatch.setattr("cgnlearn.model.moments.rows_by_cell", None)  # which the compiled pass has no need of
     assert_same(collect(table, families), plain)
 
 

@@ -25,7 +25,7 @@ from cgnlearn.model.sampling import draw
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
-from cgnlearn.model.table import Table, as_array, as_frame, classes_of, read, schema_of, unread
+from cgnlearn.model.table import Table, as_array, as_frame, read, read_training, unread
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.names import learner_of
@@ -144,15 +144,12 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             A weight of 2 counts as the row twice, of 0 as if it were not there.
         """
         with self._fitting():
-            X, y, sample_weight = _without_weightless(_readable(X), y, sample_weight)
-            schema = self._new_schema(X, y)
-            self._set_up(schema)
-            table = read(X, schema, y, sample_weight)
+            table = self._first_table(*_without_weightless(_readable(X), y, sample_weight))
             learner = learner_of(self.structure, self.random_state)
             self._learner, self.temperature_, found = learner.resolved(
                 table, self._how, self.temperature, self.random_state, partial(watched, self)
             )
-            self.statistics_ = collect(table, self._learner.families(schema))
+            self.statistics_ = collect(table, self._learner.families(table.schema))
             for name, value in found.items():
                 setattr(self, name, value)
             _ = self._model  # raises here and now if the sample does not allow it
@@ -182,10 +179,9 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if classes is None:
             raise ValueError("the first call of partial_fit needs classes: name all that will occur")
         with self._fitting():
-            schema = self._new_schema(_readable(X), y, classes)
-            self._set_up(schema)
+            table = self._first_table(_readable(X), y, sample_weight, classes)
             self._learner = learner_of(self.structure)
-            self.statistics_ = collect(read(X, schema, y, sample_weight), self._learner.families(schema))
+            self.statistics_ = collect(table, self._learner.families(table.schema))
         return self
 
     @classmethod
@@ -239,11 +235,12 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if name not in parameters and not name.startswith(("_skl_", "_parent_callback", "_callback")):
                 delattr(self, name)
 
-    def _new_schema(self, X: Any, y: Any, classes: Any = None) -> Schema:
-        """What the columns and classes are, from the first rows."""
+    def _first_table(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Table:
+        """The rows from which columns and classes are learned."""
         validate_data(self, X, reset=True, skip_check_array=True)
-        self.classes_ = classes_of(y, classes)
-        return schema_of(X, self.classes_, self.categorical_features)
+        table, self.classes_ = read_training(X, y, sample_weight, self.categorical_features, classes)
+        self._set_up(table.schema)
+        return table
 
     def _set_up(self, schema: Schema) -> None:
         """Take the parameters as they are now: what is set later changes nothing fitted."""

@@ -56,19 +56,27 @@ class Table:
         )
 
 
-# ---- schemas
+def read_training(
+    X: Any, y: Any, sample_weight: Any = None, categorical_features: Any = "from_dtype", classes: Any = None
+) -> tuple[Table, NDArray[Any]]:
+    """Training rows, from which names, levels and classes are learned; and the classes as they are in y.
 
-
-def classes_of(y: Any, classes: Any = None) -> NDArray[Any]:
-    """The classes that occur in y, or the given ones, sorted; refuses a y that has none to tell apart."""
+    ``classes`` are all that will ever occur, if more rows are to come.
+    """
     y = _target(y)
-    check_classification_targets(y)
-    found: NDArray[Any] = unique_labels(y if classes is None else _target(classes, "classes"))
-    if len(found) < 2:
+    distinct, labels = np.unique(y, return_inverse=True)
+    check_classification_targets(distinct)
+    if classes is None:
+        classes = distinct
+    else:
+        classes = unique_labels(_target(classes, "classes"))
+        labels = _codes(distinct, classes)[labels]
+    if len(classes) < 2:
         raise ValueError(
-            f"y has one class only, {found.tolist()[0]!r}: a classifier needs rows of at least two classes"
+            f"y has one class only, {classes.tolist()[0]!r}: a classifier needs rows of at least two classes"
         )
-    return found
+    table = read(X, schema_of(X, classes, categorical_features))
+    return _labelled(table, labels, sample_weight), classes
 
 
 def _target(y: Any, name: str = "y") -> NDArray[Any]:
@@ -112,36 +120,37 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
     return Schema(None, tuple(levels), labels)
 
 
-# ---- rows
-
-
 def read(X: Any, schema: Schema, y: Any = None, sample_weight: Any = None) -> Table:
     """X in the model's form, with labels and weights if there is a y; refuses what the model cannot read."""
     frame = as_frame(X)
     values, codes = _read_array(as_array(X), schema) if frame is None else _read_frame(frame, schema)
+    table = Table(schema, values, codes)
     if y is None:
-        return Table(schema, values, codes)
-    y = _target(y)
-    check_consistent_length(values, y)
+        return table
+    distinct, labels = np.unique(_target(y), return_inverse=True)
+    return _labelled(table, _codes(distinct, np.array(schema.classes))[labels], sample_weight)
+
+
+def _labelled(table: Table, labels: NDArray[np.intp], sample_weight: Any) -> Table:
+    check_consistent_length(table.codes, labels)
     weights = None
     if sample_weight is not None:
         if not np.asarray(sample_weight).any():
             raise ValueError("all of sample_weight is zero: give some rows a positive weight")
-        weights = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
-    return Table(schema, values, codes, _labels(y, schema), weights)
+        weights = _check_sample_weight(sample_weight, table.codes, dtype=np.float64, ensure_non_negative=True)
+    return replace(table, labels=labels, weights=weights)
 
 
-def _labels(y: NDArray[Any], schema: Schema) -> NDArray[np.intp]:
-    """The class codes of y."""
-    classes = np.asarray(schema.classes, dtype=y.dtype if y.dtype == object else None)
-    labels = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-    unknown = classes[labels] != y
-    if np.any(unknown):
-        raise ValueError(
-            f"y has the class {y.tolist()[np.argmax(unknown)]!r}, which is not among the classes "
-            f"{list(schema.classes)}: name it in the first call of partial_fit"
-        )
-    return labels
+def _codes(distinct: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Where each label stands among the classes."""
+    code = {label: i for i, label in enumerate(classes.tolist())}
+    for label in distinct.tolist():
+        if label not in code:
+            raise ValueError(
+                f"y has the class {label!r}, which is not among the classes {classes.tolist()}: "
+                "name it in the first call of partial_fit"
+            )
+    return np.array([code[label] for label in distinct.tolist()], np.intp)
 
 
 def _read_frame(frame: nw.DataFrame[Any], schema: Schema) -> tuple[NDArray[Any], NDArray[np.int32]]:

@@ -12,7 +12,7 @@ from cgnlearn.model.estimation import SampleNotAcceptable, estimation_of
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.statistics import collect
 from cgnlearn.model.structure import check_order
-from cgnlearn.model.table import classes_of, read, schema_of
+from cgnlearn.model.table import read, read_training
 from cgnlearn.ordered.band import EveryK, every_family
 from cgnlearn.ordered.lattice import SHAPES
 
@@ -70,10 +70,10 @@ def ordered_path(
     if not shapes or not set(shapes) <= set(SHAPES):
         raise ValueError(f'structures must hold "band", "box" or both, not {structures!r}')
     check_order(k_max, "k_max")
-    schema = schema_of(X, classes_of(y), "from_dtype")
-    how = estimation_of(parameters, prior, sharing, None, schema)
-    statistics = collect(read(X, schema, y), every_family(schema, k_max))
-    found = EveryK.of(statistics, read(X_test, schema), how, k_max=k_max, shapes=shapes)
+    table, _ = read_training(X, y)
+    how = estimation_of(parameters, prior, sharing, None, table.schema)
+    statistics = collect(table, every_family(table.schema, k_max))
+    found = EveryK.of(statistics, read(X_test, table.schema), how, k_max=k_max, shapes=shapes)
     if not found.exists.all():
         most = int(np.argmin(found.exists.all(axis=0)))
         instead = f"k_max={most}" if most else "fewer columns"
