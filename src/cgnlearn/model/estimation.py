@@ -7,7 +7,6 @@ shifting an attribute changes no probability.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -108,7 +107,7 @@ class Terms(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Estimation(ABC):
+class _Estimation:
     """What `Bayes` and `MaximumLikelihood` have in common.
 
     Parameters
@@ -128,31 +127,9 @@ class Estimation(ABC):
     averages: ClassVar[bool]  # over parameters, or takes the likeliest
 
     @property
-    @abstractmethod
     def dirichlet(self) -> float:
-        """The weight of every level before any row is seen."""
-
-    @abstractmethod
-    def check(self, statistics: Statistics) -> None:
-        """Refuse counts that leave parameters undefined."""
-
-    @abstractmethod
-    def posterior(self, moments: Moments, partition: Partition, schema: Schema) -> Posterior:
-        """What the moments of a partition say of its regressions."""
-
-    @abstractmethod
-    def log_density(self, terms: Terms) -> Floats:
-        """In the attributes' own units: (columns, rows)."""
-
-    @abstractmethod
-    def log_density_of_blocks(
-        self, given: Any, whole: Any, log_det: Any, size: Any, shape: Any, n_blocks: int = 1
-    ) -> Floats:
-        """Of blocks at once, in standard units.
-
-        ``given`` and ``whole`` are the leverage before the first own member and after the last, their logarithms if
-        parameters are averaged over, summed over blocks of ``size`` own members each; ``log_det`` is the sum of ln F.
-        """
+        """The weight of every level before any row is seen; without one, frequencies are what they are."""
+        return self.prior.dirichlet if self.averages else 0.0
 
     def class_log_prior(self, statistics: Statistics) -> Floats:
         """Log probabilities of the classes."""
@@ -162,15 +139,10 @@ class Estimation(ABC):
 
 
 @dataclass(frozen=True)
-class Bayes(Estimation):
+class Bayes(_Estimation):
     """Exact averaging over the parameters, weighted by their posterior."""
 
     averages: ClassVar[bool] = True
-
-    @property
-    def dirichlet(self) -> float:
-        """The prior's."""
-        return self.prior.dirichlet
 
     @property
     def has_evidence(self) -> bool:
@@ -223,20 +195,19 @@ class Bayes(Estimation):
     def log_density_of_blocks(
         self, given: Any, whole: Any, log_det: Any, size: Any, shape: Any, n_blocks: int = 1
     ) -> Floats:
-        """Student's of many attributes."""
+        """Of blocks of ``size`` own members each, at once and in standard units.
+
+        ``given`` and ``whole`` are the logarithms of the leverage before the first own member and after the last,
+        summed over the blocks; ``log_det`` is the sum of ln F.
+        """
         return densities.multivariate_student(given, whole, log_det, size, shape, n_blocks)
 
 
 @dataclass(frozen=True)
-class MaximumLikelihood(Estimation):
+class MaximumLikelihood(_Estimation):
     """The likeliest parameters, where there are such."""
 
     averages: ClassVar[bool] = False
-
-    @property
-    def dirichlet(self) -> float:
-        """None: relative frequencies."""
-        return 0.0
 
     def check(self, statistics: Statistics) -> None:
         """Every class, level and cell needs rows."""
@@ -272,13 +243,16 @@ class MaximumLikelihood(Estimation):
     def log_density_of_blocks(
         self, given: Any, whole: Any, log_det: Any, size: Any, shape: Any, n_blocks: int = 1
     ) -> Floats:
-        """Gauss's of many attributes."""
+        """The same, where ``given`` and ``whole`` are sums of the leverage itself."""
         return densities.multivariate_normal(whole - given, log_det, n_blocks * size)
+
+
+Estimation = Bayes | MaximumLikelihood
 
 
 def estimation_of(parameters: Any, prior: Any, sharing: Any, class_prior: Any, schema: Schema) -> Estimation:
     """The value that a user's parameters stand for; refuses what cannot be meant."""
-    ways: dict[Any, type[Estimation]] = {"bayes": Bayes, "ml": MaximumLikelihood}
+    ways: dict[Any, type[Bayes] | type[MaximumLikelihood]] = {"bayes": Bayes, "ml": MaximumLikelihood}
     if not isinstance(parameters, str) or parameters not in ways:
         raise ValueError(f'parameters must be "bayes" or "ml", not {parameters!r}')
     if not is_number(sharing) or not 0 <= sharing <= 1:

@@ -173,40 +173,24 @@ class Lattice:
         posterior, scale, coefficients = self.posterior, self.scale, self.coefficients
         wanted = np.array([shape in shapes for shape in SHAPES])
         total = np.zeros((2, orders, table.n_rows, n_classes))
-        none = np.zeros(self.partition.n_attributes)
+        none = np.zeros((1, n_classes, self.partition.n_attributes))
+        shift, own_spread = (none if part is None else part for part in (posterior.shift, posterior.own_spread))
         offset = np.log(posterior.units.unit)
         exists = np.ones((2, orders), bool)
 
         def of_rows(width: int, values: Floats) -> Callable[[int, int, int], tuple[int, Floats, NDArray[np.int64]]]:
             def of_stretch(label: int, start: int, stop: int) -> tuple[int, Floats, NDArray[np.int64]]:
-                constant = np.zeros((2, orders))
-                varying = np.zeros((2, orders, values.shape[1]))
-                missing = np.zeros((2, orders), np.int64)
                 at = self._of_class(label)
+                nodes = self.centre[label], shift[0, label], own_spread[0, label], offset, posterior.absent
                 shape = posterior.shape[0, label] + np.arange(orders) / 2
+                base = densities.student(0.0, 1.0, shape) if averages else np.full(orders, densities.normal(0.0, 1.0))
+                law = base, shape, float(posterior.least_leverage[0, label]), averages, posterior.shift is None
+                constant, varying = np.zeros((2, orders)), np.zeros((2, orders, values.shape[1]))
+                missing = np.zeros((2, orders), np.int64)
                 recursion.every_order(
-                    width,
-                    scale[at],
-                    *coefficients[at, start],
-                    values,
-                    self.centre[label],
-                    none if posterior.shift is None else posterior.shift[0, label],
-                    none if posterior.own_spread is None else posterior.own_spread[0, label],
-                    offset,
-                    posterior.absent,
-                    densities.student(0.0, 1.0, shape) if averages else np.full(orders, densities.normal(0.0, 1.0)),
-                    shape,
-                    float(posterior.least_leverage[0, label]),
-                    averages,
-                    posterior.shift is None,
-                    wanted,
-                    lowest,
-                    start,
-                    stop,
-                    constant,
-                    varying,
-                    missing,
-                )
+                    width, scale[at], tuple(coefficients[at, start]), values, nodes, law, wanted, lowest, start, stop,
+                    (constant, varying, missing),
+                )  # fmt: skip
                 return label, constant[:, :, None] + varying, missing
 
             return of_stretch
@@ -238,10 +222,9 @@ class Lattice:
             def last_order(label: int, start: int, stop: int, width: int = width, values: Floats = values,
                            residual: Floats = residual, leverage: Floats = leverage) -> None:  # fmt: skip
                 at = self._of_class(label)
-                found, sound, _ = self.coefficients[at, start]
                 recursion.last_order(
-                    width, self.scale[at], found, sound, values, self.centre[label], start, stop,
-                    residual[label], leverage[label],
+                    width, self.scale[at], tuple(self.coefficients[at, start]), values, self.centre[label], start, stop,
+                    (residual[label], leverage[label]),
                 )  # fmt: skip
 
             self._side_by_side(last_order, len(residual))

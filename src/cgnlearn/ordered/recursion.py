@@ -234,18 +234,11 @@ def _residuals(
 
 @compiled
 def last_order(
-    width: int,
-    scale: Any,
-    found: Any,
-    sound: Any,
-    values: Any,
-    centre: Any,
-    start: int,
-    stop: int,
-    residual: Any,
-    leverage: Any,
+    width: int, scale: Any, coefficients: Any, values: Any, centre: Any, start: int, stop: int, terms: Any
 ) -> None:
     """f and q of every row at the highest order, for the nodes start..stop: (nodes, rows)."""
+    found, sound, _ = coefficients
+    residual, leverage = terms
     orders = scale.shape[1]
     first = max(0, start - orders + 1)
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
@@ -263,43 +256,37 @@ def last_order(
 def every_order(
     width: int,
     scale: Any,
-    found: Any,
-    sound: Any,
-    existing: Any,
+    coefficients: Any,
     values: Any,
-    centre: Any,
-    shift: Any,
-    own_spread: Any,
-    offset: Any,
-    absent: Any,
-    base: Any,
-    shape: Any,
-    least: float,
-    bayes: bool,
-    telescopes: bool,
+    nodes: Any,
+    law: Any,
     wanted: Any,
     lowest: int,
     start: int,
     stop: int,
-    constant: Any,
-    varying: Any,
-    missing: Any,
+    sums: Any,
 ) -> None:
     """Log likelihoods of all k from ``lowest`` up, of both shapes, summed over the nodes start..stop.
 
-    Shape 0 is the band, 1 the box. The parts alike for all rows are added to ``constant`` (shapes, k), the others
-    to ``varying`` (shapes, k, rows); ``missing`` (shapes, k) counts regressions that do not exist.
+    ``nodes`` are arrays over all nodes: centre, shift, own spread, ln unit, absent. ``law`` is the density at f = 0 and
+    h = F = 1, and ρ', for each number of parents; the least h; whether it is Student's; whether boxes telescope.
+    ``wanted`` says which shapes are: the band, the box. ``sums`` are three arrays: what is alike for all rows is
+    added to (shapes, k), the rest to (shapes, k, rows); the last, (shapes, k), counts regressions that do not exist.
 
     With h = ``least`` + q and g = h + f²/F the Student density at ρ' is that at f = 0, h = 1, plus
     ρ' ln h - (ρ' + ½) ln g. So h and g are multiplied over nodes with equally many parents, whose ρ' is the same, and
     one logarithm serves hundreds of them. If F is the regression's own (``telescopes``), g is the next member's h: of a
     box only the first h, ``least``, and the last g remain.
     """
+    found, sound, existing = coefficients
+    centre, shift, own_spread, offset, absent = nodes
+    base, shape, least, bayes, telescopes = law
+    constant, varying, missing = sums
     orders = scale.shape[1]
     last = scale.shape[0] - 1
     first = max(0, start - orders + 1)
     spread = found[2]
-    telescopes = telescopes and bayes and wanted[1]
+    telescoping = telescopes and bayes and wanted[1]
     least_order = 0 if wanted[1] else lowest - 1  # a box has nodes of every order
     n_parents = np.zeros((stop - first, orders), np.int64)  # those present
     log_spread = np.zeros(orders)
@@ -308,7 +295,7 @@ def every_order(
         n_orders = min(orders, v + 1)
         for j in range(1, n_orders):
             n_parents[i, j] = n_parents[i, j - 1] + (0 if absent[v - j] else 1)
-        for k in range(lowest, orders + 1 if telescopes else 0):
+        for k in range(lowest, orders + 1 if telescoping else 0):
             j = v % k
             if (j == k - 1 or v == last) and n_parents[i, j] + (0 if absent[v] else 1) > 0:
                 constant[1, k - 1] += shape[0] * math.log(least)
@@ -337,7 +324,7 @@ def every_order(
             remainder[k] = first % k
         for v in range(first, stop):
             _residuals(scale, values, centre, v, first, column, found, sound, state)
-            if v >= start and (telescopes or not absent[v]):
+            if v >= start and (telescoping or not absent[v]):
                 i = v - first
                 n_orders = min(orders, v + 1)
                 if not absent[v]:
@@ -365,7 +352,7 @@ def every_order(
                     alone = bound > room
                     room /= 1.0 if alone else bound
                 for form in range(2):
-                    whole = telescopes and form == 1
+                    whole = telescoping and form == 1
                     if absent[v] and not whole:
                         continue
                     for k in range(lowest, orders + 1 if wanted[form] else 0):
