@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cgnlearn import Structure
-from cgnlearn.model.layout import Layout
+from cgnlearn.model.layout import Layout, Pairs
 from cgnlearn.model.schema import Schema
 
 
@@ -80,3 +80,15 @@ def test_refusals_name_the_columns():
         layout_of(Structure.from_parents({3: [], 0: [3]}), discrete=(0,))
     with pytest.raises(ValueError, match="discrete parents of column 16 have 43046721 configurations"):
         layout_of(Structure.from_parents({i: [] for i in range(16)} | {16: range(16)}), 17, tuple(range(16)))
+
+
+@pytest.mark.parametrize(("n", "reach"), [(1, 0), (5, 0), (5, 1), (6, 3), (6, 5)])
+def test_banded_entries_stand_by_attribute_and_distance(rng, n, reach):
+    pairs = Pairs.within(n, reach)
+    entries = rng.normal(size=(2, len(pairs)))
+    found = pairs.banded(entries)
+    assert found.shape == (2, n, reach + 1)
+    for v in range(n):
+        for d in range(reach + 1):
+            expected = entries[:, pairs.place(np.array(v), np.array(v - d))] if d <= v else 0.0
+            np.testing.assert_array_equal(found[:, v, d], expected)

@@ -289,8 +289,10 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Log p(class, x), the attributes' part tempered: (rows, classes)."""
-        likelihood = self._model.log_likelihood(self._table(X))
-        return self.temperature_ * likelihood + self.class_log_prior_
+        joint = self._model.log_likelihood(self._table(X))
+        joint *= self.temperature_
+        joint += self.class_log_prior_
+        return joint
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Log p(class | x): (rows, classes)."""

@@ -175,7 +175,9 @@ class Bayes(_Estimation):
             location = (np.array(prior.location)[columns] - units.origin) / units.unit
         if prior.is_coherent:
             centre = (prior.strength * location + n[..., None] * mean) / strength[..., None]
-            added = added + share * standard.products(mean - location)
+            from_location = standard.products(mean - location)
+            from_location *= share
+            added = np.add(added, from_location, out=from_location)
         else:
             centre = mean
             if prior.location == "paper":
@@ -291,6 +293,8 @@ def _shared(own: Floats, sharing: float) -> Floats:
     """Each class's own part plus ``sharing`` times those of the other classes (axis 1)."""
     if sharing == 0:
         return own.copy()
+    if sharing == 1:
+        return np.repeat(own.sum(axis=1, keepdims=True), own.shape[1], axis=1)
     shared: Floats = (1 - sharing) * own + sharing * own.sum(axis=1, keepdims=True)
     return shared
 

@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
 
 from cgnlearn.model.families import Families
@@ -155,6 +155,26 @@ class Pairs:
             keys = self.first[self.n :] * self.n + self.second[self.n :]
             rest = np.searchsorted(keys, first * self.n + second) + self.n
         return np.where(first == second, first, rest)
+
+    def banded(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Entries on the pairs of a band (…, pairs) by attribute and distance to one before it: (…, n, reach + 1).
+
+        A view of an array in which they stand by the first of the pair; 0 where there is none so far before.
+        """
+        assert self.reach is not None
+        n, width = self.n, self.reach + 1
+        ahead = np.zeros((*entries.shape[:-1], self.reach + n, width))  # zeros before the first attribute
+        ahead[..., self.reach :, 0] = entries[..., :n]
+        n_whole = n - self.reach  # whose pairs the end of the band has not cut short
+        whole = entries[..., n : n + n_whole * self.reach].reshape(*entries.shape[:-1], n_whole, self.reach)
+        ahead[..., self.reach : n, 1:] = whole
+        for first in range(n_whole, n - 1):
+            start = int(self.place(np.array(first), np.array(first + 1)))
+            ahead[..., self.reach + first, 1 : n - first] = entries[..., start : start + n - first - 1]
+        *before, of_row, of_column = ahead.strides
+        return as_strided(
+            ahead[..., self.reach :, :], (*entries.shape[:-1], n, width), (*before, of_row, of_column - of_row)
+        )
 
     def holds(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> bool:
         """Whether all these pairs are kept."""

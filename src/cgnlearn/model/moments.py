@@ -65,7 +65,9 @@ class Moments:
 
     def products(self, vector: Floats) -> Floats:
         """v vᵀ on the pairs."""
-        return vector[..., self.pairs.first] * vector[..., self.pairs.second]
+        found: Floats = np.take(vector, self.pairs.first, axis=-1)
+        found *= np.take(vector, self.pairs.second, axis=-1)
+        return found
 
     def pooled(self, axis: int) -> Moments:
         """The cells along an axis (0: configurations, 1: classes) as one."""
@@ -113,7 +115,8 @@ class Moments:
     def standardised(self, unit: Floats) -> Moments:
         """The moments of ``(y - origin) / unit``; an empty cell gets the mean over all cells."""
         mean = np.where(self.n[..., None] > 0, self.mean, self.overall()[0])
-        scatter = self.scatter / unit[self.pairs.first] / unit[self.pairs.second]
+        scatter = self.scatter / np.take(unit, self.pairs.first)
+        scatter /= np.take(unit, self.pairs.second)
         return Moments(self.pairs, self.n, mean / unit, scatter, np.zeros_like(unit))
 
 
@@ -179,6 +182,7 @@ class _Windows(NamedTuple):
 
     reach: int  # the greatest distance
     bounds: NDArray[np.intp]  # where the pairs of each window begin
+    places: NDArray[np.intp]  # of the pairs besides the diagonal, in their window's matrix
 
 
 Strides = list[NDArray[np.intp]]  # places of the pairs that are equally far apart
@@ -194,7 +198,11 @@ def _plan(pairs: Pairs) -> Plan:
     distance = pairs.second - pairs.first
     reach = int(distance.max(initial=0))
     if m * (reach + WINDOW) < 8 * n_pairs:  # a product inside a matrix product costs less than an eighth
-        return _Windows(reach, np.searchsorted(pairs.first[m:], np.arange(0, m + WINDOW, WINDOW)) + m)
+        row = pairs.first[m:] % WINDOW
+        bounds = np.searchsorted(pairs.first[m:], np.arange(0, m + WINDOW, WINDOW)) + m
+        # The last windows end with the columns.
+        width = np.minimum(WINDOW + reach, m - (pairs.first[m:] - row))
+        return _Windows(reach, bounds, row * width + row + distance[m:])
     # In a narrow band a distance makes one or a few long slices, where a product of columns is fast.
     order = np.argsort(distance, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(distance[order])) + 1)
@@ -215,7 +223,7 @@ def _scatter(weighted: Floats, centred: Floats, pairs: Pairs, plan: Plan) -> Flo
         with numeric_libraries().limit(limits=1, user_api="blas"):
             for start, low, high in windows:
                 gram = weighted[:, start : start + WINDOW].T @ centred[:, start : start + WINDOW + plan.reach]
-                found[low:high] = gram[pairs.first[low:high] - start, pairs.second[low:high] - start]
+                np.take(gram.ravel(), plan.places[low - m : high - m], out=found[low:high])
         return found
     for places in plan:
         first = columns_of(weighted, pairs.first[places])

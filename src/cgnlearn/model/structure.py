@@ -205,8 +205,8 @@ class Structure:
 
     def as_families(self, schema: Schema) -> Families:
         """The families of a structure over columns; a band of continuous ones stays a chain."""
-        chain = [] if self.k is None else self.nodes[self.start :]
-        if self.k is None or any(schema.levels[column] is not None for column in chain):
+        chain = self.nodes[self.start :]
+        if self.k is None or not set(chain).isdisjoint(schema.discrete):
             return Families.of(self.families)
         return Families.of(islice(self.families, self.start), chain, self.k)
 

@@ -74,13 +74,12 @@ class Lattice:
         By maximum likelihood also where a class has no variance: no regression of it exists. If all classes share
         one scale it stands there once.
         """
-        child = np.arange(self.partition.n_attributes)[:, None]
-        parent = child - np.arange(self.orders)
-        absent = self.posterior.absent
-        there = (parent >= 0) & ~absent[child] & ~absent[parent]
         one = self.how.averages and self.how.sharing == 1
-        place = self.partition.pairs.place(child, np.maximum(parent, 0))
-        scale = np.where(there, self.posterior.scale[0][: 1 if one else None, place], 0.0)
+        scale = self.partition.pairs.banded(self.posterior.scale[0, : 1 if one else None])
+        if self.posterior.absent.any():
+            child = np.arange(self.partition.n_attributes)[:, None]
+            gone = self.posterior.absent[np.maximum(child - np.arange(self.orders), 0)]
+            scale[:, gone | gone[:, :1]] = 0.0
         if not self.how.averages:
             scale[scale[..., 0] <= rounding(self.posterior.centre[0])] = 0.0
         return scale
