@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import estimation_of, is_number
+from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.sampling import draw
@@ -260,7 +261,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     # ---- what was fitted
 
     @cached_property
-    def _model(self) -> Network:
+    def _model(self) -> Model:
         """Made of the statistics; anew after each `partial_fit`."""
         check_is_fitted(self, "statistics_")
         return self._learner.model(self.statistics_, self._how)
@@ -340,6 +341,8 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f"n_samples must be at least 1, not {n_samples!r}")
         rng = check_random_state(random_state)
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
+        if not isinstance(self._model, Network):
+            raise ValueError("rows can be drawn from one structure, not from an average: fit its structure_ and draw")
         return unread(draw(self._model, labels, rng)), self.classes_[labels]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, not_acceptable
 from cgnlearn.model.families import Family
 from cgnlearn.model.layout import Partition
+from cgnlearn.model.model import LeftOut, NotExact
 from cgnlearn.model.solver import Solver
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
@@ -103,6 +104,10 @@ class Network:
         for solver in self.solvers:
             total += solver.log_likelihood(table)
         return total
+
+    def leave_one_out(self, table: Table) -> LeftOut:
+        """The training rows again, each seen by the network without it."""
+        raise NotExact("not yet")
 
     def contributions(self, table: Table) -> Floats:
         """The log densities kept apart: (rows, columns of X, classes); 0 for an attribute that is absent."""

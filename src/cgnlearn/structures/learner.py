@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.families import Columns, Families
-from cgnlearn.model.network import Network
+from cgnlearn.model.model import Model
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, all_but_each, collect
 from cgnlearn.model.table import Table
@@ -47,7 +47,7 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
         """What has to be counted."""
 
     @abstractmethod
-    def model(self, statistics: Statistics, how: Estimation) -> Network:
+    def model(self, statistics: Statistics, how: Estimation) -> Model:
         """The model, from statistics of these families."""
 
     def resolved(

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, MaximumLikelihood
 from cgnlearn.model.families import Columns, Families, Node
+from cgnlearn.model.model import Model
 from cgnlearn.model.moments import CHUNK, numeric_libraries
-from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
@@ -309,7 +309,7 @@ class GreedyJan(Learner):
         """A search has to come first."""
         raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
 
-    def model(self, statistics: Statistics, how: Estimation) -> Network:
+    def model(self, statistics: Statistics, how: Estimation) -> Model:
         """A search has to come first."""
         raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
 

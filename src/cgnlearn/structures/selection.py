@@ -12,7 +12,7 @@ from cgnlearn.evaluation.metrics import normalised, of_truth, right
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import SampleNotAcceptable
 from cgnlearn.model.families import Columns
-from cgnlearn.model.network import Network
+from cgnlearn.model.model import Model
 from cgnlearn.model.table import Table
 
 TEMPERATURES = np.geomspace(1e-4, 10, 101)  # twenty to the decade, 1 among them
@@ -27,7 +27,7 @@ class Scored(NamedTuple):
     exists: NDArray[np.bool_]  # (candidates,)
 
     @classmethod
-    def by(cls, model: Network, table: Table) -> Scored:
+    def by(cls, model: Model, table: Table) -> Scored:
         """By one candidate."""
         return cls(model.log_likelihood(table)[None], model.class_log_prior, np.ones(1, bool))
 
