@@ -8,6 +8,7 @@ class we keep ln p(group | other class) - ln p(group | the row's own class), its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -26,10 +27,10 @@ from cgnlearn.model.table import Table
 
 Group = tuple[int, ...]  # columns of X
 
+AT_ONCE = 4 * CHUNK  # numbers computed at a time: few enough to stay in cache
 MOST_INFLATION = 1e4  # of a variance, by what the other members explain, for an inverse to be accurate
 MOST_LOSS = 100.0  # how many times as great as its result the minuend of a difference of distances may be
 MOST_BYTES = 4 << 30  # of the scales of all pairs of attributes outside all folds
-FACTOR = 4
 MOST_NUMBERS = 1 << 20  # in the moments of one group with discrete attributes; a larger one is not acceptable
 
 
@@ -75,41 +76,37 @@ class Folds:
             )
         # Every pair of continuous attributes, once and for all groups.
         together = Families.of((), continuous, max(1, len(continuous)))
-        self._tables = [table.rows(cut) for cut in cuts]
+        self._tables = [table.rows(cut[np.argsort(table.labels[cut], kind="stable")]) for cut in cuts]
         parts = [collect(part, together) for part in self._tables]
         self.absent = _absent_columns(table, sum(parts))  # type: ignore[arg-type]
 
         counts = np.array([np.bincount(table.labels[cut], minlength=self.n_classes) for cut in cuts])
-        self._starts = np.concatenate([[0], np.cumsum(counts.max(axis=0))])  # each class's first slot, and the end
-        self.labels = np.repeat(np.arange(self.n_classes), np.diff(self._starts))
-        by_fold, n_slots = (len(cuts), self.n_classes), len(self.labels)
-        self.shape_of_odds = (self.n_classes - 1, len(cuts), n_slots)
-        self.class_odds = np.empty(self.shape_of_odds)
-        self.weights = np.zeros((len(cuts), n_slots))
+        self._ends = np.cumsum(counts.max(axis=0))  # where each class's slots end
+        self.labels = np.repeat(np.arange(self.n_classes), counts.max(axis=0))
+        self.weights = np.zeros((len(cuts), len(self.labels)))
+        self.class_odds = np.empty((self.n_classes - 1, *self.weights.shape))
         self.acceptable = True
-        self._slots: list[NDArray[np.intp]] = []  # of each fold's rows
-        self._shape, self._least_leverage = np.ones(by_fold), np.ones(by_fold)
-        self._scale = np.empty((*by_fold, len(continuous), len(continuous)))  # in standard units, as all below
-        self._centre = np.empty((*by_fold, len(continuous)))
-        self._values = np.zeros((len(cuts), len(continuous), n_slots))
+        self._slots = [  # of each fold's rows
+            np.concatenate([np.arange(end - n, end) for end, n in zip(self._ends, of_fold, strict=True)])
+            for of_fold in counts
+        ]
+        self._shape, self._least_leverage = np.ones((2, *counts.shape))
+        self._scale = np.empty((*counts.shape, len(continuous), len(continuous)))  # in standard units, as all below
+        self._centre = np.empty((*counts.shape, len(continuous)))
+        self._values = np.zeros((len(cuts), len(continuous), len(self.labels)))
         self._present = np.empty((len(cuts), len(continuous)), bool)
-        for i, (part, outside) in enumerate(zip(self._tables, all_but_each(parts), strict=True)):
-            self._place(i, part, outside)
+        for i, outside in enumerate(all_but_each(parts)):
+            self._place(i, outside)
 
-    def _place(self, i: int, part: Table, outside: Statistics) -> None:
-        """Put a fold's rows into its slots, and what the other folds say beside them."""
-        assert part.labels is not None
-        slots = np.empty(part.n_rows, np.intp)
-        for label, start in enumerate(self._starts[:-1]):
-            mine = part.labels == label
-            slots[mine] = start + np.arange(np.count_nonzero(mine))
-        self._slots.append(slots)
+    def _place(self, i: int, outside: Statistics) -> None:
+        """Put a fold's rows into their slots, and what the other folds say beside them."""
+        part, slots = self._tables[i], self._slots[i]
         weights = np.ones(part.n_rows) if part.weights is None else part.weights
-        self.weights[i, slots] = weights / (weights.sum() * len(self.weights))
+        self.weights[i, slots] = weights / (weights.sum() * len(self._tables))
         self.acceptable &= self.how.averages or bool((outside.classes > 0).all())
         if self.acceptable:
-            prior = self.how.class_log_prior(outside)[:, None, None]
-            self._against_truth(np.repeat(prior, len(self.labels), axis=2)[None], self.class_odds[None, :, i : i + 1])
+            log_prior = self.how.class_log_prior(outside)[None, :, None, None]
+            self._against_truth(np.repeat(log_prior, len(self.labels), axis=3), self.class_odds[None, :, i : i + 1])
         for partition, moments in zip(outside.layout.partitions, outside.moments, strict=True):
             posterior = self.how.posterior(moments, partition, self.schema)
             present = self._present[i] = ~posterior.absent
@@ -138,8 +135,7 @@ class Folds:
             else:
                 yield group, self._of_any_group(group)
         for size, stacked in by_size.items():
-            # Few enough at a time for one fold to stay in cache.
-            step = max(1, 4 * CHUNK // (size * self.n_classes * len(self.labels)))
+            step = max(1, AT_ONCE // (size * self.n_classes * len(self.labels)))
             for start in range(0, len(stacked), step):
                 part = stacked[start : start + step]
                 odds, acceptable = self._of_continuous_groups(part)
@@ -149,7 +145,7 @@ class Folds:
     def _of_continuous_groups(self, groups: Sequence[Group]) -> tuple[Floats, NDArray[np.bool_]]:
         """Log odds of groups of one size, and which of them are acceptable."""
         members = np.array([self._positions(group) for group in groups])
-        odds = np.empty((len(groups), *self.shape_of_odds))
+        odds = np.empty((len(groups), *self.class_odds.shape))
         acceptable = np.ones(len(groups), bool)
         for folds in self._some_folds(members.size):
             scale = self._scale[folds, :, members[:, :, None], members[:, None, :]]
@@ -176,11 +172,11 @@ class Folds:
         shrunk = [other for other in wanted if len(other) < len(group)]
         more = self._positions(next(iter(set(other).difference(group))) for other in grown)
         less = np.array([group.index(*set(group).difference(other)) for other in shrunk], np.intp)
-        odds = np.empty((len(wanted), *self.shape_of_odds))
+        odds = np.empty((len(wanted), *self.class_odds.shape))
         accurate = np.ones(len(wanted), bool)
         acceptable = np.ones(len(wanted), bool)
         after_more, after_less = slice(0, len(grown)), slice(len(grown), len(wanted))
-        for folds in self._some_folds(len(wanted)):
+        for folds in self._some_folds(len(members) + len(wanted)):
             scale = self._scale[folds, :, members[:, None], members]  # (folds, classes, size, size)
             factor, good = self._factorised(scale[:, :, None])
             if not good:
@@ -222,9 +218,9 @@ class Folds:
             if exact:
                 yield other, found if good else None
 
-    def _some_folds(self, n_vectors: int) -> Iterator[slice]:
-        """As many folds at a time as stay in cache with so many vectors for each class and slot."""
-        step = max(1, FACTOR * CHUNK // (n_vectors * self.n_classes * len(self.labels)))
+    def _some_folds(self, n_of_each: int) -> Iterator[slice]:
+        """As many folds at a time as stay in cache with so many numbers of each class and slot."""
+        step = max(1, AT_ONCE // (n_of_each * self.n_classes * len(self.labels)))
         for start in range(0, len(self.weights), step):
             yield slice(start, start + step)
 
@@ -235,8 +231,8 @@ class Folds:
 
     def _against_truth(self, log_densities: Floats, out: Floats) -> None:
         """Turn log densities (folds, classes, groups, slots) into log odds (groups, other classes, folds, slots)."""
-        for label in range(self.n_classes):
-            slots = slice(self._starts[label], self._starts[label + 1])
+        for label, (start, end) in enumerate(pairwise([0, *self._ends])):
+            slots = slice(start, end)
             for other in range(self.n_classes):
                 if other != label:
                     # The other classes stand in their order, the row's own left out.
@@ -288,7 +284,7 @@ class Folds:
             except SampleNotAcceptable:
                 return None
             found[i, :, 0, self._slots[i]] = network.log_likelihood(self._tables[i])
-        odds = np.empty((1, *self.shape_of_odds))
+        odds = np.empty((1, *self.class_odds.shape))
         self._against_truth(found, odds)
         return odds[0]
 

@@ -31,7 +31,6 @@ from cgnlearn.structures.selection import Scored
 Groups = tuple[Group, ...]
 
 SAME = 1e-12  # scores closer than this are equal: the order in which folds are summed must break no tie
-STEP = 64
 MOST_BYTES = 1 << 29  # of remembered log odds
 
 
@@ -178,7 +177,7 @@ class Scores:
             kept[i, [1 + position for position in move.removed]] = 0.0
         scores = np.full(len(moves), -np.inf)
         possible = np.flatnonzero((kept[:, 1:] @ bad == 0) & self._folds.acceptable)
-        step = max(1, STEP * CHUNK // self._none.size)
+        step = max(1, 64 * CHUNK // self._none.size)
         for start in range(0, len(possible), step):
             chosen = possible[start : start + step].tolist()
             new = self._odds([added[i] for i in chosen], bases)
