@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, MaximumLikelihood
 from cgnlearn.model.families import Columns, Families, Node
@@ -330,7 +330,11 @@ class GreedyJan(Learner):
         self._check()
         schema = table.schema
         scored_by = (Bayes if self.parameters == "bayes" else MaximumLikelihood)(how.prior)
-        folds = Folds(table, scored_by, self._cuts(table, schema.n_classes))
+        assert table.labels is not None
+        cut = stratified(table.labels, self.cv, self.random_state)
+        if cut.fewer:
+            warnings.warn(cut.fewer, UserWarning, stacklevel=2)
+        folds = Folds(table, scored_by, [outside for _, outside in cut.pairs])
         columns = [column for column in range(schema.n_columns) if column not in set(folds.absent)]
         start: dict[str, Groups] = {
             "forward": (),
@@ -362,28 +366,6 @@ class GreedyJan(Learner):
                 raise ValueError(f"GreedyJan's {name} must be {options}, not {getattr(self, name)!r}")
         if not isinstance(self.cv, int | np.integer) or isinstance(self.cv, bool) or self.cv < 2:
             raise ValueError(f"GreedyJan's cv must be a whole number of at least 2, not {self.cv!r}")
-
-    def _cuts(self, table: Table, n_classes: int) -> list[NDArray[np.intp]]:
-        """The rows of each fold."""
-        from sklearn.model_selection import StratifiedKFold
-
-        labels = table.labels
-        assert labels is not None
-        sizes = np.bincount(labels, minlength=n_classes)
-        if sizes.max() < 2:
-            raise ValueError("a search cuts the rows into folds, but no class has two: give more rows, or a structure")
-        fewest = int(sizes.min())
-        n_folds = min(self.cv, max(fewest, 2))
-        if n_folds < self.cv:
-            warnings.warn(
-                f"the smallest class has {fewest} rows, so that the search cuts {n_folds} folds instead of {self.cv}",
-                UserWarning,
-                stacklevel=2,
-            )
-        cutter = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of a class with one row; we have said it
-            return [outside for _, outside in cutter.split(labels, labels)]
 
 
 def _visited(groups: Groups, schema: Schema, score: float, n_scored: int) -> SearchState:
