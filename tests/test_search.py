@@ -301,7 +301,7 @@ def test_condensed_walks_down_to_the_first_acceptable_structure():
 def test_class_with_fewer_rows_than_folds():
     X, y = load_iris(return_X_y=True)
     X, y = X[:104], y[:104]  # four rows of the last class
-    with pytest.warns(UserWarning, match="4 rows, so that the search cuts 4 folds instead of 10"):
+    with pytest.warns(UserWarning, match="4 rows, so that 4 folds are cut instead of 10"):
         model = CGNClassifier("fwgjan").fit(X, y)
     expected = CGNClassifier(GreedyJan("forward", cv=4)).fit(X, y)
     assert model.search_path_ == expected.search_path_
@@ -310,7 +310,7 @@ def test_class_with_fewer_rows_than_folds():
 def test_class_with_one_row():
     X, y = load_iris(return_X_y=True)
     X, y = X[:101], y[:101]
-    with pytest.warns(UserWarning, match="cuts 2 folds"):
+    with pytest.warns(UserWarning, match="2 folds are cut"):
         bayes = CGNClassifier(GreedyJan("forward", parameters="bayes")).fit(X, y)
     assert bayes.structure_.nodes
     with warnings.catch_warnings(record=True) as caught:
