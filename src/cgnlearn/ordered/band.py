@@ -13,6 +13,7 @@ from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.families import Columns, Families, Family
+from cgnlearn.model.model import LeftOut
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, all_but_each, collect
@@ -155,27 +156,48 @@ class EveryK:
         cls, statistics: Statistics, table: Table, how: Estimation, *, k_max: int, shapes: tuple[str, ...]
     ) -> EveryK:
         """The rows of ``table``, after statistics of `every_family`."""
+        return cls._of(statistics, table, how, k_max, shapes, left_out=False)
+
+    @classmethod
+    def left_out(
+        cls, statistics: Statistics, table: Table, how: Estimation, *, k_max: int, shapes: tuple[str, ...]
+    ) -> EveryK:
+        """Training rows, each by the models without it; the class's log probabilities are then (rows, classes)."""
+        return cls._of(statistics, table, how, k_max, shapes, left_out=True)
+
+    @classmethod
+    def _of(
+        cls, statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
+    ) -> EveryK:
         schema = statistics.schema
         discrete = Network.of(Structure.jan([[column] for column in schema.discrete]), statistics, how)
-        alone = discrete.log_likelihood(table)
-        total = np.broadcast_to(alone, (len(shapes), k_max, *alone.shape)).copy()
+        alone = _said(discrete, table, left_out)
+        total = np.broadcast_to(alone.log_likelihood, (len(shapes), k_max, *alone.log_likelihood.shape)).copy()
         exists = np.ones((len(shapes), k_max), bool)
         for partition, moments in zip(statistics.layout.partitions, statistics.moments, strict=True):
             if not how.averages and not (moments.n > 0).all():
-                return cls(total, np.zeros_like(exists), discrete.class_log_prior)
-            found = Lattice(partition, how.posterior(moments, partition, schema), how).every_order(table, shapes)
+                return cls(total, np.zeros_like(exists), alone.class_log_prior)
+            lattice = Lattice(partition, how.posterior(moments, partition, schema), how)
+            found = (lattice.every_order_left_out if left_out else lattice.every_order)(table, shapes)
             if how.averages and not found.exists.all():
                 # Rounding has made a scale singular, which the factorising way mends.
-                found = _one_by_one(statistics, table, how, partition.k or 1, shapes)
+                found = _one_by_one(statistics, table, how, partition.k or 1, shapes, left_out)
             # With as many attributes as k, or fewer, both shapes are complete.
             order = np.minimum(np.arange(k_max), found.exists.shape[1] - 1)
             total += found.log_likelihood[:, order]
             exists &= found.exists[:, order]
-        return cls(total, exists, discrete.class_log_prior)
+        return cls(total, exists, alone.class_log_prior)
+
+
+def _said(network: Network, table: Table, left_out: bool) -> LeftOut:
+    """What a network says of rows, or of training rows without them."""
+    if left_out:
+        return network.leave_one_out(table)
+    return LeftOut(network.log_likelihood(table), network.class_log_prior)
 
 
 def _one_by_one(
-    statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...]
+    statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
 ) -> EveryOrder:
     """The continuous columns' log likelihoods of each k by itself, from the same moments."""
     schema = statistics.schema
@@ -185,5 +207,5 @@ def _one_by_one(
         for k in range(1, k_max + 1):
             structure = getattr(Structure, shape)(len(chain), k).renamed(dict(enumerate(chain.tolist())))
             network = Network.of(structure, statistics, how, Blocks.of)
-            found[i, k - 1] = network.log_likelihood(table)
+            found[i, k - 1] = _said(network, table, left_out).log_likelihood
     return EveryOrder(found, np.ones(found.shape[:2], bool))
