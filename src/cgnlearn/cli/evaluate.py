@@ -120,7 +120,9 @@ def _settings(data: Data, target: str | None, groups: str | None) -> dict[str, s
 
 def _spectrum(data: Data) -> dict[str, Any]:
     """Where the columns stand along a spectrum, if there are enough to speak of one."""
-    positions = data.positions
+    from cgnlearn.cli.datafile import rising_numbers
+
+    positions = rising_numbers(data.X.columns)
     if positions is None or len(positions) < 50:
         return {}
     numbered = bool((positions == range(len(positions))).all())  # an npz file without names
