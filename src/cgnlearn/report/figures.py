@@ -14,7 +14,7 @@ from cgnlearn.evaluation.evidence import Closeup
 from cgnlearn.evaluation.study import SeenRow, Study, pooled
 from cgnlearn.model.densities import Floats
 from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
-from cgnlearn.plots.style import GREY, INK, LINES, MOST_POINTS, axes_behind, draw_along, draw_bars
+from cgnlearn.plots.style import GREY, INK, LINES, MOST_POINTS, axes_behind, draw_along, draw_bars, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +111,7 @@ def evidence_figure(study: Study, name: str) -> Markup:
     order = np.argsort(-np.abs(evidence), kind="stable")[:MOST_BARS]
 
     def draw(ax: Axes) -> None:
-        draw_bars(ax, [_shortened(study.names[i]) for i in order], evidence[order])
+        draw_bars(ax, [shortened(study.names[i], 26) for i in order], evidence[order])
         ax.set_xlabel("mean log-odds added to the true class")
 
     return _svg(draw, (5.6, 0.9 + 0.24 * len(order)), name, "Mean evidence of each attribute for the true class")
@@ -145,7 +145,3 @@ def row_figure(study: Study, row: SeenRow, closeup: Closeup, name: str) -> Marku
     n_bars = min(len(study.names), 20) + 2
     size = (5.6, 0.8 + 0.22 * n_bars) if values is None else (7.6, 3.0)
     return _svg(display.plot, size, name, f"Contributions of the attributes in row {row.line}")
-
-
-def _shortened(name: str, most: int = 26) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
