@@ -42,11 +42,6 @@ def make_balance_scale() -> tuple[NDArray[np.float64], NDArray[np.str_]]:
 def make_waveform(n_samples: int = 5000, random_state: Any = None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Breiman's waveforms: mixtures of two of three triangular waves, seen at 21 points with unit noise.
 
-    Parameters
-    ----------
-    n_samples : int
-    random_state : int, RandomState or None
-
     Returns
     -------
     X : ndarray (n_samples, 21)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -224,16 +225,13 @@ def _text_columns(content: bytes, path: Path, delimiter: str) -> tuple[dict[str,
         raise DataFileError(f"{path}: line {reader.line_num} cannot be read ({error}): check its quotes") from None
     if not rows:
         raise DataFileError(f"{path} has a header but no rows: give it rows")
-    columns = {
-        name: np.array(column, dtype=object) for name, column in zip(header, zip(*rows, strict=True), strict=True)
-    }
-    return columns, np.array(lines)
+    return dict(zip(header, np.array(rows, dtype=object).T, strict=True)), np.array(lines)
 
 
 def _check_header(names: list[str], path: Path) -> None:
-    repeated = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-    if repeated is not None:
-        raise DataFileError(f"{path}: two columns are named {repeated!r}: rename one of them")
+    repeated = [name for name, n in Counter(names).items() if n > 1]
+    if repeated:
+        raise DataFileError(f"{path}: two columns are named {repeated[0]!r}: rename one of them")
     if "" in names:
         raise DataFileError(f"{path}: column {names.index('') + 1} has no name in the header line: give it one")
     if len(names) > 1 and all(not math.isnan(_number(name)) for name in names) and rising_numbers(names) is None:

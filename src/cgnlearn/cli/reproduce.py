@@ -51,11 +51,12 @@ def reproduce(
 
 
 def _uci(folder: Path, quick: bool, data_dir: Path | None, download: bool, jobs: int, seed: int) -> None:
+    from cgnlearn.datasets import UCI, load
     from cgnlearn.evaluation.run import csv_text
     from cgnlearn.experiments import uci
     from cgnlearn.experiments.tables import uci_page
 
-    sets = uci.quick_sets() if quick else uci.sets(data_dir, download=download)
+    sets = uci.quick_sets() if quick else [load(name, data_dir, download=download) for name in UCI]
     n_folds, n_repetitions = (5, 2) if quick else (10, 10)
     work = uci.experiment(sets, n_folds=n_folds, n_repetitions=n_repetitions, seed=seed)
     cells = uci.cells(_rows(work, folder, jobs), n_folds=n_folds)

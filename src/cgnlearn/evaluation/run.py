@@ -103,20 +103,17 @@ class Run(Generic[Result]):
             with _interrupts_ignored():
                 computed = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(tasks)
             for unit, result in computed:
-                self._append(unit, result)
+                block = self._block(unit, result)
+                self._results[unit] = result
+                if self.folder is not None:
+                    with (self.folder / "rows.csv").open("ab", buffering=0) as file:
+                        file.write(block.encode())
                 yield unit
         self._write_rows()
         self._sessions[-1] |= {"units": len(missing), "seconds": round(perf_counter() - started, 1)}
         self._write_manifest()
 
     # ---- the rows
-
-    def _append(self, unit: Unit, result: Result) -> None:
-        block = self._block(unit, result)
-        self._results[unit] = result
-        if self.folder is not None:
-            with (self.folder / "rows.csv").open("ab", buffering=0) as file:
-                file.write(block.encode())
 
     def _write_rows(self) -> None:
         """All rows that are there, in their order."""

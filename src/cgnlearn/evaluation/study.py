@@ -71,11 +71,6 @@ class Summary:
     n_without: int  # those of them in which maximum likelihood does not exist; the metrics leave them out
     metrics: dict[str, Spread]  # by the names in `METRICS`; empty if no fold has an answer
 
-    @property
-    def can_be_chosen(self) -> bool:
-        """Whether it is a model that answered in every fold."""
-        return bool(self.metrics) and not self.n_without and self.model != BASELINE
-
     def as_dict(self) -> dict[str, Any]:
         """In plain values."""
         counts = {"model": self.model, "folds": self.n_folds, "folds_without_answer": self.n_without}
@@ -210,6 +205,11 @@ class Study:
         """Each row's class as a position among the classes."""
         return np.searchsorted(self.classes, self.y).astype(np.intp)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows of each class."""
+        return dict(zip(self.classes, np.bincount(self.true).tolist(), strict=True))
+
     @cached_property
     def names(self) -> list[str]:
         """The attributes."""
@@ -220,11 +220,15 @@ class Study:
         """What the models' results are worth."""
         return summarise(self.results, self.true)
 
+    @property
+    def able(self) -> list[Summary]:
+        """Those of models that answered in every fold."""
+        return [s for s in self.summaries if s.metrics and not s.n_without and s.model != BASELINE]
+
     @cached_property
     def chosen(self) -> str | None:
         """The model with the best CLL of those that answered in every fold; None if there is none."""
-        able = [summary for summary in self.summaries if summary.can_be_chosen]
-        return max(able, key=lambda summary: summary.metrics["cll"].mean).model if able else None
+        return max(self.able, key=lambda summary: summary.metrics["cll"].mean).model if self.able else None
 
     @cached_property
     def final(self) -> Any:

@@ -63,10 +63,8 @@ class ContributionsDisplay(Display):
             Which row of X.
         of, against : class labels, optional
             None: the most probable class, and the most probable of the others.
-        positions : array (attributes,), optional
-            Where along an axis, such as m/z, each attribute stands.
-        axis : str
-            What the positions are.
+        positions, axis
+            As in the class.
         ax : matplotlib axes, optional
 
         Examples

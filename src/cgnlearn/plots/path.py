@@ -24,27 +24,16 @@ class Path(NamedTuple):
 
 
 class PathDisplay:
-    """Accuracy and CLL per row against the number of parameters, or the order k, one above the other.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-    xlabel : str
-    xscale : {"linear", "log"}
-    """
+    """Accuracy and CLL per row against the number of parameters, or the order k, one above the other."""
 
     def __init__(self, paths: Mapping[str, Path], xlabel: str, xscale: Literal["linear", "log"]) -> None:
         self.paths, self.xlabel, self.xscale = paths, xlabel, xscale
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Sequence[Axes] | None = None) -> Self:
-        """Draw how a fitted classifier chose its k: the inner scores of every k, each at its best temperature.
+        """Draw how a classifier with ``Band(k="cv")`` or ``Box(k="cv")`` chose its k, on two matplotlib axes.
 
-        Parameters
-        ----------
-        estimator : CGNClassifier
-            Fitted with ``Band(k="cv")`` or ``Box(k="cv")``.
-        axes : two matplotlib axes, optional
+        The points are the inner scores of every k, each at its best temperature.
         """
         results = getattr(estimator, "cv_results_", {})
         if "param_k" not in results:

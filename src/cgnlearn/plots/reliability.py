@@ -19,13 +19,7 @@ class ReliabilityDisplay(Display):
     """Reliability diagram of a classifier with any number of classes.
 
     A point on the diagonal is a probability that means what it says. The bars are 95 % intervals (Wilson) of the
-    frequency, so that a bin of few rows is not taken for more than it is.
-
-    Parameters
-    ----------
-    lines : mapping of str to Reliability
-        What to draw, by name.
-    xlabel, ylabel : str
+    frequency, so that a bin of few rows is not taken for more than it is. Each of the lines has its name.
     """
 
     def __init__(self, lines: Mapping[str, Reliability], xlabel: str, ylabel: str) -> None:
