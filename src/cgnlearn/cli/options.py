@@ -43,6 +43,7 @@ def folds_and_repeats(value: str) -> tuple[int, int]:
 
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -253,14 +253,9 @@ class Study:
     @cached_property
     def evidence(self) -> Evidence:
         """Of all folds together, by row; those that an earlier run finished kept none, and are fitted once more."""
-        parts = [(result.rows, result.evidence or self._evidence(result)) for result in self._first]
-        return why.together(parts, len(self.names))
-
-    def _evidence(self, result: FoldResult) -> Evidence:
-        assert self.chosen is not None
-        assert result.log_proba is not None
-        model = fitted(self.models[self.chosen], self.X, self.y, self._splits[result.unit[1:]].train)
-        return evidence_of(model, _safe_indexing(self.X, result.rows), result.log_proba, self.true[result.rows])
+        arguments = self.work(explained=True).arguments
+        again = (result if result.evidence else fold_result(*arguments(result.unit)) for result in self._first)
+        return why.together([(result.rows, result.evidence) for result in again if result.evidence], len(self.names))
 
     @cached_property
     def rows(self) -> list[SeenRow]:
