@@ -28,7 +28,7 @@ from time import perf_counter, sleep
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from cgnlearn import __version__
 from cgnlearn.model.densities import Floats
@@ -194,7 +194,7 @@ def _session(jobs: int | None) -> dict[str, Any]:
 def _computed(unit: Unit, compute: Callable[..., Result], arguments: tuple[Any, ...], main: int) -> tuple[Unit, Result]:
     if os.getpid() != main:
         _end_with(main)
-    with threadpool_limits(1):
+    with _thread_pools().limit(limits=1):
         return unit, compute(*arguments)
 
 
@@ -208,6 +208,11 @@ def _end_with(main: int) -> None:
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()
+
+
+@cache  # looking for them takes as long as a small fold
+def _thread_pools() -> Any:
+    return ThreadpoolController()
 
 
 @contextmanager
