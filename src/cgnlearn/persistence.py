@@ -40,13 +40,7 @@ class ModelFileError(ValueError):
 
 
 def save(model: Any, path: str | Path) -> None:
-    """Write a fitted classifier, or a Pipeline that ends in one, to a file.
-
-    Parameters
-    ----------
-    model : CGNClassifier or Pipeline
-    path : str or Path
-        By custom it ends in ``.skops``.
+    """Write a fitted CGNClassifier, or a Pipeline that ends in one, to a file, by custom called ``.skops``.
 
     Examples
     --------
@@ -84,10 +78,6 @@ def load(path: str | Path) -> Any:
 
     A damaged or altered file, one that names a type which is not part of cgnlearn or scikit-learn, and one written
     by a newer major version raise `ModelFileError`. No code of the file's is run.
-
-    Parameters
-    ----------
-    path : str or Path
     """
     skops_io = _skops()
     content = Path(path).read_bytes()
@@ -121,10 +111,8 @@ def training_checksum(model: Any) -> str:
     """SHA-256 of the statistics a classifier has kept of its training data."""
     statistics = classifier_of(model).statistics_
     digest = hashlib.sha256()
-    arrays = [statistics.classes, *statistics.counts]
-    for moments in statistics.moments:
-        arrays += [moments.n, moments.mean, moments.scatter]
-    for array in arrays:
+    moments = (array for of_block in statistics.moments for array in (of_block.n, of_block.mean, of_block.scatter))
+    for array in (statistics.classes, *statistics.counts, *moments):
         digest.update(f"{array.shape}".encode())
         digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()
@@ -151,11 +139,8 @@ def _header_of(model: Any) -> dict[str, Any]:
     names = getattr(model, "feature_names_in_", None)
     return {
         "format": FORMAT,
-        "versions": {
-            "cgnlearn": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scikit-learn", "skops")},
-        },
+        "versions": {"cgnlearn": __version__, "python": platform.python_version()}
+        | {name: version(name) for name in ("numpy", "scikit-learn", "skops")},
         "classes": [str(label) for label in classifier.classes_.tolist()],
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
@@ -176,8 +161,8 @@ def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
                 raise ModelFileError(f"{damaged} (it claims to unpack to more than {MOST_BYTES >> 30} GB)")
             header = json.loads(archive.read(HEADER))
             found = {name: _sha256(archive.read(name)) for name in names if name != HEADER}
-        file_format, written_by = header["format"], header["versions"]["cgnlearn"]
-        newer = file_format > FORMAT or _major(written_by) > _major(__version__)
+        written_by = header["versions"]["cgnlearn"]
+        newer = header["format"] > FORMAT or _major(written_by) > _major(__version__)
         agrees = found == header["entries"] and isinstance(header["training_sha256"], str)
     except ModelFileError:
         raise

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +13,8 @@ from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cgnlearn.cli.datafile import Data
 
 
@@ -32,35 +32,29 @@ def predict(model: Path, data: Path, output: Path | None, as_json: bool) -> None
     from cgnlearn import load
 
     with waiting("predicting"):
-        header, rows = predict_file(load(model), data)
+        found = predicted(load(model), data)
     if as_json:
-        text = json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=1) + "\n"
+        text = json.dumps(found.to_dict("records"), indent=1) + "\n"
     else:
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows([header, *rows])
-        text = buffer.getvalue()
+        text = found.to_csv(index=False, lineterminator="\n")
     if output is None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8", newline="")
-        say(f"{len(rows)} rows: {output}")
+        say(f"{len(found)} rows: {output}")
 
 
-def predict_file(model: Any, path: Path) -> tuple[list[str], list[list[Any]]]:
-    """A header, and a line for each row of a file that has the columns the model was trained on, and maybe others."""
+def predicted(model: Any, path: Path) -> pd.DataFrame:
+    """A line for each row of a file that has the columns the model was trained on, and maybe others."""
     import numpy as np
+    import pandas as pd
 
     X = _matching(model, path)
     log_proba = model.predict_log_proba(X)
-    classes = [str(label) for label in model.classes_.tolist()]
-    rows = [
-        [row, classes[best], *probabilities, density]
-        for row, (best, probabilities, density) in enumerate(
-            zip(log_proba.argmax(axis=1).tolist(), np.exp(log_proba).tolist(), model.score_samples(X).tolist(),
-                strict=True)
-        )
-    ]  # fmt: skip
-    return ["row", "predicted", *(f"p({label})" for label in classes), "log_density"], rows
+    classes = np.array([str(label) for label in model.classes_.tolist()])
+    columns = {"row": np.arange(len(log_proba)), "predicted": classes[log_proba.argmax(axis=1)]}
+    columns |= {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
+    return pd.DataFrame(columns | {"log_density": model.score_samples(X)})
 
 
 def _matching(model: Any, path: Path) -> Any:
