@@ -273,14 +273,18 @@ class Lattice:
                 mine = values - self.centre[label][:, None]
                 mine[:, lonely] = values[:, lonely] - overall[:, None]
                 centres = (self.centre - self.centre[label]).T.copy()
-                of_row = (
-                    padded(forgotten.before[label], 2.0), padded(forgotten.down[label], 0.0),
-                    padded(forgotten.growth, 1.0), of_label,
-                )  # fmt: skip
-                bounds = tuple(int(i) for i in np.searchsorted(labels[rows], [label, label + 1]))
+                of_row = tuple(
+                    padded(part, by)
+                    for part, by in (
+                        (forgotten.before[label], 2.0),
+                        (forgotten.down[label], 0.0),
+                        (forgotten.growth, 1.0),
+                    )
+                )
+                starts = np.searchsorted(labels[rows], np.arange(n_classes + 1))
                 shape = posterior.shape[0, label] + np.arange(orders) / 2
                 lighter = padded((forgotten.lighter if averages else kept)[label], 0.0)
-                law = shape, lighter, averages, crossing, bounds
+                law = shape, lighter, averages, crossing, label, starts
                 constant, varying = np.zeros((2, orders)), np.zeros((2, orders, n_padded))
                 of_parents, missing = np.zeros((2, orders, orders)), np.zeros((2, orders), np.int64)
                 left_out.every_order_left_out(

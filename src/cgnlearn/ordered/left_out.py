@@ -17,27 +17,52 @@ LEAST_LEFT = 1e-14  # of a scale that forgets a row: less is rounding
 
 
 @compiled
-def _levels(
-    own: Any, crossing: bool, row: int, forgotten: Any, q: Any, own_q: Any, apart: Any, h: Any, left: Any
+def _leverages(
+    j: int, inverse: float, label: int, starts: Any, crossing: bool, row: int, forgotten: Any, states: Any, found: Any
 ) -> None:
-    """From squared lengths q to the leverage h and to what |Ψ'| is multiplied by, for rows from ``row`` on.
+    """Leverages before and after a node of order j, and what its F is multiplied by, for rows from ``row`` on.
 
-    ``own`` are the bounds of the class's own rows. ``own_q`` are the squared lengths of the rows less the centre of
-    their own class, ``apart`` those of the differences between both centres: three sides of a triangle give its angles.
+    ``starts`` say where the rows of each class begin. ``states`` are those of the rows, of the rows less the centre of
+    their own class, and of the differences between the class's centres: three sides of a triangle give its angles.
+    Whole arrays are handed on with an index, as a slice of an array costs more here than a few rows do.
     """
-    before, down, growth, labels = forgotten
-    for r in range(len(q)):
-        at = row + r
-        if own[0] <= r < own[1]:
-            left[r] = max(1.0 - down[at] * q[r], LEAST_LEFT)
-            h[r] = before[at] + growth[at] * growth[at] * q[r] / left[r]
+    before, down, growth = forgotten
+    (_, f, q), (_, own_f, own_q), (_, apart_f, apart_q) = states
+    h, g, left = found
+    width = q.shape[1]
+    for c in range(len(starts) - 1):
+        low, high = min(max(starts[c] - row, 0), width), min(max(starts[c + 1] - row, 0), width)
+        if c == label:
+            for r in range(low, high):
+                longer = q[j, r] + f[j, r] * f[j, r] * inverse
+                first, second = 1.0 - down[row + r] * q[j, r], 1.0 - down[row + r] * longer
+                first = first if first > LEAST_LEFT else LEAST_LEFT
+                second = second if second > LEAST_LEFT else LEAST_LEFT
+                both = 1.0 / (first * second)  # one division for all three
+                far = growth[row + r] * growth[row + r] * both
+                h[j, r] = before[row + r] + far * second * q[j, r]
+                g[j, r] = before[row + r] + far * first * longer
+                left[j, r] = second * second * both
         elif crossing:
-            cross = 0.5 * (q[r] + own_q[r] - apart[labels[at]])
-            left[r] = max(1.0 - down[at] * own_q[r], LEAST_LEFT)
-            h[r] = before[at] + q[r] + down[at] * cross * cross / left[r]
+            between = apart_q[j, c]
+            farther = between + apart_f[j, c] * apart_f[j, c] * inverse
+            for r in range(low, high):
+                longer = q[j, r] + f[j, r] * f[j, r] * inverse
+                own_longer = own_q[j, r] + own_f[j, r] * own_f[j, r] * inverse
+                first, second = 1.0 - down[row + r] * own_q[j, r], 1.0 - down[row + r] * own_longer
+                first = first if first > LEAST_LEFT else LEAST_LEFT
+                second = second if second > LEAST_LEFT else LEAST_LEFT
+                both = 1.0 / (first * second)
+                cross, longer_cross = q[j, r] + own_q[j, r] - between, longer + own_longer - farther
+                quarter = 0.25 * down[row + r] * both
+                h[j, r] = before[row + r] + q[j, r] + quarter * second * cross * cross
+                g[j, r] = before[row + r] + longer + quarter * first * longer_cross * longer_cross
+                left[j, r] = second * second * both
         else:
-            left[r] = 1.0
-            h[r] = before[at] + q[r]
+            for r in range(low, high):
+                h[j, r] = before[row + r] + q[j, r]
+                g[j, r] = before[row + r] + q[j, r] + f[j, r] * f[j, r] * inverse
+                left[j, r] = 1.0
 
 
 @compiled
@@ -59,16 +84,16 @@ def every_order_left_out(
 
     ``values`` are three arrays over (nodes, rows): the rows less the class's centre, the rows less that of their own
     class, and the centres of the classes less this one's. ``nodes`` are ln unit and absent. ``forgotten`` are arrays
-    over rows: h at the centre, down, growth, labels. ``law`` is ρ' for each number of parents, twice what it loses or,
+    over rows: h at the centre, down, growth. ``law`` is ρ' for each number of parents, twice what it loses or,
     for maximum likelihood, the share of rows kept (rows,), whether the density is Student's, whether other classes
-    forget the row, and the bounds of the class's own rows. ``sums`` are: -½ ln F - ln unit, alike for all rows (shapes,
-    k); the rest but what ρ' alone decides (shapes, k, rows); the number of nodes with so many parents (shapes, k,
-    parents); of regressions that do not exist (shapes, k).
+    forget the row, the class, and where the rows of each class start. ``sums`` are: -½ ln F - ln unit, alike for all
+    rows (shapes, k); the rest but what ρ' alone decides (shapes, k, rows); the number of nodes with so many parents
+    (shapes, k, parents); of regressions that do not exist (shapes, k).
     """
     found, sound, existing = coefficients
     rows, own_rows, centres = values
     offset, absent = nodes
-    _, lighter, bayes, crossing, bounds = law
+    _, lighter, bayes, crossing, label, starts = law
     constant, varying, counts, missing = sums
     orders, n_classes = scale.shape[1], centres.shape[1]
     first = max(0, start - orders + 1)
@@ -93,13 +118,16 @@ def every_order_left_out(
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
     own_state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
     apart = (np.zeros((orders, n_classes)), np.zeros((orders, n_classes)), np.zeros((orders, n_classes)))
-    h, g = np.ones((orders, width)), np.ones((orders, width))  # before and after the node
-    left, left_after, after, own_after = np.ones((orders, width)), np.ones(width), np.ones(width), np.ones(width)
-    apart_after = np.zeros(n_classes)
+    states = (state, own_state, apart)
+    h, g, left = np.ones((orders, width)), np.ones((orders, width)), np.ones((orders, width))
+    leverages = (h, g, left)
+    greatest, least = np.ones(width), np.ones(width)
+    least_order = 0 if wanted[1] else lowest - 1  # a box has nodes of every order
     h_product, g_product = np.ones((2, orders, orders, width)), np.ones((2, orders, orders, width))
     left_product = np.ones((2, orders, width))
+    occupied = np.zeros((2, orders, orders), np.bool_)  # by a product
+    products = (h_product, g_product, left_product, occupied)
     for column in range(0, rows.shape[1], width):
-        own = (bounds[0] - column, bounds[1] - column)
         room = ROOM
         for v in range(first, stop):
             _residuals(scale, rows, nowhere, v, first, column, found, sound, state)
@@ -110,21 +138,18 @@ def every_order_left_out(
                 continue
             i = v - first
             n_orders = min(orders, v + 1, existing[i])
-            bound = 1.0
-            for j in range(n_orders):
+            greatest[:] = 1.0
+            least[:] = 1.0
+            for j in range(min(least_order, v), n_orders):
                 inverse = 1.0 / spread[i, j]
+                _leverages(j, inverse, label, starts, crossing, column, forgotten, states, leverages)
+                for r in range(width):  # the leverage only grows from parents to child
+                    greatest[r] = g[j, r] if g[j, r] > greatest[r] else greatest[r]
                 for r in range(width):
-                    after[r] = state[2][j, r] + state[1][j, r] * state[1][j, r] * inverse
-                    own_after[r] = own_state[2][j, r] + own_state[1][j, r] * own_state[1][j, r] * inverse
-                for c in range(n_classes):
-                    apart_after[c] = apart[2][j, c] + apart[1][j, c] * apart[1][j, c] * inverse
-                _levels(own, crossing, column, forgotten, state[2][j], own_state[2][j], apart[2][j], h[j], left[j])
-                _levels(own, crossing, column, forgotten, after, own_after, apart_after, g[j], left_after)
-                for r in range(width):
-                    left[j, r] = left_after[r] / left[j, r]
-                    bound = max(bound, h[j, r], g[j, r], 1.0 / left[j, r])
+                    least[r] = left[j, r] if left[j, r] < least[r] else least[r]
+            bound = max(greatest.max(), 1.0 / least.min())
             if bound > room:
-                _emptied(h_product, g_product, left_product, lowest, wanted, law, column, varying)
+                _emptied(products, lowest, wanted, law, column, varying)
                 room = ROOM
             room /= bound
             for form in range(2):
@@ -136,6 +161,7 @@ def every_order_left_out(
                     for r in range(width):
                         left_product[form, k - 1, r] *= left[j, r]
                     if bayes:
+                        occupied[form, k - 1, count] = True
                         for r in range(width):
                             h_product[form, k - 1, count, r] *= h[j, r]
                         for r in range(width):
@@ -143,28 +169,26 @@ def every_order_left_out(
                     else:
                         for r in range(width):
                             varying[form, k - 1, column + r] -= 0.5 * (g[j, r] - h[j, r]) * lighter[column + r]
-        _emptied(h_product, g_product, left_product, lowest, wanted, law, column, varying)
+        _emptied(products, lowest, wanted, law, column, varying)
 
 
 @compiled
-def _emptied(
-    h_product: Any, g_product: Any, left_product: Any, lowest: int, wanted: Any, law: Any, column: int, varying: Any
-) -> None:
+def _emptied(products: Any, lowest: int, wanted: Any, law: Any, column: int, varying: Any) -> None:
     """Turn the products into logarithms and start them anew."""
-    shape, lighter, bayes, _, _ = law
+    h_product, g_product, left_product, occupied = products
+    shape, lighter, _, _, _, _ = law
     width = left_product.shape[2]
     for form in range(2):
         for k in range(lowest, varying.shape[1] + 1 if wanted[form] else 0):
-            total = varying[form, k - 1]
-            if bayes:
-                for count in range(k):
-                    h, g = h_product[form, k - 1, count], g_product[form, k - 1, count]
-                    if g.max() > 1.0 or g.min() < 1.0:
-                        for r in range(width):
-                            rho = shape[count] - lighter[column + r] / 2
-                            total[column + r] += rho * math.log(h[r]) - (rho + 0.5) * math.log(g[r])
-                        h[:] = 1.0
-                        g[:] = 1.0
+            for count in range(k):
+                if occupied[form, k - 1, count]:
+                    for r in range(width):
+                        rho = shape[count] - lighter[column + r] / 2
+                        h, g = h_product[form, k - 1, count, r], g_product[form, k - 1, count, r]
+                        varying[form, k - 1, column + r] += rho * math.log(h) - (rho + 0.5) * math.log(g)
+                    h_product[form, k - 1, count] = 1.0
+                    g_product[form, k - 1, count] = 1.0
+                    occupied[form, k - 1, count] = False
             for r in range(width):
-                total[column + r] -= 0.5 * math.log(left_product[form, k - 1, r])
+                varying[form, k - 1, column + r] -= 0.5 * math.log(left_product[form, k - 1, r])
             left_product[form, k - 1] = 1.0

@@ -17,6 +17,7 @@ from cgnlearn.model.table import Table
 
 TEMPERATURES = np.geomspace(1e-4, 1, 81)  # twenty to the decade; where no row is wrong, more would never be enough
 TEMPERED = 0.2  # of a row: how little a logarithm of the temperature's square is held against it
+AT_ONCE = 1 << 20  # numbers that are normalised together
 SHARINGS = (0.0, 0.03, 0.1, 0.3, 1.0)
 
 
@@ -100,9 +101,12 @@ def _scores(found: Scored, table: Table, temperatures: Floats) -> Floats:
     """Mean CLL and accuracy of every candidate and temperature on the rows of one fold."""
     assert table.labels is not None
     scores = np.zeros((2, len(found.exists), len(temperatures)))
+    step = max(1, AT_ONCE // found.log_likelihood[0].size)
     for candidate in np.flatnonzero(found.exists).tolist():
-        for place, temperature in enumerate(temperatures):
-            log_proba = normalised(temperature * found.log_likelihood[candidate] + found.class_log_prior)
-            of_rows = np.stack([of_truth(log_proba, table.labels), right(log_proba, table.labels)])
-            scores[:, candidate, place] = np.average(of_rows, axis=1, weights=table.weights)
+        for start in range(0, len(temperatures), step):
+            part = slice(start, start + step)
+            joint = temperatures[part, None, None] * found.log_likelihood[candidate] + found.class_log_prior
+            log_proba = normalised(joint).transpose(1, 2, 0)  # (rows, classes, temperatures)
+            of_rows = np.stack([of_truth(log_proba, table.labels), right(log_proba, table.labels[:, None])])
+            scores[:, candidate, part] = np.average(of_rows, axis=1, weights=table.weights)
     return scores
