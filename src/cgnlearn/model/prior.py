@@ -100,12 +100,17 @@ class Prior:
         """Whether the location was chosen without looking at the cells, so that the evidence is one."""
         return self.location not in ("paper", "cell")
 
+    @property
+    def multiple(self) -> float | None:
+        """Ψ0 as a multiple of the variances, if it is one."""
+        if isinstance(self.scale, tuple):
+            return None
+        return 1.0 if isinstance(self.scale, str) else max(float(self.scale), LEAST_SCALE)  # type: ignore[arg-type]
+
     def standard_scale(self, columns: NDArray[np.intp], unit: Floats) -> Floats:
         """The diagonal of Ψ0 for these columns of X (any shape), in standard units."""
-        if isinstance(self.scale, str):
-            return np.ones(columns.shape)
-        if isinstance(self.scale, float):
-            return np.full(columns.shape, max(self.scale, LEAST_SCALE))
+        if self.multiple is not None:
+            return np.full(columns.shape, self.multiple)
         # In two steps: a square of the unit may not be representable.
         return np.maximum(np.array(self.scale)[columns] / unit / unit, LEAST_SCALE)
 
