@@ -70,6 +70,12 @@ class Posterior:
         κ'; infinite for maximum likelihood.
     shape : ndarray (configurations, classes)
         ρ' of an attribute without continuous parents, each of which adds a half.
+    own_n : ndarray (configurations, classes)
+        The classes' own rows.
+    overall : ndarray (attributes,)
+        The mean over all rows, where a cell without rows is centred.
+    follows_prior : bool
+        Whether the centres lie between the prior's location and the cells' means, or at these alone.
     shift : ndarray (…, attributes) or None
         How far the centre lies above the expectation of the attribute as a child (``"paper"`` only).
     own_spread : ndarray (…, attributes) or None
@@ -84,6 +90,9 @@ class Posterior:
     scale: Floats
     strength: Floats
     shape: Floats
+    own_n: Floats
+    overall: Floats
+    follows_prior: bool
     shift: Floats | None = None
     own_spread: Floats | None = None
 
@@ -180,8 +189,9 @@ class Bayes(_Estimation):
         share = (prior.strength * n / strength)[..., None]
         added = standard.scatter
         shift = own_spread = None
+        overall = standard.overall()[0]
         if location is None:
-            location = standard.overall()[0]
+            location = overall
         if prior.is_coherent:
             centre = (prior.strength * location + n[..., None] * mean) / strength[..., None]
             from_location = standard.products(mean - location)
@@ -194,10 +204,11 @@ class Bayes(_Estimation):
                 own_spread = _shared(share * (mean - location) ** 2, self.sharing)
         scale = _shared(added, self.sharing)
         scale[..., : len(units.unit)] += prior_scale
-        n = _shared(n, self.sharing)
+        behind = _shared(n, self.sharing)
         return Posterior(
-            moments.pairs, units, absent, n, centre, scale, strength, prior.shape + n / 2, shift, own_spread
-        )
+            moments.pairs, units, absent, behind, centre, scale, strength, prior.shape + behind / 2,
+            n, overall, prior.is_coherent, shift, own_spread,
+        )  # fmt: skip
 
     def log_density(self, terms: Terms) -> Floats:
         """Student's."""
@@ -245,7 +256,11 @@ class MaximumLikelihood(_Estimation):
         with np.errstate(invalid="ignore", divide="ignore"):
             scale = _shared(standard.scatter, self.sharing) / n[..., None]
         none = np.zeros(partition.n_attributes, bool)  # a constant is an error, which the solver finds
-        return Posterior(moments.pairs, units, none, n, standard.mean, scale, np.full(n.shape, np.inf), n / 2)
+        strength = np.full(n.shape, np.inf)
+        overall = standard.overall()[0]
+        return Posterior(
+            moments.pairs, units, none, n, standard.mean, scale, strength, n / 2, standard.n, overall, False
+        )
 
     def log_density(self, terms: Terms) -> Floats:
         """Gauss's."""

@@ -63,7 +63,7 @@ class RotatedNetwork:
         found = self.discrete.leave_one_out(table)
         total = found.log_likelihood
         for block in self.blocks:
-            total = total + block.leave_one_out(table)
+            total = total + block.left_out(table)
         return LeftOut(total, found.class_log_prior)
 
     def contributions(self, table: Table) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from scipy.linalg import qr
 from cgnlearn.model import densities
 from cgnlearn.model.blocks import factorised, whiten
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Bayes, Units
+from cgnlearn.model.estimation import Bayes, Posterior, Units
 from cgnlearn.model.families import Families, Family
+from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Cells, Layout, Partition
 from cgnlearn.model.moments import CHUNK, Moments, moments_of, rows_by_cell
 from cgnlearn.model.prior import Prior
@@ -108,19 +109,9 @@ class Rotation:
         return collect(rotated, Families.of(Family(child, (*discrete, *group[:i])) for i, child in enumerate(group)))
 
 
-class _Forgotten(NamedTuple):
-    """What taking rows of one cell out of it does, each row by itself: (rows,)."""
-
-    label: int
-    weight: Floats
-    gain: Floats  # u a, by which e eᵀ leaves the scale
-    residual: Floats  # e: (dimensions, rows)
-    own: Floats  # from where the class then is: (dimensions, rows)
-
-
 @dataclass(frozen=True, eq=False)
 class RotatedBlock:
-    """All continuous attributes as one block, from their rotated statistics; arrays over (configurations, classes).
+    """All continuous attributes as one block, from their rotated statistics.
 
     Parameters
     ----------
@@ -128,31 +119,20 @@ class RotatedBlock:
     how : Bayes
     cells : Cells
         The configurations of the discrete attributes.
+    posterior : Posterior
+        Of the rotated columns.
+    factor : ndarray (configurations, classes, dimensions, dimensions)
+        L.
     multiple : float
         Ψ0, of the identity.
-    n, own : ndarray
-        The rows behind the regressions, and those of the cell alone.
-    strength, shape : ndarray
-        κ', and ρ' of the first member.
-    overall : ndarray (dimensions,)
-        The mean over all training data.
-    centre : ndarray (…, dimensions)
-        m'.
-    factor : ndarray (…, dimensions, dimensions)
-        L.
     """
 
     rotation: Rotation
     how: Bayes
     cells: Cells
-    multiple: float
-    n: Floats
-    own: Floats
-    strength: Floats
-    shape: Floats
-    overall: Floats
-    centre: Floats
+    posterior: Posterior
     factor: Floats
+    multiple: float
 
     @classmethod
     def of(cls, rotation: Rotation, partition: Partition, moments: Moments, how: Bayes) -> RotatedBlock:
@@ -167,23 +147,11 @@ class RotatedBlock:
         posterior = how.posterior_in(units, moments, np.zeros(n, bool), location, multiple)
         member = np.arange(n)
         scale = posterior.scale[..., posterior.pairs.place(member[:, None], member[None, :])]
-        return cls(
-            rotation,
-            how,
-            partition.cells,
-            multiple,
-            n=posterior.n,
-            own=moments.n,
-            strength=posterior.strength,
-            shape=posterior.shape,
-            overall=moments.origin + moments.overall()[0],
-            centre=moments.origin + posterior.centre,
-            factor=factorised(scale, always=True),
-        )
+        return cls(rotation, how, partition.cells, posterior, factorised(scale, always=True), multiple)
 
     @property
     def log_det_ratio(self) -> Floats:
-        """ln|Ψ0| - ln|Ψ'| in the rotation's units: (configurations, classes)."""
+        """ln|Ψ0| - ln|Ψ'|: (configurations, classes)."""
         diagonal = np.diagonal(self.factor, axis1=-2, axis2=-1)
         ratio: Floats = (np.log(self.multiple) - 2 * np.log(diagonal)).sum(axis=-1)
         return ratio
@@ -197,9 +165,9 @@ class RotatedBlock:
     @property
     def log_evidence(self) -> float:
         """ln p(the continuous attributes of the training data | the discrete ones, the classes)."""
-        log_strength, regressions = self.how.log_strength_ratio(self.strength)
+        log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
         evidence = densities.block_evidence(
-            self.n[:, regressions],
+            self.posterior.n[:, regressions],
             self.how.prior.shape,
             self.rotation.size,
             self.log_det[:, regressions],
@@ -208,80 +176,61 @@ class RotatedBlock:
         )
         return float(evidence.sum())
 
-    def _cells(self, table: Table, labels: Any = None) -> Iterator[tuple[NDArray[np.intp], int, int, Floats, Floats]]:
-        """Rows by cell (the class is that of ``labels``, or 0), the same rotated, and their squared lengths outside."""
-        n_classes = self.n.shape[1]
-        cell = self.cells.index(table) * n_classes + (0 if labels is None else labels)
-        for part, inside, outside in self.rotation.parts(table):
-            for place, rows in rows_by_cell(cell[part], self.cells.n * n_classes):
-                configuration, label = divmod(place, n_classes)
-                yield part.start + rows, configuration, label, inside[:, rows], outside[rows]
-
     def log_likelihood(self, table: Table) -> Floats:
         """The log densities of all attributes together: (rows, classes)."""
-        found = np.empty((self.n.shape[1], table.n_rows)).T
-        for rows, configuration, _, inside, outside in self._cells(table):
-            for label in range(self.n.shape[1]):
+        found = np.empty((table.schema.n_classes, table.n_rows)).T
+        for rows, configuration, inside, outside in self._parts(table):
+            for label, before in enumerate(self.posterior.least_leverage[configuration]):
                 at = (configuration, label)
-                distance = outside / self.multiple + _squares(whiten(self.factor[at], self._residual(at, inside)))
-                found[rows, label] = self._log_density(at, 1 / self.strength[at], distance)
+                white = whiten(self.factor[at], inside - self.posterior.centre[at][:, None])
+                after = before + outside / self.multiple + _products(white, white)
+                found[rows, label] = self._log_density(at, before, after)
         return found
 
-    def leave_one_out(self, table: Table) -> Floats:
-        """The same for training rows, each seen by the block without it."""
-        found = np.empty((self.n.shape[1], table.n_rows)).T
-        for rows, configuration, own, inside, _ in self._cells(table, table.labels):
-            weight = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-            forgotten = self._forgotten((configuration, own), inside, weight)
-            for label in range(self.n.shape[1]):
-                found[rows, label] = self._left_out((configuration, label), inside, forgotten)
+    def left_out(self, table: Table) -> Floats:
+        """The same for training rows, which are all inside, each by the block without it."""
+        from cgnlearn.model.kernels import LEAST_LEFT
+
+        found = np.empty((table.schema.n_classes, table.n_rows)).T
+        for rows, configuration, inside, _ in self._parts(table):
+            forgotten = Forgotten.of(table, rows, configuration, self.posterior, self.how)
+            centre = self.posterior.centre[configuration]  # (classes, dimensions)
+            own_centre = centre[forgotten.labels].T
+            for label, before in enumerate(forgotten.before):
+                at = (configuration, label)
+                own = forgotten.labels == label
+                residual = inside - centre[label][:, None]
+                residual[:, own & forgotten.alone] = inside[:, own & forgotten.alone] - self.posterior.overall[:, None]
+                white = whiten(self.factor[at], residual)
+                # Without sharing only its own class forgets a row, and sees it where it was.
+                gone = whiten(self.factor[at], inside - own_centre) if self.how.sharing else white
+                down = forgotten.down[label]
+                kept = np.maximum(1 - down * _products(gone, gone), LEAST_LEFT)
+                distance = _products(white, white)
+                of_others = distance + down * _products(white, gone) ** 2 / kept
+                distance = np.where(own, forgotten.growth**2 * distance / kept, of_others)
+                found[rows, label] = self._log_density(
+                    at, before, before + distance, np.log(kept), forgotten.lighter[label]
+                )
         return found
 
-    def _forgotten(self, at: tuple[int, int], inside: Floats, weight: Floats) -> _Forgotten:
-        """Take rows of the cell ``at`` out of it."""
-        residual = self._residual(at, inside)
-        before = self.strength[at] if self.how.prior.is_coherent else self.own[at]
-        left = before - weight
-        emptied = left <= 8 * np.finfo(float).eps * before  # only where the location is the cell's own mean
-        ratio = before / np.where(emptied, np.inf, left)
-        from_own = ratio * residual
-        if emptied.any():
-            total = self.own.sum()
-            others = (total * self.overall[:, None] - weight * inside) / (total - weight)
-            from_own = np.where(emptied, inside - others, from_own)
-        return _Forgotten(at[1], weight, weight * ratio, residual, from_own)
-
-    def _left_out(self, at: tuple[int, int], inside: Floats, forgotten: _Forgotten) -> Floats:
-        """Log densities under the class of ``at`` once each row is forgotten: its scale loses a matrix of rank one."""
-        own = at[1] == forgotten.label
-        share = 1.0 if own else self.how.sharing
-        residual = forgotten.own if own else self._residual(at, inside)
-        white = whiten(self.factor[at], residual.copy())
-        distance = _squares(white)
-        left: Floats = np.ones_like(distance)
-        if share:
-            gone = whiten(self.factor[at], forgotten.residual.copy())
-            left = 1 - share * forgotten.gain * _squares(gone)
-            distance = distance + share * forgotten.gain * np.einsum("ar,ar->r", white, gone) ** 2 / left
-        strength = self.strength[at] - (forgotten.weight if own else 0.0)
-        return self._log_density(at, 1 / strength, distance, np.log(left), share * forgotten.weight)
-
-    def _residual(self, at: tuple[int, int], inside: Floats) -> Floats:
-        return inside - self.centre[at][:, None]
+    def _parts(self, table: Table) -> Iterator[tuple[NDArray[np.intp], int, Floats, Floats]]:
+        """Rows of one configuration, which, the same rotated and the squared lengths of what is outside."""
+        configurations = self.cells.index(table)
+        for part, inside, outside in self.rotation.parts(table):
+            inside -= self.posterior.units.origin[:, None]
+            for configuration, rows in rows_by_cell(configurations[part], self.cells.n):
+                yield part.start + rows, configuration, inside[:, rows], outside[rows]
 
     def _log_density(
-        self, at: tuple[int, int], of_centre: Any, distance: Floats, log_left: Any = 0.0, n_gone: Any = 0.0
+        self, at: tuple[int, int], before: Floats, after: Floats, gained: Any = 0.0, lighter: Any = 0.0
     ) -> Floats:
-        """Student's, for rows at a squared distance, after the determinant and the rows have shrunk as stated."""
-        return self.how.log_density_of_blocks(
-            np.log1p(of_centre),
-            np.log(1 + of_centre + distance),
-            self.log_det[at] + log_left,
-            self.rotation.size,
-            self.shape[at] - n_gone / 2,
-        )
+        """Student's, from the leverages, after ln|Ψ'| has gained something and n lost something."""
+        shape = self.posterior.shape[at] - lighter / 2
+        log_det = self.log_det[at] + gained
+        return self.how.log_density_of_blocks(np.log(before), np.log(after), log_det, self.rotation.size, shape)
 
 
-def _squares(white: Floats) -> Floats:
-    """Squared lengths of columns."""
-    return np.einsum("ar,ar->r", white, white)
+def _products(a: Floats, b: Floats) -> Floats:
+    """Of the columns of one with those of the other."""
+    return np.einsum("ar,ar->r", a, b)

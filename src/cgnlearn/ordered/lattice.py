@@ -21,6 +21,7 @@ from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.model.families import Family
 from cgnlearn.model.layout import Partition
+from cgnlearn.model.model import NotExact
 from cgnlearn.model.solver import Singular, rounding, standard_values
 from cgnlearn.model.table import Table
 
@@ -235,6 +236,10 @@ class Lattice:
                     spread = spread + posterior.own_spread[0, label, present, None]
                 h = posterior.least_leverage[0, label] + leverage[label, present, :n]
                 yield Terms(rows, columns, label, away, spread, h, posterior.shape[0, label] + n_parents / 2, unit)
+
+    def left_out(self, table: Table) -> Floats:
+        """The log densities of training rows, each by the regressions without it: (rows, classes)."""
+        raise NotExact("to come")
 
     # ---- evidence
 
