@@ -6,6 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgnlearn import Band, Box, CGNClassifier, Prior, Structure
+from cgnlearn.model.estimation import Bayes
+from cgnlearn.model.statistics import collect
+from cgnlearn.model.table import read_training
+from cgnlearn.ordered.band import EveryK, every_family
 from tests.solvers import COMPILED, lattice_where_it_can, network
 
 HELD = Prior(location=[0.3, -1.0, 0.5, 2.0, 60.0], scale=[1.0, 1.0, 0.8, 1.5, 90.0], strength=1.5, shape=1.3)
@@ -136,11 +140,31 @@ def test_the_papers_location_goes_by_folds():
 
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("prior", [None, Prior(location="cell")], ids=["pooled", "cell"])
-def test_both_solvers_agree(sharing, weighted, prior):
+@pytest.mark.parametrize(
+    "how", [{}, {"prior": Prior(location="cell")}, {"parameters": "ml"}], ids=["pooled", "cell", "ml"]
+)
+def test_both_solvers_agree(sharing, weighted, how):
     rng = np.random.default_rng(7)
-    X, y = rng.normal(size=(30, 40)).cumsum(axis=1), np.arange(30) % 3
-    X[:, 7] = X[:, 6]
-    weights = rng.uniform(0.5, 2, 30) if weighted else None
-    model = CGNClassifier(Band(6), sharing=sharing, prior=prior).fit(X, y, weights)
+    X, y = rng.normal(size=(37, 40)).cumsum(axis=1), np.arange(37) % 3
+    if "parameters" not in how:
+        X[:, 7] = X[:, 6]
+        X[:, 12] = 4.0
+    weights = rng.uniform(0.5, 2, 37) if weighted else None
+    model = CGNClassifier(Band(6), sharing=sharing, **how).fit(X, y, weights)
     assert_same(joint(model, X, y, weights, lattice_where_it_can), joint(model, X, y, weights, COMPILED))
+
+
+@pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
+def test_every_k_at_once(sharing):
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(30, 20)).cumsum(axis=1), np.arange(30) % 2
+    rows, _ = read_training(X, y)
+    how = Bayes(sharing=sharing)
+    statistics = collect(rows, every_family(rows.schema, 7))
+    found = EveryK.left_out(statistics, rows, how, k_max=7, shapes=("band", "box"))
+    for i, shape in enumerate((Band, Box)):
+        for k in range(1, 8):
+            model = CGNClassifier(shape(k), sharing=sharing).fit(X, y)
+            expected = network(model, COMPILED).leave_one_out(rows)
+            assert_same(found.log_likelihood[i, k - 1], expected.log_likelihood)
+            assert_same(found.class_log_prior, expected.class_log_prior)

@@ -130,10 +130,12 @@ def test_rows_far_out_are_finite(wide, monkeypatch):
     np.testing.assert_allclose(found[1], here.predict_joint_log_proba(rows)[1])
 
 
-def test_the_temperature_is_chosen_by_models_of_other_rows(wide, monkeypatch):
+@pytest.mark.parametrize("groups", [None, np.arange(N) // 3])
+def test_choices_are_made_by_models_of_other_rows(wide, monkeypatch, groups):
     X, y, _, _ = wide
-    there = CGNClassifier("complete", temperature="cv").fit(X, y)
-    here = by_rotation(monkeypatch, CGNClassifier("complete", temperature="cv"), X, y)
+    settings = {"temperature": "cv", "sharing": "cv", "prior": Prior(scale=10)}
+    there = CGNClassifier("complete", **settings).fit(X, y, None, groups)
+    here = by_rotation(monkeypatch, CGNClassifier("complete", **settings), X, y, None, groups)
     assert here.temperature_ == there.temperature_
     scores = (model.cv_results_["mean_test_cll"] for model in (here, there))
     np.testing.assert_allclose(*scores, rtol=1e-7)
@@ -146,7 +148,7 @@ def test_what_cannot_be_had_says_so(wide, monkeypatch):
         here.contributions(rows)
     with pytest.raises(ValueError, match="neither averaged nor rotated"):
         here.sample(2)
-    with pytest.raises(ValueError, match="fitted by rotation, which takes all rows at once"):
+    with pytest.raises(ValueError, match="fitted by rotation, all rows at once: call fit"):
         here.partial_fit(X, y)
     with pytest.raises(ValueError, match="were not counted together"):
         CGNClassifier.from_statistics(here.statistics_, structure="complete")

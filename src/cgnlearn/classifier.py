@@ -16,10 +16,10 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import class_prior_of, estimation_of, is_number
+from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
 from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
@@ -30,7 +30,7 @@ from cgnlearn.model.structure import Structure
 from cgnlearn.model.surprise import Reference, Unscored, scored, spread_out
 from cgnlearn.model.table import Table, as_array, as_frame, read, read_training, unread
 from cgnlearn.progress import Watched, reported, watched
-from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.learner import Learner, Wish
 from cgnlearn.structures.names import learner_of
 
 
@@ -39,9 +39,14 @@ def _needs_no_rows(model: CGNClassifier) -> bool:
         raise AttributeError(
             f"partial_fit cannot learn the structure {model.structure!r}: fit once, then pass on its structure_"
         )
-    if model.temperature == "cv":
-        raise AttributeError("partial_fit cannot choose the temperature: fit once, then pass on its temperature_")
+    for name in ("temperature", "sharing"):
+        if _is_open(getattr(model, name)):
+            raise AttributeError(f"partial_fit cannot choose the {name}: fit once, then pass on its {name}_")
     return True
+
+
+def _is_open(value: Any) -> bool:
+    return isinstance(value, str) and value == "cv"
 
 
 class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -59,19 +64,19 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         out of a mapping are not in the model.
     parameters : {"bayes", "ml"}, default="bayes"
         ``"bayes"`` averages over all parameters, exactly; ``"ml"`` takes the likeliest.
-    sharing : float from 0 to 1, default=0.0
+    sharing : float from 0 to 1 or "cv", default=0.0
         How much the rows of the other classes count in a class's slopes and variances: 0 not at all, 1 as much as
-        its own, which makes them common to the classes.
+        its own, which makes them common to the classes. ``"cv"``: chosen as the temperature is.
     prior : Prior, optional
         What is believed beforehand; None means ``Prior()``.
     class_prior : "uniform" or array, optional
         Probabilities of the classes, in the order of ``classes_``; None learns them.
     temperature : positive float or "cv", default=1.0
         p(c | x) ∝ p(c) p(x | c)^temperature: below one the attributes, which never are as independent as a
-        structure says, are trusted less. ``"cv"``: the one with the best mean log probability of the true class in
-        a stratified cross-validation inside the training data (5 folds, or those in which a `Band` or `Box` chooses
-        its k, together with it), in which a structure that is learned is learned anew; among temperatures within
-        0.001 of the best, the one nearest to 1.
+        structure says, are trusted less. ``"cv"``: the one up to 1 with the best mean log probability of the true
+        class for rows that the model has not seen; together with k and sharing, if these are ``"cv"`` too. By exact
+        leave-one-out where the structure does not have to be learned and no groups are given, else by stratified
+        folds.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
     random_state : int, RandomState or None, default=0
@@ -112,12 +117,14 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     array([[1., 0., 0.]])
     """
 
+    _how: Estimation  # what the parameters said at the fit
+
     def __init__(
         self,
         structure: str | Structure | Learner | Mapping[Any, Any] = "naive_bayes",
         *,
         parameters: Literal["bayes", "ml"] = "bayes",
-        sharing: float = 0.0,
+        sharing: float | Literal["cv"] = 0.0,
         prior: Prior | None = None,
         class_prior: Literal["uniform"] | ArrayLike | None = None,
         temperature: float | Literal["cv"] = 1.0,
@@ -136,7 +143,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     # ---- training
 
     @reported
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the structure, if it is to be learned, and the parameters.
 
         Parameters
@@ -145,14 +152,21 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y : array (rows,)
         sample_weight : array (rows,), optional
             A weight of 2 counts as the row twice, of 0 as if it were not there.
+        groups : array (rows,), optional
+            Rows that belong together, such as a person's spectra: what is chosen by ``"cv"`` is then chosen in folds
+            that never part them.
         """
         with self._fitting():
-            table = self._first_table(*_without_weightless(_readable(X), y, sample_weight))
+            X, y, sample_weight, groups = _without_weightless(_readable(X), y, sample_weight, groups)
+            table = self._first_table(X, y, sample_weight)
+            if groups is not None:
+                check_consistent_length(table.codes, groups)
+            wish = Wish(self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self))
             learner = learner_of(self.structure, self.random_state)
-            self._learner, self.temperature_, found = learner.resolved(
-                table, self._how, self.temperature, self.random_state, partial(watched, self)
-            )
-            self.statistics_ = collect(table, self._learner.families(table.schema))
+            decided = learner.resolved(table, self._how, wish)
+            self._learner, self._how, self.temperature_, found, counted = decided
+            families = self._learner.families(table.schema)
+            self.statistics_ = collect(table, families) if counted is None else counted.restricted(families)
             for name, value in found.items():
                 setattr(self, name, value)
             _ = self._model  # raises here and now if the sample does not allow it
@@ -177,9 +191,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
             if not self._learner.is_additive:
-                raise ValueError(
-                    "more columns than rows were fitted by rotation, which takes all rows at once: call fit"
-                )
+                raise ValueError("more columns than rows are fitted by rotation, all rows at once: call fit")
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)
             self.statistics_ = self.statistics_ + more
             for outdated in ("_model", "_reference"):
@@ -253,10 +265,11 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _set_up(self, schema: Schema) -> None:
         """Take the parameters as they are now: what is set later changes nothing fitted."""
-        self._how = estimation_of(self.parameters, self.prior, self.sharing, self.class_prior, schema)
+        sharing = 0.0 if _is_open(self.sharing) else self.sharing
+        self._how = estimation_of(self.parameters, self.prior, sharing, self.class_prior, schema)
         if is_number(self.temperature) and 0 < self.temperature < np.inf:  # type: ignore[operator]
             self.temperature_ = float(self.temperature)
-        elif not isinstance(self.temperature, str) or self.temperature != "cv":
+        elif not _is_open(self.temperature):
             raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
 
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
@@ -283,6 +296,11 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def n_parameters_(self) -> int:
         """Free parameters, the class's own included."""
         return self._model.n_parameters
+
+    @property
+    def sharing_(self) -> float:
+        """How much the classes share, given or chosen."""
+        return self._how.sharing
 
     @property
     def class_log_prior_(self) -> Floats:
@@ -327,6 +345,13 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         Likely in the sense of `score_samples`, and each training row, of at most 1,000 spread evenly, as the model
         without it sees it. `fit` keeps a copy of these until this method, or a file, first needs them scored.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> CGNClassifier("complete").fit(X, y).surprise([X[0], X[0] + 5]).round(2)
+        array([1., 0.])
         """
         log_density = self.score_samples(X)
         self._reference = scored(getattr(self, "_reference", None), self._model)
@@ -408,10 +433,11 @@ def _readable(X: Any) -> Any:
     return X if as_frame(X) is not None else as_array(X)
 
 
-def _without_weightless(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+def _without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
     """The rows that count: one of weight 0 must change nothing, neither levels nor folds."""
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if weights is None or weights.ndim != 1 or weights.all() or not weights.any() or len(weights) != len(y):
-        return X, y, sample_weight
+        return X, y, sample_weight, groups
     kept = np.flatnonzero(weights)
-    return _safe_indexing(X, kept), _safe_indexing(y, kept), weights[kept]
+    X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
+    return X, y, weights[kept], groups

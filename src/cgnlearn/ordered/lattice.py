@@ -20,8 +20,8 @@ from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.model.families import Family
+from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Partition
-from cgnlearn.model.model import NotExact
 from cgnlearn.model.solver import Singular, rounding, standard_values
 from cgnlearn.model.table import Table
 
@@ -237,9 +237,84 @@ class Lattice:
                 h = posterior.least_leverage[0, label] + leverage[label, present, :n]
                 yield Terms(rows, columns, label, away, spread, h, posterior.shape[0, label] + n_parents / 2, unit)
 
+    def every_order_left_out(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
+        """`every_order` of training rows, each by the regressions without it."""
+        from cgnlearn.ordered import left_out
+
+        assert table.labels is not None
+        order = np.argsort(table.labels, kind="stable")  # rows of one class side by side
+        table = table.rows(order)
+        assert table.labels is not None
+        labels, averages, crossing = table.labels, self.how.averages, self.how.sharing > 0
+        orders, n_classes = self.orders, table.schema.n_classes
+        posterior = self.posterior
+        forgotten = Forgotten.of(table, np.arange(table.n_rows), 0, posterior, self.how)
+        kept = np.maximum(1 - forgotten.lighter / posterior.n[0][:, None], 1e-300)  # of the rows behind a regression
+        nodes = np.log(posterior.units.unit), posterior.absent
+        overall = np.where(posterior.absent, 0.0, posterior.overall)
+        wanted = np.array([shape in shapes for shape in SHAPES])
+        total = np.zeros((2, orders, table.n_rows, n_classes))
+        counts = np.zeros((2, orders, orders))
+        exists = np.ones((2, orders), bool)
+
+        def of_rows(rows: slice, width: int, values: Floats) -> Callable[[int, int, int], tuple[Any, ...]]:
+            n_padded = values.shape[1]
+            n = rows.stop - rows.start
+
+            def padded(part: NDArray[Any], by: Any) -> NDArray[Any]:
+                return np.concatenate([part[rows], np.full(n_padded - n, by, part.dtype)])
+
+            of_label = padded(labels, 0)
+            own_values = values - self.centre[of_label].T
+
+            def of_stretch(label: int, start: int, stop: int) -> tuple[Any, ...]:
+                at = self._of_class(label)
+                lonely = padded(forgotten.alone & (labels == label), False)
+                mine = values - self.centre[label][:, None]
+                mine[:, lonely] = values[:, lonely] - overall[:, None]
+                centres = (self.centre - self.centre[label]).T.copy()
+                of_row = (
+                    padded(forgotten.before[label], 2.0), padded(forgotten.down[label], 0.0),
+                    padded(forgotten.growth, 1.0), of_label,
+                )  # fmt: skip
+                bounds = tuple(int(i) for i in np.searchsorted(labels[rows], [label, label + 1]))
+                shape = posterior.shape[0, label] + np.arange(orders) / 2
+                lighter = padded((forgotten.lighter if averages else kept)[label], 0.0)
+                law = shape, lighter, averages, crossing, bounds
+                constant, varying = np.zeros((2, orders)), np.zeros((2, orders, n_padded))
+                of_parents, missing = np.zeros((2, orders, orders)), np.zeros((2, orders), np.int64)
+                left_out.every_order_left_out(
+                    width, self.scale[at], tuple(self.coefficients[at, start]), (mine, own_values, centres), nodes,
+                    of_row, law, wanted, lowest, start, stop, (constant, varying, of_parents, missing),
+                )  # fmt: skip
+                return label, constant[:, :, None] + varying[:, :, :n], of_parents, missing
+
+            return of_stretch
+
+        for rows, width, values in self._batches(table):
+            counts[:] = 0.0
+            for label, found, of_parents, missing in self._side_by_side(of_rows(rows, width, values), n_classes):
+                total[:, :, rows, label] += found
+                counts += of_parents if label == 0 else 0.0
+                exists &= missing == 0
+        for label in range(n_classes):
+            # What the number of parents alone decides, with as many rows fewer behind it.
+            lighter = forgotten.lighter[label]
+            shape = posterior.shape[0, label] + np.arange(orders)[:, None] / 2 - lighter / 2
+            if averages:
+                base = densities.student(0.0, 1.0, shape)
+            else:
+                base = np.full(shape.shape, densities.normal(0.0, 1.0)) + 0.5 * np.log(kept[label])
+            total[..., label] += counts @ base
+            if not averages:  # without its only row a class has no variance, and says that the row cannot be
+                total[:, :, forgotten.alone & (labels == label), label] = -np.inf
+        back = np.argsort(order, kind="stable")
+        places = [SHAPES.index(shape) for shape in shapes]
+        return EveryOrder(total[places][:, :, back], exists[places])
+
     def left_out(self, table: Table) -> Floats:
         """The log densities of training rows, each by the regressions without it: (rows, classes)."""
-        raise NotExact("to come")
+        return self.every_order_left_out(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
 
     # ---- evidence
 

@@ -13,7 +13,7 @@ from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
-from cgnlearn.structures.learner import Learner, Resolved, Temperature, Watch
+from cgnlearn.structures.learner import NOTHING_OPEN, Learner, Resolved, Wish
 from cgnlearn.structures.rotated import RotatedComplete, without_likelihood
 
 FEW_COLUMNS = 300  # whose pairs are counted whatever the rows: it takes no time, and statistics that add are worth it
@@ -72,15 +72,13 @@ class Complete(Fixed):
             )
         return Structure.jan([[*schema.discrete, *schema.continuous]])
 
-    def resolved(
-        self, table: Table, how: Estimation, temperature: Temperature = 1.0, random_state: Any = 0, watch: Watch = iter
-    ) -> Resolved:
-        """Rotate, if the columns outnumber the rows; choose the temperature, if it is ``"cv"``."""
+    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
+        """Rotate, if the columns outnumber the rows; decide what the user leaves open."""
         if len(table.schema.continuous) > max(table.n_rows, FEW_COLUMNS):
             if not isinstance(how, Bayes):
                 raise without_likelihood(table, how)
-            return RotatedComplete.of(table, how).resolved(table, how, temperature, random_state, watch)
-        return super().resolved(table, how, temperature, random_state, watch)
+            return RotatedComplete.of(table, how).resolved(table, how, wish)
+        return super().resolved(table, how, wish)
 
 
 class Jan(Fixed):

@@ -34,7 +34,7 @@ class RotatedComplete(Learner):
         self.rotated = rotated
 
     @classmethod
-    def of(cls, table: Table, how: Bayes) -> RotatedComplete:
+    def of(cls, table: Table, how: Estimation) -> RotatedComplete:
         """From the training rows."""
         if how.prior.location == "paper":
             raise ValueError(
@@ -62,14 +62,13 @@ class RotatedComplete(Learner):
             tuple(RotatedBlock.of(self.rotation, partition, moments, how) for partition, moments in pairs),
         )
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], how: Estimation) -> Iterator[Scored]:
-        """Each time from a rotation of all other rows."""
-        assert isinstance(how, Bayes)
+    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
+        """Each time from a rotation of all other rows, which serves every sharing."""
         for cut in cuts:
             outside = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))
-            learner = self.of(outside, how)
-            model = learner.model(collect(outside, learner.families(table.schema)), how)
-            yield Scored.by(model, table.rows(cut))
+            learner = self.of(outside, hows[0])
+            statistics = collect(outside, learner.families(table.schema))
+            yield learner._scored(statistics, table.rows(cut), hows, left_out=False)
 
 
 def _of_discrete(schema: Schema) -> Structure:

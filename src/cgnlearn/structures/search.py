@@ -24,7 +24,7 @@ from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 from cgnlearn.structures.fixed import Jan
-from cgnlearn.structures.learner import FOLDS, Learner, Resolved, Temperature, Watch
+from cgnlearn.structures.learner import NOTHING_OPEN, Learner, Resolved, Wish
 from cgnlearn.structures.odds import Folds, Group
 from cgnlearn.structures.selection import Scored
 
@@ -292,6 +292,8 @@ class GreedyJan(Learner):
         self.parameters = parameters
         self.random_state = random_state
 
+    forgets = False
+
     @property
     def needs_rows(self) -> bool:
         """A search scores structures on rows."""
@@ -305,25 +307,24 @@ class GreedyJan(Learner):
         """A search has to come first."""
         raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
 
-    def resolved(
-        self, table: Table, how: Estimation, temperature: Temperature = 1.0, random_state: Any = 0, watch: Watch = iter
-    ) -> Resolved:
-        """Search, and choose the temperature, if it is ``"cv"``, with a search of its own in every fold."""
-        found: dict[str, Any] = {}
-        if temperature == "cv":
-            choice = self._choice(table, how, temperature, random_state, FOLDS)
-            temperature, found["cv_results_"] = choice.temperature, choice.results
+    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
+        """Search; what else is open is chosen with a search of its own in every fold."""
+        temperature, found = wish.temperature, dict[str, Any]()
+        if wish.is_open:
+            hows = wish.estimations(how)
+            choice, _ = self._choice(table, hows, wish)
+            how, temperature, found["cv_results_"] = hows[choice.candidate], choice.temperature, choice.results
         names = dict(enumerate(table.schema.names or range(table.schema.n_columns)))
-        found["search_path_"] = [state.renamed(names) for state in watch(self.states(table, how))]
-        return Resolved(Jan(found["search_path_"][-1].groups), temperature, found)
+        found["search_path_"] = [state.renamed(names) for state in wish.watch(self.states(table, how))]
+        return Resolved(Jan(found["search_path_"][-1].groups), how, float(temperature), found)
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], how: Estimation) -> Iterator[Scored]:
+    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
         """What a search over all other rows finds, and says of the rows of each fold."""
         for cut in cuts:
             train = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))
-            learner = self.resolved(train, how).learner
+            learner = self.resolved(train, hows[0]).learner
             statistics = collect(train, learner.families(table.schema))
-            yield Scored.by(learner.model(statistics, how), table.rows(cut))
+            yield Scored.by([learner.model(statistics, how) for how in hows], table.rows(cut), left_out=False)
 
     def states(self, table: Table, how: Estimation) -> Iterator[SearchState]:
         """The search, one visited state after the other; stop wherever you like."""

@@ -43,6 +43,8 @@ class Tree(Learner):
         given the class, at the maximum likelihood.
     """
 
+    forgets = False
+
     def __init__(self, score: Literal["evidence", "mutual_information"] = "evidence") -> None:
         self.score = score
 
