@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.metaestimators import available_if
@@ -18,7 +19,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Estimation, estimation_of, is_number
+from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
 from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
@@ -26,6 +27,7 @@ from cgnlearn.model.sampling import draw
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
+from cgnlearn.model.surprise import Reference, Unscored, scored, spread_out
 from cgnlearn.model.table import Table, as_array, as_frame, read, read_training, unread
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner, Wish
@@ -168,6 +170,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             for name, value in found.items():
                 setattr(self, name, value)
             _ = self._model  # raises here and now if the sample does not allow it
+            self._reference: Table | Reference | Unscored = spread_out(table)
         return self
 
     @available_if(_needs_no_rows)  # type: ignore[untyped-decorator]
@@ -187,9 +190,12 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if hasattr(self, "statistics_"):
             if classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
+            if not self._learner.is_additive:
+                raise ValueError("more columns than rows are fitted by rotation, all rows at once: call fit")
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)
             self.statistics_ = self.statistics_ + more
-            self.__dict__.pop("_model", None)
+            for outdated in ("_model", "_reference"):
+                self.__dict__.pop(outdated, None)
             return self
         if classes is None:
             raise ValueError("the first call of partial_fit needs classes: name all that will occur")
@@ -334,6 +340,42 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         likelihood = self._model.log_likelihood(self._table(X))
         return np.asarray(logsumexp(likelihood + self.class_log_prior_, axis=1))
 
+    def surprise(self, X: Any) -> Floats:
+        """The share of the training rows that are less likely than each row: (rows,). Near 0: unlike anything seen.
+
+        Likely in the sense of `score_samples`, and each training row, of at most 1,000 spread evenly, as the model
+        without it sees it. `fit` keeps a copy of these until this method, or a file, first needs them scored.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> CGNClassifier("complete").fit(X, y).surprise([X[0], X[0] + 5]).round(2)
+        array([1., 0.])
+        """
+        log_density = self.score_samples(X)
+        self._reference = scored(getattr(self, "_reference", None), self._model)
+        return self._reference.share_below(log_density, self._how.class_prior)
+
+    def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
+        """A fitted copy for another prevalence of the classes (as the constructor takes it); this one stays as it is.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> CGNClassifier().fit(X, y).with_class_prior([0.8, 0.1, 0.1]).class_log_prior_.round(2)
+        array([-0.22, -2.3 , -2.3 ])
+        """
+        check_is_fitted(self, "statistics_")
+        if class_prior is None:
+            raise ValueError('class_prior must be "uniform" or an array in the order of classes_, not None')
+        how = replace(self._how, class_prior=class_prior_of(class_prior, len(self.classes_)))
+        other: Self = clone(self).set_params(class_prior=class_prior)
+        fitted = {name: value for name, value in vars(self).items() if name != "_model" and not hasattr(other, name)}
+        other.__dict__.update(fitted | {"_how": how})
+        return other
+
     def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
         """Log p(class | x) of the training rows, each by the model without it: (rows, classes).
 
@@ -377,12 +419,13 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         rng = check_random_state(random_state)
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
         if not isinstance(self._model, Network):
-            raise ValueError("rows can be drawn from one structure, not from an average: fit its structure_ and draw")
+            raise ValueError("rows can be drawn from one structure, neither averaged nor rotated: fit another and draw")
         return unread(draw(self._model, labels, rng)), self.classes_[labels]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies, processes and files carry the statistics; the model is made from them where it is needed.
-        return {name: value for name, value in super().__getstate__().items() if name != "_model"}
+        # Copies, processes and files carry the statistics, and no rows; the model is made from them where it is needed.
+        state = {name: value for name, value in super().__getstate__().items() if name != "_model"}
+        return state | ({"_reference": scored(self._reference, self._model)} if "_reference" in state else {})
 
 
 def _readable(X: Any) -> Any:

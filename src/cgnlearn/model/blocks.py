@@ -328,7 +328,7 @@ class Regressions:
         for label in range(self.n.shape[1]):
             at = (configuration, label)
             factor = self.factor[(*at, block)]
-            whitened = _whitened(factor, standard - self.centre[(*at, block)][:, None])
+            whitened = whiten(factor, standard - self.centre[(*at, block)][:, None])
             leverage = self.least_leverage[at] + _before(np.square(whitened), axis=0)
             residual = whitened * np.diagonal(factor)[:, None]
             yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
@@ -377,7 +377,7 @@ class Regressions:
         leverage: Any = self.least_leverage[at]
         if member:
             residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)][:, None]
-            whitened = _whitened(factor[before, before], residual)
+            whitened = whiten(factor[before, before], residual)
             location += factor[member, before] @ whitened
             leverage = leverage + np.square(whitened).sum(axis=0)
         if self.shift is not None:
@@ -385,8 +385,8 @@ class Regressions:
         return location, float(self.spread[place]), leverage
 
 
-def _whitened(factor: Floats, residual: Floats) -> Floats:
-    """L⁻¹ times (members, rows)."""
+def whiten(factor: Floats, residual: Floats) -> Floats:
+    """L⁻¹ times (members, rows), which is overwritten."""
     # Seen in Fortran's order, C's (members, rows) is (rows, members) and L is its transpose: no copies are made.
     white: Floats = dtrsm(1.0, factor.T, residual.T, side=1, overwrite_b=1).T
     return white

@@ -116,3 +116,36 @@ def regression_evidence(
         + (np.asarray(log_det_ratio) + np.asarray(log_strength_ratio)) / 2
         - n / 2 * np.log(2 * np.pi)
     )
+
+
+def block_evidence(
+    n: ArrayLike,
+    shape: float,
+    size: int,
+    log_det: ArrayLike,
+    log_det_ratio: ArrayLike,
+    log_strength_ratio: ArrayLike,
+) -> Floats:
+    """The sum of `regression_evidence` over the ``size`` members of a block, each given those before it.
+
+    Every member counts its own Ψ0 and F with its shape and a half for each member after it: determinants remain.
+
+    Parameters
+    ----------
+    n : rows
+    shape : ρ0 of the first member
+    size : how many members
+    log_det : ln|Ψ'| over the block
+    log_det_ratio : ln|Ψ0| - ln|Ψ'|
+    log_strength_ratio : ln(κ0/κ'), summed over the classes that share the regressions
+    """
+    n = np.asarray(n)
+    shapes = shape + np.arange(size) / 2
+    gammas = (gammaln(shapes + n[..., None] / 2) - gammaln(shapes)).sum(axis=-1)
+    evidence: Floats = (
+        gammas
+        + (shape + (size - 1) / 2) * np.asarray(log_det_ratio)
+        - n / 2 * (np.asarray(log_det) + size * np.log(np.pi))
+        + size / 2 * np.asarray(log_strength_ratio)
+    )
+    return evidence

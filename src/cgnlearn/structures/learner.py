@@ -70,6 +70,11 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
         """Whether something has to be decided by looking at rows before they are counted."""
         return False
 
+    @property
+    def is_additive(self) -> bool:
+        """Whether the model is all in the statistics, so that more rows can be added to them."""
+        return True
+
     @abstractmethod
     def families(self, schema: Schema) -> Families:
         """What has to be counted."""
