@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from sklearn.base import BaseEstimator
 
 from cgnlearn.evaluation.splits import stratified
-from cgnlearn.model.estimation import Estimation
+from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Columns, Families
 from cgnlearn.model.model import Model
 from cgnlearn.model.schema import Schema
@@ -32,6 +32,16 @@ class Resolved(NamedTuple):
     learner: Learner  # needs no more rows
     temperature: float
     found: dict[str, Any]  # what was learned on the way, by the names of the classifier's attributes
+
+
+def with_evidence(how: Estimation, who: str) -> Bayes:
+    """The same estimation, if structures can be weighted by their evidence under it."""
+    if not isinstance(how, Bayes) or not how.has_evidence:
+        raise ValueError(
+            f'{who} weights structures by their evidence: it needs parameters="bayes", sharing 0 or 1, and a prior '
+            'location that is "pooled" or an array'
+        )
+    return how
 
 
 class Learner(ABC, BaseEstimator):  # type: ignore[misc]
