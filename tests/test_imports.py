@@ -14,9 +14,10 @@ ORDER = [
     "model.statistics", "model.prior", "model.estimation", "model.solver", "model.model", "model.blocks",
     "ordered.recursion", "ordered.lattice", "model.network", "model.sampling", "structures.selection",
     "structures.learner", "structures.fixed", "structures.mixtures", "structures.selective", "structures.pairs",
-    "structures.tree", "structures.odds", "structures.search", "structures.names", "ordered.band",
-    "progress", "classifier", "ordered.path", "persistence", "datasets", "evaluation.run", "evaluation.significance",
-    "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
+    "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests", "structures.odds",
+    "structures.search", "structures.names", "ordered.band", "progress", "classifier", "ordered.path", "persistence",
+    "datasets", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots",
+    "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 
