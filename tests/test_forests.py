@@ -213,8 +213,9 @@ def test_parts_weights_and_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"parameters": "ml"}, {"sharing": 0.5}, {"prior": Prior(location="paper")}, {"prior": Prior(location="cell")}]
-)  # fmt: skip
+    "options",
+    [{"parameters": "ml"}, {"sharing": 0.5}, {"prior": Prior(location="paper")}, {"prior": Prior(location="cell")}],
+)
 def test_without_evidence_it_is_refused(options):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"TreeAverage weights structures by their evidence: it needs .*pooled"):

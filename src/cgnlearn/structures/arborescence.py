@@ -35,17 +35,18 @@ class Elimination(NamedTuple):
 def eliminated(log_weights: Floats) -> Elimination:
     """The sum over all forests, with the shares of every step."""
     n = log_weights.shape[1]
-    weights = log_weights.copy()
+    weights = log_weights
     parents, kept, passed = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
     total = 0.0
     for v in reversed(range(n)):
         pivot, before, way = _passed_on(weights, v)
-        after = weights[: v + 1, :v] = np.logaddexp(before, way)
+        after = np.logaddexp(before, way)
         total += pivot.log_sum
         parents.append(np.exp(pivot.log_shares))
         with np.errstate(invalid="ignore"):  # an arc that may not be has no shares
             for shares, part in ((kept, before), (passed, way)):
                 shares.append(np.where(np.isfinite(after), np.exp(part - after), 0.0).ravel())
+        weights = after
     return Elimination(total, *(np.concatenate(shares[::-1]) for shares in (parents, kept, passed)))
 
 
