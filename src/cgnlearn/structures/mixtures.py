@@ -13,6 +13,7 @@ from cgnlearn.model.compilation import compiled
 from cgnlearn.model.exponentials import exponentials, logarithms
 
 WIDTH = 512  # attributes that are gone through together; as many factors of at most 2 do not overflow
+TILE = 512  # densities of a few rows that are gone through together
 
 
 @compiled
@@ -36,39 +37,56 @@ def add_mixtures(
     (1 + classes, attributes) begin with the one that all classes have in common, and so do those over (1 + classes,).
     """
     n_densities, m = centre.shape
-    standard = np.empty(m)
-    leverage = np.empty(m)
-    log_free = np.empty(m)
-    log_own = np.empty(m)
-    odds = np.empty(m)
-    factor = np.empty(m)
-    for t in range(len(rows)):
-        row = values[rows[t]]
-        for j in range(m):
-            standard[j] = min(max((row[columns[j]] - origin[j]) * per_unit[j], -farthest), farthest)
-        middle, scale, lowest = centre[0], shrink[0], least[0]
-        for j in range(m):
-            white = (standard[j] - middle[j]) * scale[j]
-            leverage[j] = lowest + white * white
-        logarithms(leverage, log_free)
-        common, strength, height = 0.0, power[0], constant[0]
-        for j in range(m):
-            log_free[j] = height[j] - strength * log_free[j]
-            common += log_free[j]
+    step = max(1, TILE // m)
+    standard = np.empty((step, m))
+    leverage = np.empty((step, m))
+    log_free = np.empty((step, m))
+    log_own = np.empty((step, m))
+    odds = np.empty((step, m))
+    common = np.empty(step)
+    for start in range(0, len(rows), step):
+        n = min(step, len(rows) - start)
+        for t in range(n):
+            row, found = values[rows[start + t]], standard[t]
+            for j in range(m):
+                found[j] = min(max((row[columns[j]] - origin[j]) * per_unit[j], -farthest), farthest)
+        _leverages(standard, centre[0], shrink[0], least[0], n, leverage)
+        logarithms(leverage.ravel(), log_free.ravel())
+        strength, height = power[0], constant[0]
+        for t in range(n):
+            free = log_free[t]
+            total_free = 0.0
+            for j in range(m):
+                free[j] = height[j] - strength * free[j]
+                total_free += free[j]
+            common[t] = total_free
         for c in range(1, n_densities):
-            middle, scale, lowest = centre[c], shrink[c], least[c]
-            for j in range(m):
-                white = (standard[j] - middle[j]) * scale[j]
-                leverage[j] = lowest + white * white
-            logarithms(leverage, log_own)
+            _leverages(standard, centre[c], shrink[c], least[c], n, leverage)
+            logarithms(leverage.ravel(), log_own.ravel())
             strength, height = power[c], constant[c]
-            gain = 0.0
-            for j in range(m):
-                ratio = height[j] - strength * log_own[j] - log_free[j]
-                gain += max(ratio, 0.0)
-                odds[j] = -abs(ratio)
-            exponentials(odds, factor, leverage)
-            product = 1.0
-            for j in range(m):
-                product *= 1.0 + factor[j]
-            total[c - 1, t] += common + gain + np.log(product)
+            for t in range(n):
+                own, free, found = log_own[t], log_free[t], odds[t]
+                gain = 0.0
+                for j in range(m):
+                    ratio = height[j] - strength * own[j] - free[j]
+                    gain += max(ratio, 0.0)
+                    found[j] = -abs(ratio)
+                total[c - 1, start + t] += common[t] + gain
+            exponentials(odds.ravel(), log_own.ravel(), leverage.ravel())
+            for t in range(n):
+                less = log_own[t]
+                product = 1.0
+                for j in range(m):
+                    product *= 1.0 + less[j]
+                total[c - 1, start + t] += np.log(product)
+
+
+@compiled
+def _leverages(standard: Any, centre: Any, shrink: Any, least: float, n: int, leverage: Any) -> None:
+    """Of n rows; those beyond them keep 1, which harms no logarithm."""
+    leverage[n:] = 1.0
+    for t in range(n):
+        row, found = standard[t], leverage[t]
+        for j in range(len(centre)):
+            white = (row[j] - centre[j]) * shrink[j]
+            found[j] = least + white * white

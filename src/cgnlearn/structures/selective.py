@@ -91,14 +91,14 @@ class Selection:
         own = Network.of(everything, statistics, how)
         free = Network.of(everything, statistics.class_free(), replace(how, class_prior=None))
         given, unaware = _by_column(own), _by_column(free)
+        there = np.isfinite(given) & np.isfinite(unaware)
         with np.errstate(divide="ignore"):
-            given_and_in, unaware_and_out = given + np.log(inclusion), unaware + np.log1p(-inclusion)
+            log_prior = np.log(inclusion), np.log1p(-inclusion)
+        given_and_in, unaware_and_out = given[there] + log_prior[0], unaware[there] + log_prior[1]
         both = np.logaddexp(given_and_in, unaware_and_out)
-        there = np.isfinite(both)
-        log_evidence = own.log_evidence + float((both - given)[there].sum())
-        # What is constant contributes nothing either way; the class-free density of it is none.
-        log_in = np.where(there, given_and_in - both, -np.inf)
-        log_out = np.where(there, unaware_and_out - both, 0.0)
+        log_evidence = own.log_evidence + float((both - given[there]).sum())
+        log_in, log_out = np.full(len(there), -np.inf), np.zeros(len(there))  # of what is constant
+        log_in[there], log_out[there] = given_and_in - both, unaware_and_out - both
         return cls(own, free, log_in, log_out, log_evidence)
 
     @property
