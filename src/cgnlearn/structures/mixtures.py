@@ -43,7 +43,6 @@ def add_mixtures(
     log_free = np.empty((step, m))
     log_own = np.empty((step, m))
     odds = np.empty((step, m))
-    common = np.empty(step)
     for start in range(0, len(rows), step):
         n = min(step, len(rows) - start)
         for t in range(n):
@@ -55,23 +54,20 @@ def add_mixtures(
         strength, height = power[0], constant[0]
         for t in range(n):
             free = log_free[t]
-            total_free = 0.0
             for j in range(m):
                 free[j] = height[j] - strength * free[j]
-                total_free += free[j]
-            common[t] = total_free
         for c in range(1, n_densities):
             _leverages(standard, centre[c], shrink[c], least[c], n, leverage)
             logarithms(leverage.ravel(), log_own.ravel())
             strength, height = power[c], constant[c]
             for t in range(n):
                 own, free, found = log_own[t], log_free[t], odds[t]
-                gain = 0.0
+                greater = 0.0
                 for j in range(m):
-                    ratio = height[j] - strength * own[j] - free[j]
-                    gain += max(ratio, 0.0)
-                    found[j] = -abs(ratio)
-                total[c - 1, start + t] += common[t] + gain
+                    density = height[j] - strength * own[j]
+                    greater += max(density, free[j])
+                    found[j] = -abs(density - free[j])
+                total[c - 1, start + t] += greater
             exponentials(odds.ravel(), log_own.ravel(), leverage.ravel())
             for t in range(n):
                 less = log_own[t]

@@ -154,7 +154,6 @@ class Selection:
         columns = partition.columns[present]
         weights = np.vstack([self.log_out[columns], np.repeat(self.log_in[None, columns], len(own.n[0]), axis=0)])
         constant = np.vstack([students.constant for students in mixed]) + weights - np.log(unit)
-        constant = np.maximum(constant, -1e300)  # an impossible choice; the difference of two infinities is none
 
         def add(start: int) -> None:
             rows = np.arange(start, min(start + ROWS, table.n_rows))
