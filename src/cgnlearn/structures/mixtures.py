@@ -13,7 +13,7 @@ from cgnlearn.model.compilation import compiled
 from cgnlearn.model.exponentials import exponentials, logarithms
 
 WIDTH = 512  # attributes that are gone through together; as many factors of at most 2 do not overflow
-TILE = 512  # densities of a few rows that are gone through together
+TILE = 128  # rows that are gone through together
 
 
 @compiled
@@ -37,52 +37,45 @@ def add_mixtures(
     (1 + classes, attributes) begin with the one that all classes have in common, and so do those over (1 + classes,).
     """
     n_densities, m = centre.shape
-    step = max(1, TILE // m)
-    standard = np.empty((step, m))
-    leverage = np.empty((step, m))
-    log_free = np.empty((step, m))
-    log_own = np.empty((step, m))
-    odds = np.empty((step, m))
-    for start in range(0, len(rows), step):
-        n = min(step, len(rows) - start)
-        for t in range(n):
-            row, found = values[rows[start + t]], standard[t]
-            for j in range(m):
-                found[j] = min(max((row[columns[j]] - origin[j]) * per_unit[j], -farthest), farthest)
-        _leverages(standard, centre[0], shrink[0], least[0], n, leverage)
-        logarithms(leverage.ravel(), log_free.ravel())
-        strength, height = power[0], constant[0]
-        for t in range(n):
-            free = log_free[t]
-            for j in range(m):
-                free[j] = height[j] - strength * free[j]
+    standard = np.empty(TILE)
+    leverage = np.empty(TILE)
+    log_free = np.empty(TILE)
+    log_own = np.empty(TILE)
+    odds = np.empty(TILE)
+    greater = np.empty((n_densities, TILE))
+    product = np.empty((n_densities, TILE))
+    for start in range(0, len(rows), TILE):
+        n = min(TILE, len(rows) - start)
+        standard[n:] = 0.0
+        greater[:] = 0.0
+        product[:] = 1.0
+        for j in range(m):
+            column, zero, scale = columns[j], origin[j], per_unit[j]
+            for t in range(n):
+                standard[t] = min(max((values[rows[start + t], column] - zero) * scale, -farthest), farthest)
+            _leverages(standard, centre[0, j], shrink[0, j], least[0], leverage)
+            logarithms(leverage, log_free)
+            for t in range(TILE):
+                log_free[t] = constant[0, j] - power[0] * log_free[t]
+            for c in range(1, n_densities):
+                _leverages(standard, centre[c, j], shrink[c, j], least[c], leverage)
+                logarithms(leverage, log_own)
+                strength, height, total_of_class = power[c], constant[c, j], greater[c]
+                for t in range(TILE):
+                    own = height - strength * log_own[t]
+                    total_of_class[t] += max(own, log_free[t])
+                    odds[t] = -abs(own - log_free[t])
+                exponentials(odds, log_own, leverage)
+                product_of_class = product[c]
+                for t in range(TILE):
+                    product_of_class[t] *= 1.0 + log_own[t]
         for c in range(1, n_densities):
-            _leverages(standard, centre[c], shrink[c], least[c], n, leverage)
-            logarithms(leverage.ravel(), log_own.ravel())
-            strength, height = power[c], constant[c]
             for t in range(n):
-                own, free, found = log_own[t], log_free[t], odds[t]
-                greater = 0.0
-                for j in range(m):
-                    density = height[j] - strength * own[j]
-                    greater += max(density, free[j])
-                    found[j] = -abs(density - free[j])
-                total[c - 1, start + t] += greater
-            exponentials(odds.ravel(), log_own.ravel(), leverage.ravel())
-            for t in range(n):
-                less = log_own[t]
-                product = 1.0
-                for j in range(m):
-                    product *= 1.0 + less[j]
-                total[c - 1, start + t] += np.log(product)
+                total[c - 1, start + t] += greater[c, t] + np.log(product[c, t])
 
 
 @compiled
-def _leverages(standard: Any, centre: Any, shrink: Any, least: float, n: int, leverage: Any) -> None:
-    """Of n rows; those beyond them keep 1, which harms no logarithm."""
-    leverage[n:] = 1.0
-    for t in range(n):
-        row, found = standard[t], leverage[t]
-        for j in range(len(centre)):
-            white = (row[j] - centre[j]) * shrink[j]
-            found[j] = least + white * white
+def _leverages(standard: Any, centre: float, shrink: float, least: float, leverage: Any) -> None:
+    for t in range(len(standard)):
+        white = (standard[t] - centre) * shrink
+        leverage[t] = least + white * white

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Bayes, Estimation, Posterior, is_number
+from cgnlearn.model.estimation import Bayes, Estimation, Units, is_number
 from cgnlearn.model.families import Families
-from cgnlearn.model.layout import Partition
 from cgnlearn.model.model import LeftOut, NotExact
 from cgnlearn.model.moments import COMPILED_PAYS
 from cgnlearn.model.network import Network
@@ -23,6 +24,7 @@ from cgnlearn.model.table import Table
 from cgnlearn.structures.learner import Learner, with_evidence
 
 ROWS = 4096  # of one piece of work
+NO_DOUBT = -40.0  # nats by which one density is nothing beside another
 CHUNK = 1 << 20  # numbers of one chunk of rows
 
 
@@ -132,51 +134,58 @@ class Selection:
         )
         for (column, own), (_, free) in discrete:
             total += self._mixed(column, own, free)
-        for partition, own_posterior, free_posterior in zip(
-            self.own.statistics.layout.partitions, self.own.posteriors, self.free.posteriors, strict=True
-        ):
-            self._add_continuous(total, table, partition, own_posterior, free_posterior)
+        if self._students is not None:
+            self._add_continuous(total, table, self._students)
         return total
 
-    def _add_continuous(
-        self, total: Floats, table: Table, partition: Partition, own: Posterior, free: Posterior
-    ) -> None:
+    @cached_property
+    def _students(self) -> _Students | None:
+        """The densities of the continuous attributes, weights included; None if there is none."""
+        if not self.own.posteriors or self.own.posteriors[0].absent.all():
+            return None
+        columns = np.flatnonzero(~self.own.posteriors[0].absent)
+        free, own = _Students.of(self.free, columns, self.log_out), _Students.of(self.own, columns, self.log_in)
+        # In the units of one of them, from which the other's differ by rounding at most.
+        return _Students(*own[:3], *(np.concatenate(parts) for parts in zip(free[3:], own[3:], strict=True)))
+
+    @cached_property
+    def _sure(self) -> tuple[NDArray[np.bool_], Network]:
+        """Which of the students depend on the class beyond doubt, wherever a row lies; and the network of these."""
+        assert self._students is not None
+        sure = np.all(_greatest_ratio(self._students) < NO_DOUBT, axis=0)
+        structure = Structure.from_parents({int(column): () for column in self._students.columns[sure]})
+        return sure, Network.of(structure, self.own.statistics, self.own.how)
+
+    def _add_continuous(self, total: Floats, table: Table, students: _Students) -> None:
         from cgnlearn.model.compilation import in_threads
         from cgnlearn.structures.mixtures import WIDTH, add_mixtures
 
-        present = np.flatnonzero(~own.absent)
-        origin, unit = (part[present] for part in own.units)
-        mixed = [_Students.of(free, present), _Students.of(own, present)]
-        # Both in the units of one of them, which differ by rounding at most.
-        centre = np.vstack([students.centre for students in mixed])
-        shrink = np.vstack([students.shrink for students in mixed])
-        least, power = (np.concatenate([getattr(of, name) for of in mixed]) for name in ("least", "power"))
-        columns = partition.columns[present]
-        weights = np.vstack([self.log_out[columns], np.repeat(self.log_in[None, columns], len(own.n[0]), axis=0)])
-        constant = np.vstack([students.constant for students in mixed]) + weights - np.log(unit)
+        sure, of_sure = self._sure
+        total += of_sure.log_likelihood(table) + self.log_in[students.columns[sure]].sum()
+        windows = np.split(open_ := np.flatnonzero(~sure), range(WIDTH, len(open_), WIDTH))
 
         def add(start: int) -> None:
             rows = np.arange(start, min(start + ROWS, table.n_rows))
-            found = np.zeros((len(own.n[0]), len(rows)))
-            for first in range(0, len(present), WIDTH):
-                window = slice(first, first + WIDTH)
+            found = np.zeros((table.schema.n_classes, len(rows)))
+            for window in windows:
                 add_mixtures(
                     table.values,
                     rows,
-                    partition.values[present[window]],
-                    origin[window],
-                    1 / unit[window],
+                    students.values[window],
+                    students.units.origin[window],
+                    1 / students.units.unit[window],
                     FARTHEST,
-                    np.ascontiguousarray(centre[:, window]),
-                    np.ascontiguousarray(shrink[:, window]),
-                    least,
-                    power,
-                    np.ascontiguousarray(constant[:, window]),
+                    np.ascontiguousarray(students.centre[:, window]),
+                    np.ascontiguousarray(students.shrink[:, window]),
+                    students.least,
+                    students.power,
+                    np.ascontiguousarray(students.constant[:, window]),
                     found,
                 )
             total[rows] += found.T
 
-        in_threads(add, range(0, table.n_rows, ROWS))
+        if len(open_):
+            in_threads(add, range(0, table.n_rows, ROWS))
 
     def contributions(self, table: Table) -> Floats:
         """The logarithm of each attribute's mixture: (rows, columns of X, classes); 0 for one that is absent."""
@@ -202,25 +211,63 @@ class Selection:
         raise NotExact("SelectiveNaiveBayes goes by folds: its weights change with every row that is left out")
 
 
-@dataclass(frozen=True)
-class _Students:
+class _Students(NamedTuple):
     """Student densities of single attributes as constant - power · ln(least + white²), in standard units."""
 
-    centre: Floats
-    shrink: Floats
-    least: Floats
-    power: Floats
+    columns: NDArray[np.intp]  # X's
+    values: NDArray[np.intp]  # the table's
+    units: Units
+    centre: Floats  # (densities, attributes): the one of all classes, then each class's
+    shrink: Floats  # by which a distance from the centre is multiplied to give ``white``
     constant: Floats
+    least: Floats  # (densities,)
+    power: Floats
 
     @classmethod
-    def of(cls, posterior: Posterior, present: NDArray[np.intp]) -> _Students:
-        """Of the attributes at these positions; arrays over (classes, attributes) and (classes,)."""
+    def of(cls, network: Network, present: NDArray[np.intp], log_weight: Floats) -> _Students:
+        """Of the attributes at these positions in the one partition of a naive Bayes."""
+        posterior, partition = network.posteriors[0], network.statistics.layout.partitions[0]
+        columns, units = partition.columns[present], Units(*(part[present] for part in posterior.units))
         scale, shape, least = posterior.scale[0][:, present], posterior.shape[0], posterior.least_leverage[0]
         # That is `densities.student`, whose leverage of a row at the centre is `least`.
         own = gammaln(shape + 0.5) - gammaln(shape) + shape * np.log(least) - 0.5 * np.log(np.pi)
-        return cls(
-            posterior.centre[0][:, present], 1 / np.sqrt(scale), least, shape + 0.5, own[:, None] - 0.5 * np.log(scale)
-        )
+        constant = own[:, None] - 0.5 * np.log(scale) + log_weight[columns] - np.log(units.unit)
+        centre = posterior.centre[0][:, present]
+        return cls(columns, partition.values[present], units, centre, 1 / np.sqrt(scale), constant, least, shape + 0.5)
+
+
+def _greatest_ratio(students: _Students) -> Floats:
+    """How far, at most, the log density of all classes rises above each class's own: (classes, attributes).
+
+    Where it has its maximum, the derivative is a cubic in the distance from the common centre. There are such maxima
+    because more rows stand behind the common density than behind any other: its tails are the lightest.
+    """
+    (a, *_), b = students.power, students.power[1:, None]
+    k0, k = np.square(students.shrink[0]), np.square(students.shrink[1:])
+    least0, least = students.least[0], students.least[1:, None]
+    apart = students.centre[0] - students.centre[1:]
+    tail = np.maximum(a - b, 1e-12 * a)  # not quite 0, which would be no cubic
+    cubic = np.stack(
+        [
+            -k * k0 * tail,
+            k * k0 * apart * (b - 2 * a),
+            b * k * least0 - a * k0 * (least + k * apart**2),
+            b * k * least0 * apart,
+        ],
+        axis=-1,
+    )
+    companion = np.zeros((*apart.shape, 3, 3))
+    companion[..., 1, 0] = companion[..., 2, 1] = 1.0
+    companion[..., 0, :] = -cubic[..., 1:] / cubic[..., :1]
+    at = np.linalg.eigvals(companion).real  # the real parts of complex roots are points like any other
+    common = students.constant[0][:, None] - a * np.log(least0 + k0[:, None] * at**2)
+    own = students.constant[1:, :, None] - b[..., None] * np.log(
+        least[..., None] + k[..., None] * (at + apart[..., None]) ** 2
+    )
+    greatest: Floats = (common - own).max(axis=-1)
+    # Equal tails: far out the two densities keep their ratio.
+    far = students.constant[0] - students.constant[1:] - a * np.log(k0) + b * np.log(k)
+    return np.where(a - b > 1e-9 * a, greatest, np.maximum(greatest, far))
 
 
 def _by_column(network: Network) -> Floats:
