@@ -50,7 +50,7 @@ class SelectiveNaiveBayes(Learner):
     >>> y = rng.integers(0, 2, 200)
     >>> X = np.column_stack([y + rng.normal(size=200), rng.normal(size=200)])
     >>> CGNClassifier(SelectiveNaiveBayes()).fit(X, y).inclusion_probability_.round(2)
-    array([1.  , 0.02])
+    array([1.  , 0.03])
     """
 
     def __init__(self, inclusion: float = 0.5) -> None:
