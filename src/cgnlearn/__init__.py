@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from cgnlearn.structures.fixed import Complete as Complete
     from cgnlearn.structures.fixed import Jan as Jan
     from cgnlearn.structures.fixed import NaiveBayes as NaiveBayes
+    from cgnlearn.structures.forests import TreeAverage as TreeAverage
     from cgnlearn.structures.search import GreedyJan as GreedyJan
+    from cgnlearn.structures.selective import SelectiveNaiveBayes as SelectiveNaiveBayes
     from cgnlearn.structures.tree import Tree as Tree
 
 __version__ = "0.1.0.dev0"
@@ -34,8 +36,10 @@ _HOMES = {
     "NaiveBayes": "structures.fixed",
     "Prior": "model.prior",
     "SampleNotAcceptable": "model.estimation",
+    "SelectiveNaiveBayes": "structures.selective",
     "Structure": "model.structure",
     "Tree": "structures.tree",
+    "TreeAverage": "structures.forests",
     "load": "persistence",
     "ordered_path": "ordered.path",
     "save": "persistence",

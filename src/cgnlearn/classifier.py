@@ -103,6 +103,10 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     log_evidence_ : float
         Log marginal likelihood of the training data, class included; with ``parameters="bayes"``, sharing 0 or 1,
         and a prior location that does not look at the cells.
+    inclusion_probability_ : ndarray (columns,)
+        Where the structure is `SelectiveNaiveBayes`: how probable it is that each column depends on the class.
+    edge_probability_ : ndarray (columns, columns)
+        Where the structure is `TreeAverage`: how probable each arc is, from parent (row) to child (column).
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X has string column names.
@@ -311,6 +315,21 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def log_evidence_(self) -> float:
         """Log marginal likelihood of the training data, class included."""
         return self._model.log_evidence
+
+    @property
+    def inclusion_probability_(self) -> Floats:
+        """How probable it is that each column depends on the class, where that is averaged over."""
+        return self._of_average("inclusion_probability")
+
+    @property
+    def edge_probability_(self) -> Floats:
+        """How probable each column is to be the parent (row) of each other (column), where that is averaged over."""
+        return self._of_average("edge_probability")
+
+    def _of_average(self, name: str) -> Any:
+        if not hasattr(self._model, name):
+            raise AttributeError(f"{name}_ belongs to an average over structures that this is not")
+        return getattr(self._model, name)
 
     # ---- prediction
 

@@ -13,7 +13,9 @@ from cgnlearn.cli.terminal import say, waiting
 if TYPE_CHECKING:
     from cgnlearn.cli.datafile import Data
 
-STRUCTURES = ("naive_bayes", "complete", "tree", "band", "box", "fwgjan", "bwgjan", "wcgjan")
+STRUCTURES = (
+    "naive_bayes", "complete", "tree", "band", "box", "fwgjan", "bwgjan", "wcgjan", "selective", "tree_average",
+)  # fmt: skip
 
 
 def number_or_cv(kind: type[int] | type[float]) -> Callable[[Any], Any]:
@@ -138,9 +140,10 @@ def classifier(
     structure: str, parameters: Any, *, k: Any, k_max: int, prior_location: Any, seed: int, **options: Any
 ) -> Any:
     """The classifier that the options ask for."""
-    from cgnlearn import Band, Box, CGNClassifier, Prior
+    from cgnlearn import Band, Box, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
 
-    shape: Any = structure
+    averages: dict[str, Any] = {"selective": SelectiveNaiveBayes(), "tree_average": TreeAverage()}
+    shape: Any = averages.get(structure, structure)
     if structure in ("band", "box"):
         if k is None:
             raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")

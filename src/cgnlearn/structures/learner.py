@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from cgnlearn.evaluation.splits import stratified
-from cgnlearn.model.estimation import Estimation
+from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Columns, Families
 from cgnlearn.model.model import Model, NotExact
 from cgnlearn.model.schema import Schema
@@ -60,6 +60,16 @@ class Resolved(NamedTuple):
     temperature: float
     found: dict[str, Any]  # what was learned on the way, by the names of the classifier's attributes
     statistics: Statistics | None = None  # of all rows and at least the learner's families, if they were needed
+
+
+def with_evidence(how: Estimation, who: str) -> Bayes:
+    """The same estimation, if structures can be weighted by their evidence under it."""
+    if not isinstance(how, Bayes) or not how.has_evidence:
+        raise ValueError(
+            f'{who} weights structures by their evidence: it needs parameters="bayes", sharing 0 or 1, and a prior '
+            'location that is "pooled" or an array'
+        )
+    return how
 
 
 class Learner(ABC, BaseEstimator):  # type: ignore[misc]
