@@ -27,6 +27,7 @@ from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table, as_array, as_frame, read, read_training, unread
+from cgnlearn.ordered.average import AveragedBand
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.names import learner_of
@@ -96,6 +97,10 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     log_evidence_ : float
         Log marginal likelihood of the training data, class included; with ``parameters="bayes"``, sharing 0 or 1,
         and a prior location that does not look at the cells.
+    order_probability_ : ndarray (columns, k_max)
+        Where the structure is a `BandAverage`: the probability of every order, the kinds of regression summed.
+    relevance_ : ndarray (columns,)
+        Where it is one: the probability that the column depends on the class at all.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X has string column names.
@@ -285,6 +290,22 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def log_evidence_(self) -> float:
         """Log marginal likelihood of the training data, class included."""
         return self._model.log_evidence
+
+    @property
+    def order_probability_(self) -> Floats:
+        """Probability of every order of each column: (columns, k_max)."""
+        return self._averaged_band.order_probability
+
+    @property
+    def relevance_(self) -> Floats:
+        """Probability that a column depends on the class at all: (columns,)."""
+        return self._averaged_band.relevance
+
+    @property
+    def _averaged_band(self) -> AveragedBand:
+        if not isinstance(self._model, AveragedBand):
+            raise AttributeError("only a classifier with the structure BandAverage() has this attribute")
+        return self._model
 
     # ---- prediction
 

@@ -31,7 +31,7 @@ MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no mod
 
 _OUR_MODULES = (
     "classifier", "model.estimation", "model.families", "model.prior", "model.schema", "model.statistics",
-    "model.structure", "ordered.band", "structures.fixed", "structures.search", "structures.tree",
+    "model.structure", "ordered.average", "ordered.band", "structures.fixed", "structures.search", "structures.tree",
 )  # fmt: skip
 
 

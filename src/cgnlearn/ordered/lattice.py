@@ -151,7 +151,7 @@ class Lattice:
         jobs = [(label, start) for label in range(n) for start in range(0, m, STRETCH)]
         return in_threads(lambda job: function(*job, min(job[1] + STRETCH, m)), jobs)
 
-    def _batches(self, table: Table) -> Iterator[tuple[slice, int, Floats]]:
+    def batches(self, table: Table) -> Iterator[tuple[slice, int, Floats]]:
         """Rows, how many of them go side by side, and their values in standard units: (attributes, rows, filled up)."""
         m = self.partition.n_attributes
         width = min(ROWS, -(-table.n_rows // 8) * 8)
@@ -194,7 +194,7 @@ class Lattice:
 
             return of_stretch
 
-        for rows, width, values in self._batches(table):
+        for rows, width, values in self.batches(table):
             for label, found, missing in self._side_by_side(of_rows(width, values), n_classes):
                 total[:, :, rows, label] += found[:, :, : rows.stop - rows.start]
                 exists &= missing == 0
@@ -213,7 +213,7 @@ class Lattice:
         present = np.flatnonzero(~posterior.absent)
         columns, unit = self.partition.columns[present], posterior.units.unit[present, None]
         n_parents = self.n_parents[present, -1:]
-        for rows, width, values in self._batches(table):
+        for rows, width, values in self.batches(table):
             n = rows.stop - rows.start
             residual = np.zeros((table.schema.n_classes, *values.shape))
             leverage = np.zeros_like(residual)
@@ -235,6 +235,43 @@ class Lattice:
                     spread = spread + posterior.own_spread[0, label, present, None]
                 h = posterior.least_leverage[0, label] + leverage[label, present, :n]
                 yield Terms(rows, columns, label, away, spread, h, posterior.shape[0, label] + n_parents / 2, unit)
+
+    # ---- mixtures of orders
+
+    @cached_property
+    def exists(self) -> NDArray[np.bool_]:
+        """Whether an attribute has so many before it and, in all classes, a regression on them: (attributes, orders)."""
+        order, n_before = np.arange(self.orders), np.arange(self.partition.n_attributes)
+        n_orders = np.minimum(self.existing.min(axis=0), n_before + 1)
+        return (order < n_orders[:, None]) & ~self.posterior.absent[:, None]
+
+    def log_peaks(self) -> Floats:
+        """Log densities at f = 0 and h = 1 of every order: (classes, attributes, orders)."""
+        log_spread = np.log(np.where(self.exists, self.spread, 1.0))
+        shape = self.posterior.shape[0, :, None] + np.arange(self.orders) / 2
+        peaks: Floats = densities.student(0.0, 1.0, shape)[:, self.n_parents] - 0.5 * log_spread
+        return peaks
+
+    def add_densities(self, batch: tuple[int, Floats], peaks: Floats, mixtures: Floats) -> None:
+        """Add the densities of all orders to log mixtures (classes, attributes, rows).
+
+        ``batch`` is one of `batches`; ``peaks`` are `log_peaks` with the logarithms of weights added.
+        """
+        from cgnlearn.ordered import mixing
+
+        width, values = batch
+        posterior = self.posterior
+        shape = posterior.shape[0, :, None, None] + self.n_parents / 2
+
+        def of_stretch(label: int, start: int, stop: int) -> None:
+            at = self._of_class(label)
+            law = peaks[label], shape[label], float(posterior.least_leverage[0, label])
+            mixing.add_densities(
+                width, self.scale[at], tuple(self.coefficients[at, start]), values, self.centre[label], law,
+                start, stop, mixtures[label],
+            )  # fmt: skip
+
+        self._side_by_side(of_stretch, len(mixtures))
 
     # ---- evidence
 
@@ -262,7 +299,7 @@ class Lattice:
                 n,
                 prior.shape + self.n_parents / 2,
                 scale[:, None],
-                np.where(absent[:, None], 1.0, self.spread),
+                np.where(self.spread > 0, self.spread, 1.0),  # of no account where there is no regression
                 of_parents - log_det,
                 log_strength[0, :, None, None],
             )
