@@ -279,7 +279,14 @@ def test_temperature_by_folds():
     assert model.temperature_ in model.cv_results_["param_temperature"]
 
 
-def test_relevance_is_high_where_simulated_spectra_differ():
-    spectra = make_spectra(300, 400, random_state=0)
+@pytest.mark.parametrize("seed", range(3))
+def test_relevance_is_high_where_simulated_spectra_differ(seed):
+    spectra = make_spectra(200, 400, n_peaks=20, n_markers=6, random_state=seed)
     model = CGNClassifier(BandAverage(10)).fit(spectra.data, spectra.target)
-    print(spectra.keys())
+    time, markers = np.sqrt(spectra.mz), np.sqrt(spectra.peaks[spectra.effects != 0])
+    distance = np.abs(time - markers[:, None]) / np.maximum(0.004 * markers, time[1] - time[0])[:, None]
+    for near in distance < 2:
+        assert model.relevance_[near].max() > 0.9
+    away = model.relevance_[(distance > 6).all(axis=0)]
+    assert np.median(away) < 0.2
+    assert away.mean() < 0.5 * model.relevance_[(distance < 2).any(axis=0)].mean()

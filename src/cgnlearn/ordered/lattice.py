@@ -294,6 +294,7 @@ class Lattice:
         of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
         log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
         n = self.posterior.n[0, regressions, None, None]
+        log_gammas = densities.log_gamma_ratio(n[..., 0], prior.shape + np.arange(self.orders) / 2)
         evidence = (
             densities.regression_evidence(
                 n,
@@ -302,6 +303,7 @@ class Lattice:
                 np.where(self.spread > 0, self.spread, 1.0),  # of no account where there is no regression
                 of_parents - log_det,
                 log_strength[0, :, None, None],
+                log_gammas[:, self.n_parents],
             )
             - n * np.log(units.unit)[:, None]
         )

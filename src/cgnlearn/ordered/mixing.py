@@ -1,4 +1,8 @@
-"""Mixtures of the densities of all orders, compiled. Imported only where it runs, as it needs numba."""
+"""Mixtures of the densities of all orders, compiled. Imported only where it runs, as it needs numba.
+
+Nearly all the time would go into logarithms and exponentials, one of each for every term. Those of the C library take
+numbers one by one, so they are written out here as polynomials, for which the compiler uses vector registers.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,13 @@ import numpy as np
 from cgnlearn.model.compilation import compiled
 from cgnlearn.ordered.recursion import _residuals
 
-NEGLIGIBLE = 37.0  # nats: what lies so far below a sum does not change its last digit
+NEGLIGIBLE = 30.0  # nats: hundreds of terms so far below a sum change it by less than 1e-10
 OVERFLOWING = 600.0  # nats: sums are measured anew before a term would overflow
+
+LN2 = math.log(2.0)
+MANTISSA = (1 << 52) - 1
+ONE = 1023 << 52  # the bits of 1.0
+WHOLE = 0x433 << 52  # the bits of 2^52, in which the last bit counts ones
 
 
 @compiled
@@ -20,7 +29,7 @@ def add_densities(
 ) -> None:
     """Add the weighted densities of all orders to the mixtures of the nodes start..stop: ln, (nodes, rows).
 
-    ``law`` are, for every node and order, the log of the weighted density at f = 0 and h = 1 (-inf: not taken part) and
+    ``law`` are, for every node and order, the log of the weighted density at f = 0 and h = 1 (-inf: takes no part) and
     ρ', and the least h. Where a node's mixture is -inf nothing has been added to it yet.
 
     No density is above that at f = 0 and h = 1. So a term whose greatest value lies `NEGLIGIBLE` below what has been
@@ -32,7 +41,9 @@ def add_densities(
     first = max(0, start - orders + 1)
     spread = found[2]
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
-    reference, total, term, root = np.zeros(width), np.zeros(width), np.zeros(width), np.zeros(width)
+    term, root, work = np.zeros(orders * width), np.zeros(orders * width), np.zeros(orders * width)
+    reference, total = np.zeros(width), np.zeros(width)
+    taken = np.zeros(orders, np.int64)
     for column in range(0, values.shape[1], width):
         for v in range(first, stop):
             _residuals(scale, values, centre, v, first, column, found, sound, state)
@@ -41,43 +52,121 @@ def add_densities(
             if v < start or peak[v, best] == -np.inf:
                 continue
             i = v - first
+            # The mixture is exp(reference) times the total.
             begun = mixture[v, column] > -np.inf
             if begun:
-                reference[:] = mixture[v, column : column + width]
+                lowest = np.inf
+                for r in range(width):
+                    reference[r] = mixture[v, column + r]
+                    lowest = min(lowest, reference[r])
+                    total[r] = 1.0
             else:
-                _term(state, best, 1.0 / spread[i, best], least, shape[v, best], term, root)
+                _ratios(state, best, 1.0 / spread[i, best], least, term[:width], root[:width])
+                _logarithms(term[:width], work[:width])
+                lowest = np.inf
                 for r in range(width):
-                    reference[r] = peak[v, best] + term[r] + math.log(root[r])
-            total[:] = 1.0
-            lowest = reference.min() - NEGLIGIBLE
+                    reference[r] = peak[v, best] + shape[v, best] * term[r]
+                    lowest = min(lowest, reference[r])
+                    total[r] = root[r]
+                lowest += math.log(root[:width].min())
+            n = 0
             for j in range(n_orders):
-                if peak[v, j] < lowest or (j == best and not begun):
-                    continue
-                _term(state, j, 1.0 / spread[i, j], least, shape[v, j], term, root)
-                greatest = -np.inf
+                if peak[v, j] >= lowest - NEGLIGIBLE and (begun or j != best):
+                    taken[n] = j
+                    at = n * width
+                    _ratios(state, j, 1.0 / spread[i, j], least, term[at : at + width], root[at : at + width])
+                    n += 1
+            _logarithms(term[: n * width], work)
+            greatest = 0.0
+            for s in range(n):
+                part = term[s * width : (s + 1) * width]
+                rho, top = shape[v, taken[s]], peak[v, taken[s]]
                 for r in range(width):
-                    term[r] += peak[v, j] - reference[r]
-                    greatest = max(greatest, term[r])
-                if greatest > OVERFLOWING:
-                    for r in range(width):
-                        if term[r] > 0.0:
-                            total[r] *= math.exp(-term[r])
-                            reference[r] += term[r]
-                            term[r] = 0.0
+                    part[r] = rho * part[r] + top - reference[r]
+                    greatest = max(greatest, part[r])
+            if greatest > OVERFLOWING:
+                _measure_anew(term[: n * width], reference, total)
+            _exponentials(term[: n * width], work)
+            for s in range(n):
+                part, part_root = term[s * width : (s + 1) * width], root[s * width : (s + 1) * width]
                 for r in range(width):
-                    total[r] += math.exp(term[r]) * root[r]
+                    total[r] += part[r] * part_root[r]
+            _logarithms(total, work)
             for r in range(width):
-                mixture[v, column + r] = reference[r] + math.log(total[r])
+                mixture[v, column + r] = reference[r] + total[r]
 
 
 @compiled
-def _term(state: Any, j: int, inverse: float, least: float, rho: float, term: Any, root: Any) -> None:
-    """Of Student's density with h = ``least`` + q and g = h + f²/F, ρ' ln(h/g) and g^(-1/2) of a few rows."""
-    all_f, all_q = state[1], state[2]
-    for r in range(len(term)):
-        h = least + all_q[j, r]
-        g = h + all_f[j, r] * all_f[j, r] * inverse
-        term[r] = h / g
+def _ratios(state: Any, j: int, inverse: float, least: float, ratio: Any, root: Any) -> None:
+    """With h = ``least`` + q and g = h + f²/F: h/g, which Student's density has to the power ρ', and g^(-1/2)."""
+    f, q = state[1][j], state[2][j]
+    for r in range(len(ratio)):
+        h = least + q[r]
+        g = h + f[r] * f[r] * inverse
+        ratio[r] = h / g
         root[r] = 1.0 / math.sqrt(g)
-    for r in range(len(term)):
-        term[r] = rho * math.log(term[r])
+
+
+@compiled
+def _measure_anew(term: Any, reference: Any, total: Any) -> None:
+    """Raise the references to the greatest of the terms, which are measured from them."""
+    width = len(reference)
+    for r in range(width):
+        rise = max(0.0, term[r::width].max())
+        reference[r] += rise
+        total[r] = max(total[r] * math.exp(-rise), np.finfo(np.float64).tiny)
+        term[r::width] -= rise
+
+
+@compiled
+def _logarithms(values: Any, work: Any) -> None:
+    """Natural logarithms of positive numbers, in place and to the last digits."""
+    bits, work_bits = values.view(np.int64), work.view(np.int64)
+    for r in range(len(values)):
+        work_bits[r] = (bits[r] >> 52) + WHOLE
+        bits[r] = (bits[r] & MANTISSA) | ONE
+    for r in range(len(values)):
+        exponent, x = work[r] - (4503599627370496.0 + 1023.0), values[r]
+        high = x > 1.4142135623730951
+        x = 0.5 * x if high else x
+        exponent = exponent + 1.0 if high else exponent
+        s = (x - 1.0) / (x + 1.0)  # at most 0.172
+        t = s * s
+        series = 1 / 21
+        series = series * t + 1 / 19
+        series = series * t + 1 / 17
+        series = series * t + 1 / 15
+        series = series * t + 1 / 13
+        series = series * t + 1 / 11
+        series = series * t + 1 / 9
+        series = series * t + 1 / 7
+        series = series * t + 1 / 5
+        series = series * t + 1 / 3
+        values[r] = exponent * LN2 + 2.0 * s * (1.0 + t * series)
+
+
+@compiled
+def _exponentials(values: Any, work: Any) -> None:
+    """Exponentials of numbers up to 700, in place; to twelve digits and more where they are above 1e-30."""
+    work_bits = work.view(np.int64)
+    for r in range(len(values)):
+        x = max(values[r], -700.0)
+        power = math.floor(x * (1.0 / LN2) + 0.5)
+        x -= power * LN2  # at most 0.347
+        work[r] = power + (4503599627370496.0 + 1023.0)
+        series = 1 / 39916800
+        series = series * x + 1 / 3628800
+        series = series * x + 1 / 362880
+        series = series * x + 1 / 40320
+        series = series * x + 1 / 5040
+        series = series * x + 1 / 720
+        series = series * x + 1 / 120
+        series = series * x + 1 / 24
+        series = series * x + 1 / 6
+        series = series * x + 1 / 2
+        series = series * x + 1.0
+        values[r] = series * x + 1.0
+    for r in range(len(values)):
+        work_bits[r] = work_bits[r] << 52  # the power of two itself
+    for r in range(len(values)):
+        values[r] *= work[r]
