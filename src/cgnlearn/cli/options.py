@@ -13,7 +13,7 @@ from cgnlearn.cli.terminal import say, waiting
 if TYPE_CHECKING:
     from cgnlearn.cli.datafile import Data
 
-STRUCTURES = ("naive_bayes", "complete", "tree", "band", "box", "fwgjan", "bwgjan", "wcgjan")
+STRUCTURES = ("naive_bayes", "complete", "tree", "band", "box", "band_average", "fwgjan", "bwgjan", "wcgjan")
 
 
 class NumberOr(click.ParamType):  # type: ignore[type-arg]
@@ -91,7 +91,7 @@ def model_options(*, many: bool) -> Decorator:
                      help=f"Which attributes depend on which.{again}"),
         click.option("--k", type=NumberOr(int), help="Order of band and box, or cv to choose it."),
         click.option("--k-max", type=click.IntRange(1), default=20, show_default=True,
-                     help="Largest order that --k cv tries."),
+                     help="Largest order that --k cv tries, or that band_average averages over."),
         click.option("-p", "--parameters", type=click.Choice(("bayes", "ml")), multiple=many, show_default=True,
                      default=("ml", "bayes") if many else "bayes",
                      help=f"Exact Bayesian averaging or maximum likelihood.{again}"),
@@ -149,7 +149,7 @@ def classifier(
     structure: str, parameters: Any, *, k: Any, k_max: int, prior_location: Any, seed: int, **options: Any
 ) -> Any:
     """The classifier that the options ask for."""
-    from cgnlearn import Band, Box, CGNClassifier, Prior
+    from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior
 
     shape: Any = structure
     if structure in ("band", "box"):
@@ -157,6 +157,8 @@ def classifier(
             raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
         learner = Band if structure == "band" else Box
         shape = learner(k, k_max=k_max) if k == "cv" else learner(k)
+    elif structure == "band_average":
+        shape = BandAverage(k_max=k_max)
     prior = Prior(location=prior_location)
     return CGNClassifier(shape, parameters=parameters, prior=prior, random_state=seed, **options)
 

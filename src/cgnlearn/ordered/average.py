@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation
@@ -115,7 +114,7 @@ class AveragedBand:
     def _log_evidence(self) -> Floats:
         """The log evidence of each attribute, over all its orders and kinds: (attributes,), 0 for absent ones."""
         absent = self.lattices[0].posterior.absent
-        return np.where(absent, 0.0, logsumexp(self._log_joint, axis=(0, 2)))
+        return np.where(absent, 0.0, _log_sum(self._log_joint))
 
     @cached_property
     def _log_weight(self) -> Floats:
@@ -225,3 +224,12 @@ def _lattices(statistics: Statistics, how: Bayes) -> tuple[Lattice, ...]:
         found.append((partition, by.posterior(moments, partition, kind.schema), by))
     absent = np.any([posterior.absent for _, posterior, _ in found], axis=0)  # rounding may see it in one of them only
     return tuple(Lattice(partition, replace(posterior, absent=absent), by) for partition, posterior, by in found)
+
+
+def _log_sum(log_joint: Floats) -> Floats:
+    """ln of the sum over kinds and orders; -inf where there is nothing to sum."""
+    greatest = log_joint.max(axis=(0, 2))
+    highest = np.where(np.isfinite(greatest), greatest, 0.0)
+    with np.errstate(divide="ignore"):
+        total: Floats = highest + np.log(np.exp(log_joint - highest[:, None]).sum(axis=(0, 2)))
+    return total

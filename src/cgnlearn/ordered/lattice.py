@@ -280,34 +280,35 @@ class Lattice:
         from cgnlearn.ordered import recursion
 
         assert isinstance(self.how, Bayes)
-        prior, absent, units = self.how.prior, self.posterior.absent, self.posterior.units
+        prior, posterior = self.how.prior, self.posterior
+        scale = prior.standard_scale(self.partition.columns, posterior.units.unit)
+        log_scale = np.concatenate([[0.0], np.cumsum(np.where(posterior.absent, 0.0, np.log(scale)))])
+        log_strength, regressions = self.how.log_strength_ratio(posterior.strength)
+        n = posterior.n[0, regressions]
+        log_gammas = densities.log_gamma_ratio(n[:, None], prior.shape + np.arange(self.orders) / 2)
         log_det = np.zeros(self.scale.shape)
-        self._side_by_side(
-            lambda at, start, stop: recursion.log_dets(
-                self.scale[at], start, stop, *self.coefficients[at, start][:2], log_det[at]
-            ),
-            len(log_det),
-        )
-        scale = prior.standard_scale(self.partition.columns, units.unit)
-        log_scale = np.concatenate([[0.0], np.cumsum(np.where(absent, 0.0, np.log(scale)))])
-        child = np.arange(len(scale))[:, None]
-        of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
-        log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
-        n = self.posterior.n[0, regressions, None, None]
-        log_gammas = densities.log_gamma_ratio(n[..., 0], prior.shape + np.arange(self.orders) / 2)
-        evidence = (
-            densities.regression_evidence(
-                n,
-                prior.shape + self.n_parents / 2,
-                scale[:, None],
-                np.where(self.spread > 0, self.spread, 1.0),  # of no account where there is no regression
-                of_parents - log_det,
-                log_strength[0, :, None, None],
-                log_gammas[:, self.n_parents],
+
+        def of_stretch(at: int, start: int, stop: int) -> tuple[int, int, Floats]:
+            recursion.log_dets(self.scale[at], start, stop, *self.coefficients[at, start][:2], log_det[at])
+            child = np.arange(start, stop)[:, None]
+            of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
+            spread = self.spread[at, start:stop]
+            evidence = densities.regression_evidence(
+                n[at],
+                prior.shape + self.n_parents[start:stop] / 2,
+                scale[child],
+                np.where(spread > 0, spread, 1.0),  # of no account where there is no regression
+                of_parents - log_det[at, start:stop],
+                log_strength[0, at],
+                log_gammas[at][self.n_parents[start:stop]],
             )
-            - n * np.log(units.unit)[:, None]
-        )
-        return np.where(absent[:, None], 0.0, evidence.sum(axis=0))
+            return start, stop, evidence - n[at] * np.log(posterior.units.unit[child])
+
+        total = np.zeros(self.scale.shape[1:])
+        for start, stop, evidence in self._side_by_side(of_stretch, len(log_det)):
+            total[start:stop] += evidence
+        total[posterior.absent] = 0.0
+        return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
         """The log evidence of every family."""
