@@ -166,7 +166,9 @@ def test_discrete_columns_beside(mixed):
     np.testing.assert_allclose(model.predict_joint_log_proba(test), expected - model.class_log_prior_)
     np.testing.assert_allclose(model.relevance_, [1, 1, *continuous.relevance_])
     np.testing.assert_allclose(model.order_probability_, [[1, 0, 0]] * 2 + continuous.order_probability_.tolist())
-    np.testing.assert_allclose(model.contributions(test).sum(axis=1) + model.class_log_prior_, expected - model.class_log_prior_)
+    np.testing.assert_allclose(
+        model.contributions(test).sum(axis=1) + model.class_log_prior_, expected - model.class_log_prior_
+    )
     assert set(model.structure_.nodes) == set(range(5))
     only = CGNClassifier(BandAverage(3), categorical_features=[0, 1]).fit(X[:, :2], y)
     np.testing.assert_allclose(only.predict_proba(test[:, :2]), discrete.predict_proba(test[:, :2]))
@@ -231,7 +233,9 @@ def test_a_weight_of_two_is_the_row_twice():
     twice = np.arange(len(y)) % 3 == 0
     weighted = CGNClassifier(BandAverage(3)).fit(X, y, sample_weight=1 + twice)
     repeated = CGNClassifier(BandAverage(3)).fit(np.concatenate([X, X[twice]]), np.concatenate([y, y[twice]]))
-    np.testing.assert_allclose(weighted.predict_joint_log_proba(test), repeated.predict_joint_log_proba(test), rtol=1e-9)
+    np.testing.assert_allclose(
+        weighted.predict_joint_log_proba(test), repeated.predict_joint_log_proba(test), rtol=1e-9
+    )
 
 
 def test_structure_has_the_most_probable_orders():

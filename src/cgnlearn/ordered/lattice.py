@@ -240,7 +240,7 @@ class Lattice:
 
     @cached_property
     def exists(self) -> NDArray[np.bool_]:
-        """Whether an attribute has so many before it and, in all classes, a regression on them: (attributes, orders)."""
+        """Whether an attribute has so many before it, and in all classes a regression on them: (attributes, orders)."""
         order, n_before = np.arange(self.orders), np.arange(self.partition.n_attributes)
         n_orders = np.minimum(self.existing.min(axis=0), n_before + 1)
         return (order < n_orders[:, None]) & ~self.posterior.absent[:, None]

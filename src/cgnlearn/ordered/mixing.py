@@ -48,7 +48,7 @@ def add_densities(
         for v in range(first, stop):
             _residuals(scale, values, centre, v, first, column, found, sound, state)
             n_orders = min(orders, v + 1)
-            best = np.argmax(peak[v, :n_orders])
+            best = int(np.argmax(peak[v, :n_orders]))
             if v < start or peak[v, best] == -np.inf:
                 continue
             i = v - first

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cgnlearn.plots.style import BLUE, MOST_POINTS, draw_along, new_axes, taken_literally, without_frame
+from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, draw_along, new_axes, taken_literally, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+PRIOR = 2 / 3  # of three kinds of regression two look at the class
 
 
 class RelevanceDisplay:
@@ -83,6 +85,8 @@ class RelevanceDisplay:
             axes = new_axes(None, figsize=(8.0, 4.4), nrows=2, sharex=True, height_ratios=(2, 1))
         upper, lower = axes
         draw_along(upper, self.positions, self.relevance)
+        upper.axhline(PRIOR, color=GREY, linewidth=0.8, linestyle="--", label="before any data")
+        upper.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
         upper.set(ylabel="p(depends on class)", ylim=(0, 1.02))
         lower.step(
             self.positions, self.mean_order, where="mid", color=BLUE, linewidth=0.8,
