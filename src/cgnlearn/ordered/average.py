@@ -123,14 +123,6 @@ class AveragedBand:
         return weight
 
     @cached_property
-    def _peaks(self) -> list[Floats]:
-        """For each kind the weighted log densities at their greatest: (classes, attributes, orders)."""
-        found = [lattice.log_peaks() for lattice in self.lattices]
-        for peaks, weight in zip(found, self._log_weight, strict=True):
-            peaks += weight
-        return found
-
-    @cached_property
     def order_probability(self) -> Floats:
         """Of each column of X, the probability of every order: (columns, k_max).
 
@@ -207,10 +199,10 @@ class AveragedBand:
         log_unit = np.log(own.posterior.units.unit[present, None])
         for rows, width, values in own.batches(table):
             mixtures = np.full((1, *values.shape), -np.inf)
-            for lattice, peaks in zip(self.lattices, self._peaks, strict=True):
-                if len(mixtures) < len(peaks):  # up to here all classes have been alike
-                    mixtures = np.repeat(mixtures, len(peaks), axis=0)
-                lattice.add_densities((width, values), peaks, mixtures)
+            for lattice, log_weight in zip(self.lattices, self._log_weight, strict=True):
+                if len(mixtures) < len(lattice.centre):  # up to here all classes have been alike
+                    mixtures = np.repeat(mixtures, len(lattice.centre), axis=0)
+                lattice.add_densities((width, values), log_weight, mixtures)
             yield rows, own.partition.columns[present], mixtures[:, present, : rows.stop - rows.start] - log_unit
 
 

@@ -245,30 +245,24 @@ class Lattice:
         n_orders = np.minimum(self.existing.min(axis=0), n_before + 1)
         return (order < n_orders[:, None]) & ~self.posterior.absent[:, None]
 
-    def log_peaks(self) -> Floats:
-        """Log densities at f = 0 and h = 1 of every order: (classes, attributes, orders)."""
-        log_spread = np.log(np.where(self.exists, self.spread, 1.0))
-        shape = self.posterior.shape[0, :, None] + np.arange(self.orders) / 2
-        peaks: Floats = densities.student(0.0, 1.0, shape)[:, self.n_parents] - 0.5 * log_spread
-        return peaks
-
-    def add_densities(self, batch: tuple[int, Floats], peaks: Floats, mixtures: Floats) -> None:
+    def add_densities(self, batch: tuple[int, Floats], log_weight: Floats, mixtures: Floats) -> None:
         """Add the densities of all orders to log mixtures (classes, attributes, rows).
 
-        ``batch`` is one of `batches`; ``peaks`` are `log_peaks` with the logarithms of weights added.
+        ``batch`` is a width and values as `batches` gives them; ``log_weight`` (attributes, orders) is -inf wherever
+        there is no regression. Mixtures to which nothing has been added yet are -inf.
         """
         from cgnlearn.ordered import mixing
 
         width, values = batch
-        posterior = self.posterior
-        shape = posterior.shape[0, :, None, None] + self.n_parents / 2
+        posterior, n_parents = self.posterior, self.n_parents
 
         def of_stretch(label: int, start: int, stop: int) -> None:
             at = self._of_class(label)
-            law = peaks[label], shape[label], float(posterior.least_leverage[0, label])
+            shape = posterior.shape[0, label] + np.arange(self.orders) / 2
+            law = densities.student(0.0, 1.0, shape), shape, float(posterior.least_leverage[0, label])
             mixing.add_densities(
-                width, self.scale[at], tuple(self.coefficients[at, start]), values, self.centre[label], law,
-                start, stop, mixtures[label],
+                width, self.scale[at], tuple(self.coefficients[at, start]), values, self.centre[label], n_parents,
+                log_weight, law, start, stop, mixtures[label],
             )  # fmt: skip
 
         self._side_by_side(of_stretch, len(mixtures))

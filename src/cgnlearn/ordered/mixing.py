@@ -14,7 +14,7 @@ import numpy as np
 from cgnlearn.model.compilation import compiled
 from cgnlearn.ordered.recursion import _residuals
 
-NEGLIGIBLE = 30.0  # nats: hundreds of terms so far below a sum change it by less than 1e-10
+NEGLIGIBLE = 28.0  # nats: hundreds of terms so far below a sum change it by less than 1e-9
 OVERFLOWING = 600.0  # nats: sums are measured anew before a term would overflow
 
 LN2 = math.log(2.0)
@@ -25,67 +25,82 @@ WHOLE = 0x433 << 52  # the bits of 2^52, in which the last bit counts ones
 
 @compiled
 def add_densities(
-    width: int, scale: Any, coefficients: Any, values: Any, centre: Any, law: Any, start: int, stop: int, mixture: Any
+    width: int,
+    scale: Any,
+    coefficients: Any,
+    values: Any,
+    centre: Any,
+    n_parents: Any,
+    log_weight: Any,
+    law: Any,
+    start: int,
+    stop: int,
+    mixture: Any,
 ) -> None:
     """Add the weighted densities of all orders to the mixtures of the nodes start..stop: ln, (nodes, rows).
 
-    ``law`` are, for every node and order, the log of the weighted density at f = 0 and h = 1 (-inf: takes no part) and
-    ρ', and the least h. Where a node's mixture is -inf nothing has been added to it yet.
+    ``n_parents`` and ``log_weight`` (-inf: takes no part) are of every node and order. ``law`` is the density at
+    f = 0 and h = F = 1, and ρ', for each number of parents; and the least h. Where a node's mixture is -inf nothing
+    has been added to it yet.
 
-    No density is above that at f = 0 and h = 1. So a term whose greatest value lies `NEGLIGIBLE` below what has been
+    No density is above its peak, that at f = 0 and h = 1. So a term whose peak lies `NEGLIGIBLE` below what has been
     added already, in every row at hand, is left out: usually all but a few orders, and never one that would be seen.
     """
     found, sound, _ = coefficients
-    peak, shape, least = law
+    base, shape, least = law
     orders = scale.shape[1]
     first = max(0, start - orders + 1)
     spread = found[2]
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
-    term, root, work = np.zeros(orders * width), np.zeros(orders * width), np.zeros(orders * width)
-    reference, total = np.zeros(width), np.zeros(width)
+    term, root, work = np.zeros(orders * width), np.zeros(orders * width), np.zeros(orders * width + orders)
+    reference, total, greatest = np.zeros(width), np.zeros(width), np.zeros(width)
+    peak = np.zeros(orders)
     taken = np.zeros(orders, np.int64)
     for column in range(0, values.shape[1], width):
         for v in range(first, stop):
             _residuals(scale, values, centre, v, first, column, found, sound, state)
-            n_orders = min(orders, v + 1)
-            best = int(np.argmax(peak[v, :n_orders]))
-            if v < start or peak[v, best] == -np.inf:
-                continue
             i = v - first
+            n_orders = min(orders, v + 1)
+            best = int(np.argmax(log_weight[v, :n_orders]))
+            if v < start or log_weight[v, best] == -np.inf:
+                continue
+            for j in range(n_orders):
+                peak[j] = spread[i, j] if log_weight[v, j] > -np.inf else 1.0
+            _logarithms(peak[:n_orders], work)
+            for j in range(n_orders):
+                peak[j] = log_weight[v, j] + base[n_parents[v, j]] - 0.5 * peak[j]
             # The mixture is exp(reference) times the total.
             begun = mixture[v, column] > -np.inf
             if begun:
-                lowest = np.inf
-                for r in range(width):
-                    reference[r] = mixture[v, column + r]
-                    lowest = min(lowest, reference[r])
-                    total[r] = 1.0
+                reference[:] = mixture[v, column : column + width]
+                total[:] = 1.0
+                lowest = reference.min()
             else:
                 _ratios(state, best, 1.0 / spread[i, best], least, term[:width], root[:width])
-                _logarithms(term[:width], work[:width])
-                lowest = np.inf
+                _logarithms(term[:width], work)
+                rho, top = shape[n_parents[v, best]], peak[best]
                 for r in range(width):
-                    reference[r] = peak[v, best] + shape[v, best] * term[r]
-                    lowest = min(lowest, reference[r])
+                    reference[r] = rho * term[r] + top
                     total[r] = root[r]
-                lowest += math.log(root[:width].min())
+                lowest = reference.min() + math.log(total.min())
             n = 0
             for j in range(n_orders):
-                if peak[v, j] >= lowest - NEGLIGIBLE and (begun or j != best):
+                if peak[j] >= lowest - NEGLIGIBLE and (begun or j != best):
                     taken[n] = j
                     at = n * width
                     _ratios(state, j, 1.0 / spread[i, j], least, term[at : at + width], root[at : at + width])
                     n += 1
             _logarithms(term[: n * width], work)
-            greatest = 0.0
+            greatest[:] = 0.0
             for s in range(n):
                 part = term[s * width : (s + 1) * width]
-                rho, top = shape[v, taken[s]], peak[v, taken[s]]
+                rho, top = shape[n_parents[v, taken[s]]], peak[taken[s]]
                 for r in range(width):
                     part[r] = rho * part[r] + top - reference[r]
-                    greatest = max(greatest, part[r])
-            if greatest > OVERFLOWING:
-                _measure_anew(term[: n * width], reference, total)
+                for r in range(width):
+                    greatest[r] = max(greatest[r], part[r])
+            if greatest.max() > OVERFLOWING:
+                _measure_anew(term[: n * width], greatest, reference, total)
             _exponentials(term[: n * width], work)
             for s in range(n):
                 part, part_root = term[s * width : (s + 1) * width], root[s * width : (s + 1) * width]
@@ -102,20 +117,19 @@ def _ratios(state: Any, j: int, inverse: float, least: float, ratio: Any, root: 
     f, q = state[1][j], state[2][j]
     for r in range(len(ratio)):
         h = least + q[r]
-        g = h + f[r] * f[r] * inverse
-        ratio[r] = h / g
-        root[r] = 1.0 / math.sqrt(g)
+        of_g = 1.0 / (h + f[r] * f[r] * inverse)
+        ratio[r] = h * of_g
+        root[r] = math.sqrt(of_g)
 
 
 @compiled
-def _measure_anew(term: Any, reference: Any, total: Any) -> None:
-    """Raise the references to the greatest of the terms, which are measured from them."""
+def _measure_anew(term: Any, greatest: Any, reference: Any, total: Any) -> None:
+    """Raise the references by the greatest of the terms, which are measured from them."""
     width = len(reference)
     for r in range(width):
-        rise = max(0.0, term[r::width].max())
-        reference[r] += rise
-        total[r] = max(total[r] * math.exp(-rise), np.finfo(np.float64).tiny)
-        term[r::width] -= rise
+        reference[r] += greatest[r]
+        total[r] = max(total[r] * math.exp(-greatest[r]), np.finfo(np.float64).tiny)
+        term[r::width] -= greatest[r]
 
 
 @compiled
