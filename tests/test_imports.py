@@ -12,13 +12,13 @@ ORDER = [
     "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema", "model.structure",
     "model.table", "model.layout", "model.compilation", "model.kernels", "model.exponentials", "model.moments",
     "model.statistics", "model.prior", "model.estimation", "model.forgetting", "model.model", "model.solver",
-    "model.blocks", "model.rotation", "ordered.recursion", "ordered.left_out", "ordered.lattice", "model.network",
-    "model.rotated", "model.sampling", "model.surprise", "structures.selection", "structures.learner",
-    "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective", "structures.pairs",
-    "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests", "structures.odds",
-    "structures.search", "structures.names", "ordered.band", "progress", "classifier", "ordered.path", "persistence",
-    "datasets", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots",
-    "report", "experiments", "cli", "__main__",
+    "model.blocks", "model.rotation", "ordered.recursion", "ordered.left_out", "ordered.mixing", "ordered.lattice",
+    "model.network", "model.rotated", "model.sampling", "model.surprise", "structures.selection",
+    "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective",
+    "structures.pairs", "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests",
+    "structures.odds", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
+    "classifier", "ordered.path", "persistence", "datasets", "evaluation.run", "evaluation.significance",
+    "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.model.prior import Prior as Prior
     from cgnlearn.model.structure import Structure as Structure
+    from cgnlearn.ordered.average import BandAverage as BandAverage
     from cgnlearn.ordered.band import Band as Band
     from cgnlearn.ordered.band import Box as Box
     from cgnlearn.ordered.path import ordered_path as ordered_path
@@ -28,6 +29,7 @@ __version__ = "0.1.0.dev0"
 # `cgnlearn --help` must not wait for it.
 _HOMES = {
     "Band": "ordered.band",
+    "BandAverage": "ordered.average",
     "Box": "ordered.band",
     "CGNClassifier": "classifier",
     "Complete": "structures.fixed",

@@ -107,6 +107,10 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Where the structure is `SelectiveNaiveBayes`: how probable it is that each column depends on the class.
     edge_probability_ : ndarray (columns, columns)
         Where the structure is `TreeAverage`: how probable each arc is, from parent (row) to child (column).
+    order_probability_ : ndarray (columns, k_max)
+        Where the structure is a `BandAverage`: the probability of every order, the kinds of regression summed.
+    relevance_ : ndarray (columns,)
+        Where it is one: the probability that the column depends on the class at all.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X has string column names.
@@ -325,6 +329,16 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def edge_probability_(self) -> Floats:
         """How probable each column is to be the parent (row) of each other (column), where that is averaged over."""
         return self._of_average("edge_probability")
+
+    @property
+    def order_probability_(self) -> Floats:
+        """Probability of every order of each column: (columns, k_max)."""
+        return self._of_average("order_probability")
+
+    @property
+    def relevance_(self) -> Floats:
+        """Probability that a column depends on the class at all: (columns,)."""
+        return self._of_average("relevance")
 
     def _of_average(self, name: str) -> Any:
         if not hasattr(self._model, name):

@@ -31,8 +31,8 @@ MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no mod
 
 _OUR_MODULES = (
     "classifier", "model.estimation", "model.families", "model.prior", "model.rotation", "model.schema",
-    "model.statistics", "model.structure", "model.surprise", "ordered.band", "structures.fixed", "structures.forests",
-    "structures.rotated", "structures.search", "structures.selective", "structures.tree",
+    "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band", "structures.fixed",
+    "structures.forests", "structures.rotated", "structures.search", "structures.selective", "structures.tree",
 )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from cgnlearn.cli.datafile import Data
 
 STRUCTURES = (
-    "naive_bayes", "complete", "tree", "band", "box", "fwgjan", "bwgjan", "wcgjan", "selective", "tree_average",
+    "naive_bayes", "complete", "tree", "band", "box", "band_average", "fwgjan", "bwgjan", "wcgjan", "selective",
+    "tree_average",
 )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def model_options(*, many: bool) -> Decorator:
         click.option("--k", type=number_or_cv(int), metavar="NUMBER|CV",
                      help="Order of band and box, or cv to choose it."),
         click.option("--k-max", type=click.IntRange(1), default=20, show_default=True,
-                     help="Largest order that --k cv tries."),
+                     help="Largest order that --k cv tries, or that band_average averages over."),
         click.option("-p", "--parameters", type=click.Choice(("bayes", "ml")), multiple=many, show_default=True,
                      default=("ml", "bayes") if many else "bayes",
                      help=f"Exact Bayesian averaging or maximum likelihood.{again}"),
@@ -140,7 +141,7 @@ def classifier(
     structure: str, parameters: Any, *, k: Any, k_max: int, prior_location: Any, seed: int, **options: Any
 ) -> Any:
     """The classifier that the options ask for."""
-    from cgnlearn import Band, Box, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
+    from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
 
     averages: dict[str, Any] = {"selective": SelectiveNaiveBayes(), "tree_average": TreeAverage()}
     shape: Any = averages.get(structure, structure)
@@ -149,6 +150,8 @@ def classifier(
             raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
         learner = Band if structure == "band" else Box
         shape = learner(k, k_max=k_max) if k == "cv" else learner(k)
+    elif structure == "band_average":
+        shape = BandAverage(k_max=k_max)
     prior = Prior(location=prior_location)
     return CGNClassifier(shape, parameters=parameters, prior=prior, random_state=seed, **options)
 

@@ -152,7 +152,7 @@ class Lattice:
         jobs = [(label, start) for label in range(n) for start in range(0, m, STRETCH)]
         return in_threads(lambda job: function(*job, min(job[1] + STRETCH, m)), jobs)
 
-    def _batches(self, table: Table) -> Iterator[tuple[slice, int, Floats]]:
+    def batches(self, table: Table) -> Iterator[tuple[slice, int, Floats]]:
         """Rows, how many of them go side by side, and their values in standard units: (attributes, rows, filled up)."""
         m = self.partition.n_attributes
         width = min(ROWS, -(-table.n_rows // 8) * 8)
@@ -195,7 +195,7 @@ class Lattice:
 
             return of_stretch
 
-        for rows, width, values in self._batches(table):
+        for rows, width, values in self.batches(table):
             for label, found, missing in self._side_by_side(of_rows(width, values), n_classes):
                 total[:, :, rows, label] += found[:, :, : rows.stop - rows.start]
                 exists &= missing == 0
@@ -214,7 +214,7 @@ class Lattice:
         present = np.flatnonzero(~posterior.absent)
         columns, unit = self.partition.columns[present], posterior.units.unit[present, None]
         n_parents = self.n_parents[present, -1:]
-        for rows, width, values in self._batches(table):
+        for rows, width, values in self.batches(table):
             n = rows.stop - rows.start
             residual = np.zeros((table.schema.n_classes, *values.shape))
             leverage = np.zeros_like(residual)
@@ -295,7 +295,7 @@ class Lattice:
 
             return of_stretch
 
-        for rows, width, values in self._batches(table):
+        for rows, width, values in self.batches(table):
             counts[:] = 0.0
             for label, found, of_parents, missing in self._side_by_side(of_rows(rows, width, values), n_classes):
                 total[:, :, rows, label] += found
@@ -320,6 +320,37 @@ class Lattice:
         """The log densities of training rows, each by the regressions without it: (rows, classes)."""
         return self.every_order_left_out(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
 
+    # ---- mixtures of orders
+
+    @cached_property
+    def exists(self) -> NDArray[np.bool_]:
+        """Whether an attribute has so many before it, and in all classes a regression on them: (attributes, orders)."""
+        order, n_before = np.arange(self.orders), np.arange(self.partition.n_attributes)
+        n_orders = np.minimum(self.existing.min(axis=0), n_before + 1)
+        return (order < n_orders[:, None]) & ~self.posterior.absent[:, None]
+
+    def add_densities(self, batch: tuple[int, Floats], log_weight: Floats, mixtures: Floats) -> None:
+        """Add the densities of all orders to log mixtures (classes, attributes, rows).
+
+        ``batch`` is a width and values as `batches` gives them; ``log_weight`` (attributes, orders) is -inf wherever
+        there is no regression. Mixtures to which nothing has been added yet are -inf.
+        """
+        from cgnlearn.ordered import mixing
+
+        width, values = batch
+        posterior, n_parents = self.posterior, self.n_parents
+
+        def of_stretch(label: int, start: int, stop: int) -> None:
+            at = self._of_class(label)
+            shape = posterior.shape[0, label] + np.arange(self.orders) / 2
+            law = densities.student(0.0, 1.0, shape), shape, float(posterior.least_leverage[0, label])
+            mixing.add_densities(
+                width, self.scale[at], tuple(self.coefficients[at, start]), values, self.centre[label], n_parents,
+                log_weight, law, start, stop, mixtures[label],
+            )  # fmt: skip
+
+        self._side_by_side(of_stretch, len(mixtures))
+
     # ---- evidence
 
     def every_log_evidence(self) -> Floats:
@@ -327,32 +358,35 @@ class Lattice:
         from cgnlearn.ordered import recursion
 
         assert isinstance(self.how, Bayes)
-        prior, absent, units = self.how.prior, self.posterior.absent, self.posterior.units
+        prior, posterior = self.how.prior, self.posterior
+        scale = prior.standard_scale(self.partition.columns, posterior.units.unit)
+        log_scale = np.concatenate([[0.0], np.cumsum(np.where(posterior.absent, 0.0, np.log(scale)))])
+        log_strength, regressions = self.how.log_strength_ratio(posterior.strength)
+        n = posterior.n[0, regressions]
+        log_gammas = densities.log_gamma_ratio(n[:, None], prior.shape + np.arange(self.orders) / 2)
         log_det = np.zeros(self.scale.shape)
-        self._side_by_side(
-            lambda at, start, stop: recursion.log_dets(
-                self.scale[at], start, stop, *self.coefficients[at, start][:2], log_det[at]
-            ),
-            len(log_det),
-        )
-        scale = prior.standard_scale(self.partition.columns, units.unit)
-        log_scale = np.concatenate([[0.0], np.cumsum(np.where(absent, 0.0, np.log(scale)))])
-        child = np.arange(len(scale))[:, None]
-        of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
-        log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
-        n = self.posterior.n[0, regressions, None, None]
-        evidence = (
-            densities.regression_evidence(
-                n,
-                prior.shape + self.n_parents / 2,
-                scale[:, None],
-                np.where(absent[:, None], 1.0, self.spread),
-                of_parents - log_det,
-                log_strength[0, :, None, None],
+
+        def of_stretch(at: int, start: int, stop: int) -> tuple[int, int, Floats]:
+            recursion.log_dets(self.scale[at], start, stop, *self.coefficients[at, start][:2], log_det[at])
+            child = np.arange(start, stop)[:, None]
+            of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
+            spread = self.spread[at, start:stop]
+            evidence = densities.regression_evidence(
+                n[at],
+                prior.shape + self.n_parents[start:stop] / 2,
+                scale[child],
+                np.where(spread > 0, spread, 1.0),  # of no account where there is no regression
+                of_parents - log_det[at, start:stop],
+                log_strength[0, at],
+                log_gammas[at][self.n_parents[start:stop]],
             )
-            - n * np.log(units.unit)[:, None]
-        )
-        return np.where(absent[:, None], 0.0, evidence.sum(axis=0))
+            return start, stop, evidence - n[at] * np.log(posterior.units.unit[child])
+
+        total = np.zeros(self.scale.shape[1:])
+        for start, stop, evidence in self._side_by_side(of_stretch, len(log_det)):
+            total[start:stop] += evidence
+        total[posterior.absent] = 0.0
+        return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
         """The log evidence of every family."""
