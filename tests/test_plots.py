@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from cgnlearn import Band, CGNClassifier, Jan, Structure
-from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, SpectrumDisplay, StructureDisplay
 from cgnlearn.plots.structure import _places, pattern
 
 
@@ -157,3 +157,26 @@ def test_paths_are_the_metrics_of_each_order(rng):
         PathDisplay.from_predictions(y, joint[0], sizes, names=("band", "box"))
     with pytest.raises(ValueError, match="n_parameters must be"):
         PathDisplay.from_predictions(y, joint, sizes[:1], names=("band", "box"))
+
+
+def test_mirrored_spectra_and_the_evidence_of_their_peaks():
+    from cgnlearn.datasets import make_spectra
+
+    made = make_spectra(80, 300, n_peaks=10, n_markers=2, effect=3.0, random_state=0)
+    model = CGNClassifier(temperature=0.3).fit(made.data, made.target)
+    one = drawn(
+        SpectrumDisplay.from_estimator(model, made.data, made.target, mz=made.mz, row=5, of="case", against="control")
+    )
+    parts = model.contributions(made.data[5:6])[0]
+    assert one.evidence_.sum() + one.between_ == pytest.approx(0.3 * (parts[:, 0] - parts[:, 1]).sum())
+    np.testing.assert_allclose(one.above, made.data[made.target == "case"].mean(axis=0))
+    spectra, evidence = one.axes_
+    assert evidence.get_xlabel() == "m/z"
+    assert min(line.get_ydata().min() for line in spectra.lines) == pytest.approx(-one.below.max())
+    many = drawn(SpectrumDisplay.from_estimator(model, made.data, made.target, mz=made.mz))
+    strongest = many.peaks_[np.argsort(-many.evidence_)[:2]]
+    for marker in made.peaks[made.effects != 0]:
+        assert np.abs(strongest / marker - 1).min() < 0.03
+    assert 1 <= len(evidence.texts) <= 8
+    with pytest.raises(ValueError, match="same length"):
+        SpectrumDisplay([1.0, 2.0], [1.0], [1.0], [1.0], "a", "b", "c")

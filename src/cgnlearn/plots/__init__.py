@@ -3,6 +3,7 @@
 from cgnlearn.plots.contributions import ContributionsDisplay
 from cgnlearn.plots.path import PathDisplay
 from cgnlearn.plots.reliability import ReliabilityDisplay
+from cgnlearn.plots.spectrum import SpectrumDisplay
 from cgnlearn.plots.structure import StructureDisplay
 
-__all__ = ["ContributionsDisplay", "PathDisplay", "ReliabilityDisplay", "StructureDisplay"]
+__all__ = ["ContributionsDisplay", "PathDisplay", "ReliabilityDisplay", "SpectrumDisplay", "StructureDisplay"]

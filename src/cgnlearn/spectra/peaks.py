@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,3 +87,39 @@ def _nearest(of: Floats, among: Floats) -> NDArray[np.intp]:
     if len(among) == 1:
         return np.zeros(len(of), dtype=np.intp)
     return np.where(of - among[after - 1] <= among[after] - of, after - 1, after).astype(np.intp)
+
+
+def peak_regions(profile: Floats, prominence: float = 0.01) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The peaks of a profile and the positions that belong to each.
+
+    Parameters
+    ----------
+    profile : ndarray (positions,)
+        Such as the mean of many binned spectra.
+    prominence : float
+        How far a peak must rise above its surroundings, as a share of the highest one.
+
+    Returns
+    -------
+    tops : ndarray (peaks,)
+        The highest position of each.
+    region : ndarray (positions,)
+        The number of the peak that each position belongs to; -1 between the peaks.
+
+    Examples
+    --------
+    >>> tops, region = peak_regions(np.array([0.0, 0.0, 5.0, 1.0, 0.5, 1.0, 9.0, 0.0, 0.0]))
+    >>> tops.tolist(), region.tolist()
+    ([2, 6], [-1, -1, 0, 0, -1, 1, 1, -1, -1])
+    """
+    tops, _ = signal.find_peaks(profile, prominence=prominence * float(np.ptp(profile)))
+    region = np.full(len(profile), -1, dtype=np.intp)
+    if not len(tops):
+        return tops.astype(np.intp), region
+    _, _, left, right = signal.peak_widths(profile, tops, rel_height=0.95)  # its foot would never end in noise
+    valleys = [int(first + np.argmin(profile[first:second])) for first, second in pairwise(tops)]
+    starts = np.maximum(np.ceil(left).astype(np.intp), [0, *(valley + 1 for valley in valleys)])
+    stops = np.minimum(np.floor(right).astype(np.intp), [*valleys, len(profile) - 1])
+    for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+        region[start : stop + 1] = number
+    return tops.astype(np.intp), region
