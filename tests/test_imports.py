@@ -14,8 +14,9 @@ ORDER = [
     "model.prior", "model.estimation", "model.solver", "model.model", "model.blocks", "ordered.recursion",
     "ordered.lattice", "model.network", "model.sampling", "structures.selection", "structures.learner",
     "structures.fixed", "structures.tree", "structures.odds", "structures.search", "structures.names", "ordered.band",
-    "progress", "classifier", "ordered.path", "persistence", "datasets", "spectra", "evaluation.run", "evaluation.significance",
-    "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
+    "progress", "classifier", "ordered.path", "persistence", "datasets", "spectra", "evaluation.run",
+    "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli",
+    "__main__",
 ]  # fmt: skip
 
 

@@ -172,7 +172,7 @@ def test_mirrored_spectra_and_the_evidence_of_their_peaks():
     np.testing.assert_allclose(one.above, made.data[made.target == "case"].mean(axis=0))
     spectra, evidence = one.axes_
     assert evidence.get_xlabel() == "m/z"
-    assert min(line.get_ydata().min() for line in spectra.lines) == pytest.approx(-one.below.max())
+    assert min(np.min(line.get_ydata()) for line in spectra.lines) == pytest.approx(-one.below.max())
     many = drawn(SpectrumDisplay.from_estimator(model, made.data, made.target, mz=made.mz))
     strongest = many.peaks_[np.argsort(-many.evidence_)[:2]]
     for marker in made.peaks[made.effects != 0]:
