@@ -55,15 +55,18 @@ def spectra(
         pipeline.set_params(bin__width=width)
     cleaning, bins = pipeline[:-1], pipeline[-1]
     found: list[tuple[str, str, str]] = []
+    used: set[str] = set()
 
     def labelled() -> Iterator[Spectrum]:
         found.clear()
         refused.clear()
         for spectrum in stream(folder, refused=refused.append if skip_bad else None, ignore=[labels, output]):
-            row = known.get(str(spectrum.metadata["file"]), known.get(str(spectrum.metadata.get("sample"))))
-            if row is None:
+            file = str(spectrum.metadata["file"])
+            key = file if file in known else str(spectrum.metadata["sample"])
+            if key not in known:
                 raise ValueError(f"{spectrum.name}: {labels} has no label for it: add a line, or remove the spectrum")
-            found.append((str(spectrum.metadata["file"]), *row))
+            used.add(key)
+            found.append((file, *known[key]))
             yield spectrum
 
     def cleaned(only: Any = None) -> Iterator[Spectrum]:
@@ -74,8 +77,7 @@ def spectra(
         # Where the bins lie depends on the axes alone: the first pass trims, the second does everything.
         bins.fit(cleaned(cleaning[:1]))
         X = bins.transform(cleaned())
-    missing = set(known) - {file for file, _, _ in found} - {sample for _, sample, _ in found}
-    missing -= {str(Path(file).name.split(".")[0]) for file, _, _ in found}
+    missing = set(known) - used
     for error in refused:
         say(f"left out {error}")
     if missing:

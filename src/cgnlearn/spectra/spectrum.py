@@ -70,10 +70,9 @@ class Spectrum:
 
 
 def _read_only(values: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
-    if array.flags.writeable:
-        array = array.copy() if array is values else array
-        array.flags.writeable = False
+    shared = isinstance(values, np.ndarray) and values.flags.writeable  # its owner may change it yet
+    array = np.array(values, dtype=np.float64) if shared else np.asarray(values, dtype=np.float64)
+    array.flags.writeable = False
     return array
 
 
