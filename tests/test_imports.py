@@ -17,7 +17,7 @@ ORDER = [
     "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective",
     "structures.pairs", "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests",
     "structures.odds", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
-    "classifier", "ordered.path", "persistence", "datasets", "evaluation.run", "evaluation.significance",
+    "classifier", "ordered.path", "persistence", "datasets", "spectra", "evaluation.run", "evaluation.significance",
     "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 

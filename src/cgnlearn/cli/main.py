@@ -10,6 +10,7 @@ from cgnlearn.cli.fit import fit
 from cgnlearn.cli.inspect import inspect
 from cgnlearn.cli.predict import predict
 from cgnlearn.cli.reproduce import reproduce
+from cgnlearn.cli.spectra import spectra
 from cgnlearn.cli.terminal import Program
 
 
@@ -24,5 +25,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, evaluate, fit, inspect, predict, reproduce):
+for command in (demo, evaluate, fit, inspect, predict, reproduce, spectra):
     main.add_command(command)
