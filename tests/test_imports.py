@@ -14,6 +14,7 @@ ORDER = [
     "model.prior", "model.estimation", "model.forgetting", "model.model", "model.solver", "model.blocks",
     "ordered.recursion", "ordered.left_out", "ordered.lattice", "model.network", "model.sampling",
     "structures.selection", "structures.learner", "structures.fixed", "structures.tree", "structures.odds",
+    "structures.left_out",
     "structures.search", "structures.names", "ordered.band", "progress", "classifier", "ordered.path", "persistence",
     "datasets", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots",
     "report", "experiments", "cli", "__main__",

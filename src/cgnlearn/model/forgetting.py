@@ -18,8 +18,6 @@ from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp]
 
-LEAST_LEFT = 1e-14  # of a scale that forgets a row: less is rounding
-
 
 class Forgotten(NamedTuple):
     """Of some rows of one configuration; arrays over (classes, rows) or (rows,)."""

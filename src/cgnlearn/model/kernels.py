@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model.compilation import compiled, in_threads
-from cgnlearn.model.forgetting import LEAST_LEFT
+from cgnlearn.model.densities import LEAST_LEFT
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.model.compilation import compiled
-from cgnlearn.model.forgetting import LEAST_LEFT
+from cgnlearn.model.densities import LEAST_LEFT
 from cgnlearn.ordered.recursion import ROOM, _residuals
 
 

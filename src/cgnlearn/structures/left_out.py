@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import LEAST_LEFT, Floats
 from cgnlearn.model.estimation import Estimation, Posterior
-from cgnlearn.model.forgetting import LEAST_LEFT, Forgotten
+from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.model import NotExact
 from cgnlearn.model.network import Network
 from cgnlearn.model.solver import SINGULAR
