@@ -8,5 +8,10 @@ from cgnlearn.plots.spectrum import SpectrumDisplay
 from cgnlearn.plots.structure import StructureDisplay
 
 __all__ = [
-    "ContributionsDisplay", "PathDisplay", "RelevanceDisplay", "ReliabilityDisplay", "SpectrumDisplay", "StructureDisplay",
-]  # fmt: skip
+    "ContributionsDisplay",
+    "PathDisplay",
+    "RelevanceDisplay",
+    "ReliabilityDisplay",
+    "SpectrumDisplay",
+    "StructureDisplay",
+]
