@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from cgnlearn.model.densities import Floats
+from cgnlearn.model.discriminative import Discriminative, fit_discriminative
 from cgnlearn.model.estimation import Estimation, estimation_of, is_number
 from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
@@ -37,6 +38,8 @@ def _needs_no_rows(model: CGNClassifier) -> bool:
         raise AttributeError(
             f"partial_fit cannot learn the structure {model.structure!r}: fit once, then pass on its structure_"
         )
+    if model.parameters == "discriminative" or hasattr(model, "discriminative_"):
+        raise AttributeError('partial_fit cannot have parameters="discriminative", which need all rows: use fit or "bayes"')
     for name in ("temperature", "sharing"):
         if _is_open(getattr(model, name)):
             raise AttributeError(f"partial_fit cannot choose the {name}: fit once, then pass on its {name}_")
@@ -60,8 +63,10 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` (searched, see `GreedyJan`), a `Structure`, a learner such as
         ``Band(5)``, or a mapping from each attribute to its parents, by column names or indexes; attributes left
         out of a mapping are not in the model.
-    parameters : {"bayes", "ml"}, default="bayes"
-        ``"bayes"`` averages over all parameters, exactly; ``"ml"`` takes the likeliest.
+    parameters : {"bayes", "ml", "discriminative"}, default="bayes"
+        ``"bayes"`` averages over all parameters, exactly; ``"ml"`` takes the likeliest; ``"discriminative"`` corrects
+        the Bayesian log odds to predict the class best, by penalised conditional likelihood, with a temperature of
+        its own and a penalty from leave-one-out.
     sharing : float from 0 to 1 or "cv", default=0.0
         How much the rows of the other classes count in a class's slopes and variances: 0 not at all, 1 as much as
         its own, which makes them common to the classes. ``"cv"``: chosen as the temperature is.
@@ -98,6 +103,9 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     cv_results_ : dict of ndarray
         Where k or the temperature is ``"cv"``: a table, a row for each ``param_k`` and ``param_temperature`` tried,
         with mean and standard deviation over the folds of ``test_cll`` and ``test_accuracy``, and the rank by score.
+    discriminative_ : Correction
+        With ``parameters="discriminative"``: ``temperature``, ``offset``, ``slopes``, ``penalty``, and the path of
+        ``penalties`` with their ``left_out_cll``.
     log_evidence_ : float
         Log marginal likelihood of the training data, class included; with ``parameters="bayes"``, sharing 0 or 1,
         and a prior location that does not look at the cells.
@@ -121,7 +129,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self,
         structure: str | Structure | Learner | Mapping[Any, Any] = "naive_bayes",
         *,
-        parameters: Literal["bayes", "ml"] = "bayes",
+        parameters: Literal["bayes", "ml", "discriminative"] = "bayes",
         sharing: float | Literal["cv"] = 0.0,
         prior: Prior | None = None,
         class_prior: Literal["uniform"] | ArrayLike | None = None,
@@ -167,6 +175,8 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.statistics_ = collect(table, families) if counted is None else counted.restricted(families)
             for name, value in found.items():
                 setattr(self, name, value)
+            if self.parameters == "discriminative":
+                self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
         return self
 
@@ -260,7 +270,12 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _set_up(self, schema: Schema) -> None:
         """Take the parameters as they are now: what is set later changes nothing fitted."""
         sharing = 0.0 if _is_open(self.sharing) else self.sharing
-        self._how = estimation_of(self.parameters, self.prior, sharing, self.class_prior, schema)
+        generative = self.parameters
+        if generative == "discriminative":
+            if self.temperature != 1:
+                raise ValueError('parameters="discriminative" find a temperature of their own: leave temperature at 1')
+            generative = "bayes"
+        self._how = estimation_of(generative, self.prior, sharing, self.class_prior, schema)
         if is_number(self.temperature) and 0 < self.temperature < np.inf:  # type: ignore[operator]
             self.temperature_ = float(self.temperature)
         elif not _is_open(self.temperature):
@@ -279,7 +294,16 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _model(self) -> Model:
         """Made of the statistics; anew after each `partial_fit`."""
         check_is_fitted(self, "statistics_")
-        return self._learner.model(self.statistics_, self._how)
+        model = self._learner.model(self.statistics_, self._how)
+        if not hasattr(self, "discriminative_"):
+            return model
+        assert isinstance(model, Network)
+        return Discriminative(model, self.discriminative_)
+
+    @property
+    def _generative(self) -> Model:
+        """The model of the attributes, which a discriminative one starts from."""
+        return self._model.network if isinstance(self._model, Discriminative) else self._model
 
     @property
     def structure_(self) -> Structure:
@@ -330,8 +354,11 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self.classes_[best]
 
     def score_samples(self, X: Any) -> Floats:
-        """Log p(x), whatever the temperature: (rows,). Low where a row is unlike the training data."""
-        likelihood = self._model.log_likelihood(self._table(X))
+        """Log p(x), whatever the temperature: (rows,). Low where a row is unlike the training data.
+
+        With ``parameters="discriminative"`` that of ``"bayes"``.
+        """
+        likelihood = self._generative.log_likelihood(self._table(X))
         return np.asarray(logsumexp(likelihood + self.class_log_prior_, axis=1))
 
     def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
@@ -360,6 +387,8 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
         """Draw rows and their classes from the model's predictive distribution (temperature plays no part).
 
+        With ``parameters="discriminative"`` from that of ``"bayes"``.
+
         Parameters
         ----------
         n_samples : int
@@ -376,9 +405,10 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f"n_samples must be at least 1, not {n_samples!r}")
         rng = check_random_state(random_state)
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
-        if not isinstance(self._model, Network):
+        network = self._generative
+        if not isinstance(network, Network):
             raise ValueError("rows can be drawn from one structure, not from an average: fit its structure_ and draw")
-        return unread(draw(self._model, labels, rng)), self.classes_[labels]
+        return unread(draw(network, labels, rng)), self.classes_[labels]
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies, processes and files carry the statistics; the model is made from them where it is needed.

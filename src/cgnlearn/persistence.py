@@ -30,8 +30,8 @@ SCHEMA = "schema.json"
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
 
 _OUR_MODULES = (
-    "classifier", "model.estimation", "model.families", "model.prior", "model.schema", "model.statistics",
-    "model.structure", "ordered.band", "structures.fixed", "structures.search", "structures.tree",
+    "classifier", "model.discriminative", "model.estimation", "model.families", "model.prior", "model.schema",
+    "model.statistics", "model.structure", "ordered.band", "structures.fixed", "structures.search", "structures.tree",
 )  # fmt: skip
 
 
