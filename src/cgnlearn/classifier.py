@@ -39,7 +39,9 @@ def _needs_no_rows(model: CGNClassifier) -> bool:
             f"partial_fit cannot learn the structure {model.structure!r}: fit once, then pass on its structure_"
         )
     if model.parameters == "discriminative" or hasattr(model, "discriminative_"):
-        raise AttributeError('partial_fit cannot have parameters="discriminative", which need all rows: use fit or "bayes"')
+        raise AttributeError(
+            'partial_fit cannot have parameters="discriminative", which need all rows: use fit or "bayes"'
+        )
     for name in ("temperature", "sharing"):
         if _is_open(getattr(model, name)):
             raise AttributeError(f"partial_fit cannot choose the {name}: fit once, then pass on its {name}_")

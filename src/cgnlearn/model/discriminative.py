@@ -8,6 +8,7 @@ with s the Bayesian log densities and φ the structure's features.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,12 +19,14 @@ from cgnlearn.model.densities import Floats
 from cgnlearn.model.features import features, n_features
 from cgnlearn.model.logistic import Rows, path
 from cgnlearn.model.model import LeftOut, Model, NotExact
+from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.network import Network
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 
 MOST_BYTES = 2 << 30  # of the features of all training rows
 CHUNK = 1 << 22  # features held at once in a prediction
+SMALL = 300  # parameters for which one thread is as fast as several
 CONSTANT = 1e-9  # deviation of a feature that says nothing, relative to its greatest value
 
 
@@ -133,7 +136,11 @@ def fit_discriminative(model: Model, table: Table) -> Correction:
     # Predictions add the log prior that the user gives; the sample has its own.
     frequencies = densities.categorical(model.statistics.classes, model.how.dirichlet)
     assert table.labels is not None
-    candidates = list(path(Rows.of(rotated, _left_out_scores(model, table), frequencies, table.labels, weights)))
+    rows = Rows.of(rotated, _left_out_scores(model, table), frequencies, table.labels, weights)
+    # Matrices this small only lose by being cut up for several threads.
+    limit = numeric_libraries().limit(limits=1, user_api="blas") if rows.n_parameters < SMALL else nullcontext()
+    with limit:
+        candidates = list(path(rows))
     best = max(candidates, key=lambda candidate: candidate.cll)  # of equals the first, which has most penalty
     across = helmert(table.schema.n_classes).T
     slopes = np.zeros((len(across), len(centre)))

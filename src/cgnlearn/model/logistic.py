@@ -71,6 +71,11 @@ class Rows:
         """One fewer than there are classes."""
         return len(self.offset)
 
+    @property
+    def n_parameters(self) -> int:
+        """Slopes, offsets and the temperature."""
+        return self.n_contrasts * self.design.shape[1] + 1
+
     def without_features(self) -> Rows:
         """The same rows seen with an infinite penalty."""
         return replace(self, design=self.design[:, :1])
@@ -120,7 +125,7 @@ class Rows:
 
     def _hessian(self, curvature: Floats, penalty: float) -> Floats:
         size, n = self.design.shape[1], self.n_contrasts
-        found = np.empty((n * size + 1,) * 2)
+        found = np.empty((self.n_parameters,) * 2)
         weighted = curvature * self.weights[:, None, None]
         for a in range(n):
             for b in range(a + 1):
@@ -146,7 +151,7 @@ def fitted(rows: Rows, penalty: float, start: Point, bounds: Bounds = (0.0, 1.0)
 
 
 def _is_dense(rows: Rows) -> bool:
-    return rows.n_contrasts * rows.design.shape[1] < MOST_DENSE
+    return rows.n_parameters <= MOST_DENSE
 
 
 def _by_newton(rows: Rows, penalty: float, point: Point, bounds: Bounds) -> Point:
