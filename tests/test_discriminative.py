@@ -75,7 +75,7 @@ def test_with_an_infinite_penalty_it_is_the_tempered_bayesian_classifier(monkeyp
     # log p(x | class) left out, as public methods tell it up to a constant of the row
     left = bayes.leave_one_out_log_proba(X, y)
     n = np.bincount(y).astype(float)
-    left -= np.log(n - np.eye(2)[y] + 1)  # a Dirichlet of one for each class
+    left -= np.log(n - np.eye(2)[y] + Prior().dirichlet)
 
     def loss(parameters):
         joint = parameters[0] * left + [parameters[1], -parameters[1]] + bayes.class_log_prior_
@@ -123,9 +123,12 @@ def test_both_optimisers_find_the_optimum(bounds, n_classes, rng, monkeypatch):
     np.testing.assert_allclose(rows.contrasts(other), rows.contrasts(newton), atol=1e-4)
 
 
-@pytest.mark.parametrize(("load_data", "penalty", "most"), [(load_wine, 3.0, 0.005), (load_iris, 1.0, 0.005)])
-@pytest.mark.parametrize("sharing", [0.0, 1.0])
-def test_leaving_one_out_against_refits(load_data, penalty, most, sharing):
+@pytest.mark.parametrize("load_data", [load_wine, load_iris])
+@pytest.mark.parametrize(
+    ("sharing", "most"), [(1.0, 0.003), (0.0, 0.021)]
+)  # the widest gaps that the method is known by
+def test_leaving_one_out_against_refits(load_data, sharing, most):
+    penalty = 1 / 0.3
     X, y = (part[::2] for part in load_data(return_X_y=True))
     rows = rows_of(discriminative(sharing=sharing).fit(X, y), X, y)
     whole = fitted(rows, penalty, origin(rows))
@@ -321,8 +324,9 @@ def test_what_was_fitted_stays():
 def test_what_is_not_defined_says_so():
     X, y = load_iris(return_X_y=True)
     assert not hasattr(discriminative(), "partial_fit")
-    with pytest.raises(AttributeError, match="need all rows"):
+    with pytest.raises(AttributeError) as refused:
         discriminative().partial_fit(X, y, classes=[0, 1, 2])
+    assert "need all rows" in str(refused.value.__cause__)
     with pytest.raises(ValueError, match="from_statistics cannot have"):
         CGNClassifier.from_statistics(CGNClassifier().fit(X, y).statistics_, parameters="discriminative")
     with pytest.raises(ValueError, match="leave temperature at 1"):

@@ -26,6 +26,7 @@ Bounds = tuple[float, float]
 MOST_DENSE = 2500  # parameters whose Hessian is factorised whole
 N_PENALTIES = 10
 WEAKEST = 0.01  # penalty: slopes of ten to a standard deviation are then nothing unusual
+OFFSET = 1e-9  # penalty of b for every row: where the scores leave no doubt, nothing else would hold it
 LEAST_EFFECTIVE = 0.5  # parameters to a contrast, at the strongest penalty
 ROWS_TO_A_PARAMETER = 4  # at the weakest penalty: below it the leave-one-out flatters
 MOST_STEPS = 100
@@ -89,7 +90,13 @@ class Rows:
     def loss(self, point: Point, penalty: float) -> float:
         """The penalised log loss, summed over the rows."""
         truth = self.log_proba(self.contrasts(point))[np.arange(len(self.labels)), self.labels]
-        return float(0.5 * penalty * np.square(point.slopes[1:]).sum() - self.weights @ truth)
+        return float(0.5 * (self._penalties(penalty) @ np.square(point.slopes)).sum() - self.weights @ truth)
+
+    def _penalties(self, penalty: float) -> Floats:
+        """Of b and of the features: (1 + features,)."""
+        found = np.full(self.design.shape[1], penalty)
+        found[0] = OFFSET * self.weights.sum()
+        return found
 
     def log_proba(self, contrasts: Floats) -> Floats:
         """Of the classes: (rows, classes)."""
@@ -107,8 +114,7 @@ class Rows:
 
     def _gradient(self, excess: Floats, point: Point, penalty: float) -> Floats:
         excess = excess * self.weights[:, None]
-        slopes = self.design.T @ excess
-        slopes[1:] += penalty * point.slopes[1:]
+        slopes = self.design.T @ excess + self._penalties(penalty)[:, None] * point.slopes
         return np.append(slopes.T.ravel(), (excess * self.scores).sum())
 
     def curvature(self, proba: Floats) -> Floats:
@@ -129,7 +135,7 @@ class Rows:
         weighted = curvature * self.weights[:, None, None]
         for a in range(n):
             for b in range(a + 1):
-                block = self._block(weighted[:, a, b], penalty if a == b else 0.0)
+                block = self._block(weighted[:, a, b], penalty if a == b else None)
                 found[a * size : (a + 1) * size, b * size : (b + 1) * size] = block
                 found[b * size : (b + 1) * size, a * size : (a + 1) * size] = block
         along = (weighted @ self.scores[:, :, None])[:, :, 0]
@@ -137,10 +143,11 @@ class Rows:
         found[-1, -1] = (along * self.scores).sum()
         return found
 
-    def _block(self, weights: Floats, penalty: float) -> Floats:
+    def _block(self, weights: Floats, penalty: float | None) -> Floats:
+        """Between two contrasts, or of one, which is penalised."""
         block: Floats = self.design.T @ (self.design * weights[:, None])
-        place = np.arange(1, len(block))
-        block[place, place] += penalty
+        if penalty is not None:
+            np.fill_diagonal(block, block.diagonal() + self._penalties(penalty))
         return block
 
 
