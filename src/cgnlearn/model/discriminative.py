@@ -16,6 +16,7 @@ from scipy.linalg import eigh, helmert
 
 from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
+from cgnlearn.model.families import Columns
 from cgnlearn.model.features import features, n_features
 from cgnlearn.model.logistic import Rows, path
 from cgnlearn.model.model import LeftOut, Model, NotExact
@@ -113,7 +114,7 @@ class Discriminative:
         """Not exact."""
         raise NotExact('leaving rows out takes refits with parameters="discriminative": take folds')
 
-    def _parts(self, table: Table) -> Iterator[tuple[Floats, Floats, Floats]]:
+    def _parts(self, table: Table) -> Iterator[tuple[Columns, Floats, Floats]]:
         """Some features' owners, slopes, and centred values."""
         done = 0
         for owner, values in features(self.network, table):
