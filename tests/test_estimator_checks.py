@@ -33,6 +33,7 @@ def expected_failures(model):
         CGNClassifier(sharing=0.3),
         CGNClassifier(sharing=1.0),
         CGNClassifier(parameters="ml"),
+        CGNClassifier(parameters="discriminative"),
         CGNClassifier(Band("cv", k_max=4), temperature="cv", random_state=0),
     ],
     expected_failed_checks=expected_failures,

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from cgnlearn.model.discriminative import fit_discriminative
 from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.schema import Schema
@@ -33,6 +34,10 @@ def _needs_no_rows(model: CGNClassifier) -> bool:
     if learner_of(model.structure).needs_rows:
         raise AttributeError(
             f"partial_fit cannot learn the structure {model.structure!r}: fit once, then pass on its structure_"
+        )
+    if model.parameters == "discriminative" or hasattr(model, "discriminative_"):
+        raise AttributeError(
+            'partial_fit cannot have parameters="discriminative", which need all rows: use fit or "bayes"'
         )
     for name in ("temperature", "sharing"):
         if _is_open(getattr(model, name)):
@@ -57,8 +62,10 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` (searched, see `GreedyJan`), a `Structure`, a learner such as
         ``Band(5)``, or a mapping from each attribute to its parents, by column names or indexes; attributes left
         out of a mapping are not in the model.
-    parameters : {"bayes", "ml"}, default="bayes"
-        ``"bayes"`` averages over all parameters, exactly; ``"ml"`` takes the likeliest.
+    parameters : {"bayes", "ml", "discriminative"}, default="bayes"
+        ``"bayes"`` averages over all parameters, exactly; ``"ml"`` takes the likeliest; ``"discriminative"`` corrects
+        the Bayesian log odds to predict the class best, by penalised conditional likelihood, with a temperature of
+        its own and a penalty from leave-one-out.
     sharing : float from 0 to 1 or "cv", default=0.0
         How much the rows of the other classes count in a class's slopes and variances: 0 not at all, 1 as much as
         its own, which makes them common to the classes. ``"cv"``: chosen as the temperature is.
@@ -95,6 +102,9 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     cv_results_ : dict of ndarray
         Where k or the temperature is ``"cv"``: a table, a row for each ``param_k`` and ``param_temperature`` tried,
         with mean and standard deviation over the folds of ``test_cll`` and ``test_accuracy``, and the rank by score.
+    discriminative_ : Correction
+        With ``parameters="discriminative"``: ``temperature``, ``offset``, ``slopes``, ``penalty``, and the path of
+        ``penalties`` with their ``left_out_cll``.
     log_evidence_ : float
         Log marginal likelihood of the training data, class included; with ``parameters="bayes"``, sharing 0 or 1,
         and a prior location that does not look at the cells.
@@ -126,7 +136,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         self,
         structure: str | Structure | Learner | Mapping[Any, Any] = "naive_bayes",
         *,
-        parameters: Literal["bayes", "ml"] = "bayes",
+        parameters: Literal["bayes", "ml", "discriminative"] = "bayes",
         sharing: float | Literal["cv"] = 0.0,
         prior: Prior | None = None,
         class_prior: Literal["uniform"] | ArrayLike | None = None,
@@ -172,6 +182,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             self.statistics_ = collect(table, families) if counted is None else counted.restricted(families)
             for name, value in found.items():
                 setattr(self, name, value)
+            if self.parameters == "discriminative":
+                self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
             self._reference: Table | Reference | Unscored = spread_out(table)
         return self
@@ -269,7 +281,12 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     def _set_up(self, schema: Schema) -> None:
         """Take the parameters as they are now: what is set later changes nothing fitted."""
         sharing = 0.0 if _is_open(self.sharing) else self.sharing
-        self._how = estimation_of(self.parameters, self.prior, sharing, self.class_prior, schema)
+        generative = self.parameters
+        if generative == "discriminative":
+            if self.temperature != 1:
+                raise ValueError('parameters="discriminative" find a temperature of their own: leave temperature at 1')
+            generative = "bayes"
+        self._how = estimation_of(generative, self.prior, sharing, self.class_prior, schema)
         if is_number(self.temperature) and 0 < self.temperature < np.inf:  # type: ignore[operator]
             self.temperature_ = float(self.temperature)
         elif not _is_open(self.temperature):
@@ -304,7 +321,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     def __getstate__(self) -> dict[str, Any]:
         # Copies, processes and files carry the statistics, and no rows; the model is made from them where it is needed.
         state = {name: value for name, value in super().__getstate__().items() if name != "_model"}
-        return state | ({"_reference": scored(self._reference, self._model)} if "_reference" in state else {})
+        return state | ({"_reference": scored(self._reference, self._generative)} if "_reference" in state else {})
 
 
 def _readable(X: Any) -> Any:

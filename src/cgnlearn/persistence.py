@@ -30,9 +30,10 @@ SCHEMA = "schema.json"
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
 
 _OUR_MODULES = (
-    "classifier", "model.estimation", "model.families", "model.prior", "model.rotation", "model.schema",
-    "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band", "structures.fixed",
-    "structures.forests", "structures.rotated", "structures.search", "structures.selective", "structures.tree",
+    "classifier", "model.discriminative", "model.estimation", "model.families", "model.prior", "model.rotation",
+    "model.schema", "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band",
+    "structures.fixed", "structures.forests", "structures.rotated", "structures.search", "structures.selective",
+    "structures.tree",
 )  # fmt: skip
 
 

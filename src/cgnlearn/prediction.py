@@ -14,6 +14,7 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.model.densities import Floats
+from cgnlearn.model.discriminative import Discriminative
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
@@ -40,7 +41,16 @@ class Predictions:
     def _model(self) -> Model:
         """Made of the statistics; anew after each `partial_fit`."""
         check_is_fitted(self, "statistics_")
-        return self._learner.model(self.statistics_, self._how)
+        model = self._learner.model(self.statistics_, self._how)
+        if not hasattr(self, "discriminative_"):
+            return model
+        assert isinstance(model, Network)
+        return Discriminative(model, self.discriminative_)
+
+    @property
+    def _generative(self) -> Model:
+        """The model of the attributes, which a discriminative one starts from."""
+        return self._model.network if isinstance(self._model, Discriminative) else self._model
 
     @property
     def structure_(self) -> Structure:
@@ -116,8 +126,11 @@ class Predictions:
         return self.classes_[best]
 
     def score_samples(self, X: Any) -> Floats:
-        """Log p(x), whatever the temperature: (rows,). Low where a row is unlike the training data."""
-        likelihood = self._model.log_likelihood(self._table(X))
+        """Log p(x), whatever the temperature: (rows,). Low where a row is unlike the training data.
+
+        With ``parameters="discriminative"`` that of ``"bayes"``.
+        """
+        likelihood = self._generative.log_likelihood(self._table(X))
         return np.asarray(logsumexp(likelihood + self.class_log_prior_, axis=1))
 
     def surprise(self, X: Any) -> Floats:
@@ -135,7 +148,7 @@ class Predictions:
         array([1., 0.])
         """
         log_density = self.score_samples(X)
-        self._reference = scored(getattr(self, "_reference", None), self._model)
+        self._reference = scored(getattr(self, "_reference", None), self._generative)
         return self._reference.share_below(log_density, self._how.class_prior)
 
     def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
@@ -164,6 +177,8 @@ class Predictions:
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
         """Draw rows and their classes from the model's predictive distribution (temperature plays no part).
 
+        With ``parameters="discriminative"`` from that of ``"bayes"``.
+
         Parameters
         ----------
         n_samples : int
@@ -180,6 +195,7 @@ class Predictions:
             raise ValueError(f"n_samples must be at least 1, not {n_samples!r}")
         rng = check_random_state(random_state)
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
-        if not isinstance(self._model, Network):
+        network = self._generative
+        if not isinstance(network, Network):
             raise ValueError("rows can be drawn from one structure, neither averaged nor rotated: fit another and draw")
-        return unread(draw(self._model, labels, rng)), self.classes_[labels]
+        return unread(draw(network, labels, rng)), self.classes_[labels]

@@ -17,6 +17,7 @@ STRUCTURES = (
     "naive_bayes", "complete", "tree", "band", "box", "band_average", "fwgjan", "bwgjan", "wcgjan", "selective",
     "tree_average",
 )  # fmt: skip
+PARAMETERS = ("bayes", "ml", "discriminative")
 
 
 def number_or_cv(kind: type[int] | type[float]) -> Callable[[Any], Any]:
@@ -84,9 +85,9 @@ def model_options(*, many: bool) -> Decorator:
                      help="Order of band and box, or cv to choose it."),
         click.option("--k-max", type=click.IntRange(1), default=20, show_default=True,
                      help="Largest order that --k cv tries, or that band_average averages over."),
-        click.option("-p", "--parameters", type=click.Choice(("bayes", "ml")), multiple=many, show_default=True,
+        click.option("-p", "--parameters", type=click.Choice(PARAMETERS), multiple=many, show_default=True,
                      default=("ml", "bayes") if many else "bayes",
-                     help=f"Exact Bayesian averaging or maximum likelihood.{again}"),
+                     help=f"Exact Bayesian averaging, maximum likelihood, or penalised conditional likelihood.{again}"),
         click.option("--sharing", type=click.FloatRange(0, 1), default=0.0, show_default=True,
                      help="How much the classes share slopes and variances."),
         click.option("--prior-location", type=click.Choice(("pooled", "paper", "cell")), default="pooled",

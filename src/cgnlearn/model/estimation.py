@@ -280,7 +280,9 @@ def estimation_of(parameters: Any, prior: Any, sharing: Any, class_prior: Any, s
     """The value that a user's parameters stand for; refuses what cannot be meant."""
     ways: dict[Any, type[Bayes] | type[MaximumLikelihood]] = {"bayes": Bayes, "ml": MaximumLikelihood}
     if not isinstance(parameters, str) or parameters not in ways:
-        raise ValueError(f'parameters must be "bayes" or "ml", not {parameters!r}')
+        raise ValueError(
+            f'parameters must be "bayes" or "ml" (in a classifier also "discriminative"), not {parameters!r}'
+        )
     if not is_number(sharing) or not 0 <= sharing <= 1:
         raise ValueError(f"sharing must be a number from 0 to 1, not {sharing!r}")
     if not isinstance(prior, Prior | None):

@@ -1,0 +1,85 @@
+"""Features of a structure: what the log odds between the classes of its network are linear in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.families import Columns
+from cgnlearn.model.layout import Cells, Partition
+from cgnlearn.model.network import Network
+from cgnlearn.model.solver import standard_values
+from cgnlearn.model.table import Table
+
+
+class Part(NamedTuple):
+    """Some of the features."""
+
+    owner: Columns  # the attribute that each belongs to, as a column of X
+    values: Floats  # (rows, features)
+
+
+def features(network: Network, table: Table) -> Iterator[Part]:
+    """All features of some rows, in parts that come in the same order whatever the rows.
+
+    Of continuous families the attributes themselves and, where the classes do not share their variances, the squares
+    and the products of those that stand together in a family; all apart for every configuration of the discrete
+    parents. Of discrete families an indicator for every level and configuration. Attributes are centred and in
+    standard units, so that scaling or shifting one changes nothing. A product belongs to the later attribute, a
+    parent always being earlier.
+    """
+    layout = network.statistics.layout
+    for family in layout.discrete:
+        code = family.cells.index(table) * family.n_levels + table.codes[:, family.code]
+        yield _indicators(code, family.cells.n * family.n_levels, family.column)
+    for cells in _joint_cells(network):
+        yield _indicators(cells.index(table), cells.n, cells.columns[-1])
+    order = {column: place for place, column in enumerate(network.structure.nodes)}
+    for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
+        owner = columns = partition.columns
+        values = standard_values(table, slice(0, table.n_rows), partition.values, posterior.units).T
+        values -= posterior.overall
+        if network.how.sharing < 1:
+            first, second = partition.pairs.first, partition.pairs.second
+            place = np.array([order[column] for column in columns.tolist()], np.intp)
+            later = np.where(place[first] > place[second], first, second)
+            owner = np.concatenate([columns, columns[later]])
+            values = np.concatenate([values, values[:, first] * values[:, second]], axis=1)
+        if partition.cells.n == 1:
+            yield Part(owner, values)
+            continue
+        configuration = partition.cells.index(table)[:, None]
+        for which in range(partition.cells.n):
+            yield Part(owner, np.where(configuration == which, values, 0.0))
+
+
+def n_features(network: Network) -> int:
+    """How many there are, the constant ones included."""
+    layout = network.statistics.layout
+
+    def of_partition(partition: Partition) -> int:
+        n_products = len(partition.pairs) if network.how.sharing < 1 else 0
+        return partition.cells.n * (partition.n_attributes + n_products)
+
+    return (
+        sum(family.cells.n * family.n_levels for family in layout.discrete)
+        + sum(cells.n for cells in _joint_cells(network))
+        + sum(of_partition(partition) for partition in layout.partitions)
+    )
+
+
+def _joint_cells(network: Network) -> Iterator[Cells]:
+    """The configurations by which continuous families are cut and that no discrete family tells apart."""
+    layout = network.statistics.layout
+    told = [{family.column, *family.cells.columns} for family in layout.discrete]
+    for partition in layout.partitions:
+        cut = set(partition.cells.columns)
+        if cut and not any(cut <= columns for columns in told):
+            yield partition.cells
+
+
+def _indicators(code: Columns, n: int, owner: int) -> Part:
+    return Part(np.full(n, owner, np.intp), (code[:, None] == np.arange(n)).astype(float))

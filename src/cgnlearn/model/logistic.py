@@ -1,0 +1,319 @@
+"""Multinomial logistic regression that starts from given scores, and its leave-one-out in one go.
+
+    logits(row) = offset + τ · scores(row) + b + δ · features(row),        penalty λ/2 ‖δ‖²
+
+Logits count up to a constant of the row: everything here is in *contrasts*, orthonormal coordinates of what is left,
+one fewer than there are classes. The norm of δ is the same there, and b and δ then sum to 0 over the classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, helmert
+from scipy.linalg.lapack import dpotri
+from scipy.optimize import brentq, minimize
+from scipy.special import log_softmax
+
+from cgnlearn.model.densities import Floats
+
+Bounds = tuple[float, float]
+
+MOST_DENSE = 2500  # parameters whose Hessian is factorised whole
+N_PENALTIES = 10
+WEAKEST = 0.01  # penalty: slopes of ten to a standard deviation are then nothing unusual
+OFFSET = 1e-9  # penalty of b for every row: where the scores leave no doubt, nothing else would hold it
+LEAST_EFFECTIVE = 0.5  # parameters to a contrast, at the strongest penalty
+ROWS_TO_A_PARAMETER = 4  # at the weakest penalty: below it the leave-one-out flatters
+MOST_STEPS = 100
+
+
+class Point(NamedTuple):
+    """Parameters."""
+
+    slopes: Floats  # (1 + features, contrasts), the first row being b
+    temperature: float
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Labelled rows.
+
+    Parameters
+    ----------
+    design : ndarray (rows, 1 + features)
+        The first column is ones.
+    scores : ndarray (rows, contrasts)
+    offset : ndarray (contrasts,)
+    labels : ndarray of int (rows,)
+    weights : ndarray (rows,)
+    """
+
+    design: Floats
+    scores: Floats
+    offset: Floats
+    labels: NDArray[np.intp]
+    weights: Floats
+
+    @classmethod
+    def of(cls, features: Floats, scores: Floats, offset: Floats, labels: NDArray[np.intp], weights: Floats) -> Rows:
+        """From scores (rows, classes) and an offset (classes,)."""
+        across = helmert(len(offset)).T
+        design = np.concatenate([np.ones((len(features), 1)), features], axis=1)
+        centred = scores - scores.mean(axis=1, keepdims=True)  # large as they are, only differences count
+        return cls(design, centred @ across, offset @ across, labels, weights)
+
+    @property
+    def n_contrasts(self) -> int:
+        """One fewer than there are classes."""
+        return len(self.offset)
+
+    @property
+    def n_parameters(self) -> int:
+        """Slopes, offsets and the temperature."""
+        return self.n_contrasts * self.design.shape[1] + 1
+
+    def without_features(self) -> Rows:
+        """The same rows seen with an infinite penalty."""
+        return replace(self, design=self.design[:, :1])
+
+    def contrasts(self, point: Point) -> Floats:
+        """The logits: (rows, contrasts)."""
+        found: Floats = self.design @ point.slopes
+        found += self.offset + point.temperature * self.scores
+        return found
+
+    def loss(self, point: Point, penalty: float) -> float:
+        """The penalised log loss, summed over the rows."""
+        truth = self.log_proba(self.contrasts(point))[np.arange(len(self.labels)), self.labels]
+        return float(0.5 * (self._penalties(penalty) @ np.square(point.slopes)).sum() - self.weights @ truth)
+
+    def _penalties(self, penalty: float) -> Floats:
+        """Of b and of the features: (1 + features,)."""
+        found = np.full(self.design.shape[1], penalty)
+        found[0] = OFFSET * self.weights.sum()
+        return found
+
+    def log_proba(self, contrasts: Floats) -> Floats:
+        """Of the classes: (rows, classes)."""
+        return np.asarray(log_softmax(contrasts @ helmert(self.n_contrasts + 1), axis=1))
+
+    def gradient(self, point: Point, penalty: float) -> Floats:
+        """Of the loss, contrast by contrast, the temperature last."""
+        return self._gradient(self._excess(np.exp(self.log_proba(self.contrasts(point)))), point, penalty)
+
+    def _excess(self, proba: Floats) -> Floats:
+        """How far the probabilities exceed the truth: (rows, contrasts)."""
+        across = helmert(self.n_contrasts + 1).T
+        excess: Floats = proba @ across - across[self.labels]
+        return excess
+
+    def _gradient(self, excess: Floats, point: Point, penalty: float) -> Floats:
+        excess = excess * self.weights[:, None]
+        slopes = self.design.T @ excess + self._penalties(penalty)[:, None] * point.slopes
+        return np.append(slopes.T.ravel(), (excess * self.scores).sum())
+
+    def curvature(self, proba: Floats) -> Floats:
+        """W of every row: (rows, contrasts, contrasts)."""
+        across = helmert(self.n_contrasts + 1).T
+        mean = proba @ across
+        squares = across[:, :, None] * across[:, None, :]
+        found: Floats = np.tensordot(proba, squares, 1) - mean[:, :, None] * mean[:, None, :]
+        return found
+
+    def hessian(self, point: Point, penalty: float) -> Floats:
+        """Of the loss, in the gradient's order."""
+        return self._hessian(self.curvature(np.exp(self.log_proba(self.contrasts(point)))), penalty)
+
+    def _hessian(self, curvature: Floats, penalty: float) -> Floats:
+        size, n = self.design.shape[1], self.n_contrasts
+        found = np.empty((self.n_parameters,) * 2)
+        weighted = curvature * self.weights[:, None, None]
+        for a in range(n):
+            for b in range(a + 1):
+                block = self._block(weighted[:, a, b], penalty if a == b else None)
+                found[a * size : (a + 1) * size, b * size : (b + 1) * size] = block
+                found[b * size : (b + 1) * size, a * size : (a + 1) * size] = block
+        along = (weighted @ self.scores[:, :, None])[:, :, 0]
+        found[-1, :-1] = found[:-1, -1] = (self.design.T @ along).T.ravel()
+        found[-1, -1] = (along * self.scores).sum()
+        return found
+
+    def _block(self, weights: Floats, penalty: float | None) -> Floats:
+        """Between two contrasts, or of one, which is penalised."""
+        block: Floats = self.design.T @ (self.design * weights[:, None])
+        if penalty is not None:
+            np.fill_diagonal(block, block.diagonal() + self._penalties(penalty))
+        return block
+
+
+def fitted(rows: Rows, penalty: float, start: Point, bounds: Bounds = (0.0, 1.0)) -> Point:
+    """The parameters of least penalised loss, the temperature within bounds."""
+    start = Point(start.slopes, min(max(start.temperature, bounds[0]), bounds[1]))
+    return _by_newton(rows, penalty, start, bounds) if _is_dense(rows) else _by_gradient(rows, penalty, start, bounds)
+
+
+def _is_dense(rows: Rows) -> bool:
+    return rows.n_parameters <= MOST_DENSE
+
+
+def _by_newton(rows: Rows, penalty: float, point: Point, bounds: Bounds) -> Point:
+    """Damped Newton; each step minimises the quadratic model within the bounds, which hold one parameter only."""
+    loss = rows.loss(point, penalty)
+    for _ in range(MOST_STEPS):
+        proba = np.exp(rows.log_proba(rows.contrasts(point)))
+        gradient = rows._gradient(rows._excess(proba), point, penalty)
+        step = _newton_step(rows._hessian(rows.curvature(proba), penalty), gradient, point.temperature, bounds)
+        expected = -float(gradient @ step)
+        if expected <= 0:
+            return point
+        length = 1.0
+        while True:
+            next_point = _moved(point, length * step, bounds)
+            next_loss = rows.loss(next_point, penalty)
+            # Near the optimum the loss no longer tells two points apart, where Newton's step still does.
+            if next_loss <= loss - 1e-4 * length * expected or expected <= 1e-9 * (1 + abs(loss)):
+                break
+            length /= 2
+        point, loss = next_point, next_loss
+        if expected <= 1e-11 * (1 + abs(loss)):
+            return point
+    return point
+
+
+def _moved(point: Point, step: Floats, bounds: Bounds) -> Point:
+    temperature = min(max(point.temperature + step[-1], bounds[0]), bounds[1])
+    return Point(point.slopes + step[:-1].reshape(point.slopes.T.shape).T, float(temperature))
+
+
+def _newton_step(hessian: Floats, gradient: Floats, temperature: float, bounds: Bounds) -> Floats:
+    rest = cho_factor(hessian[:-1, :-1], lower=True, check_finite=False)
+    alone = cho_solve(rest, gradient[:-1], check_finite=False)
+    along = cho_solve(rest, hessian[:-1, -1], check_finite=False)
+    left = hessian[-1, -1] - hessian[-1, :-1] @ along  # the temperature's curvature once the rest has followed
+    slope = gradient[-1] - hessian[-1, :-1] @ alone
+    move = -slope / left if left > 1e-12 * hessian[-1, -1] else 0.0
+    move = min(max(move, bounds[0] - temperature), bounds[1] - temperature)
+    return np.append(-alone - along * move, move)
+
+
+def _by_gradient(rows: Rows, penalty: float, start: Point, bounds: Bounds) -> Point:
+    """L-BFGS, where a Hessian would be too large."""
+    shape, n = start.slopes.T.shape, rows.weights.sum()
+
+    def value(parameters: Floats) -> tuple[float, Floats]:
+        point = Point(parameters[:-1].reshape(shape).T, float(parameters[-1]))
+        return rows.loss(point, penalty) / n, rows.gradient(point, penalty) / n
+
+    found = minimize(
+        value,
+        np.append(start.slopes.T.ravel(), start.temperature),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(None, None)] * (shape[0] * shape[1]) + [bounds],
+        options={"maxiter": 1000, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-8},
+    )
+    return Point(found.x[:-1].reshape(shape).T, float(found.x[-1]))
+
+
+def left_out(rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.0)) -> Floats:
+    """Log probabilities of the classes of every row, by the fit without it: (rows, classes).
+
+    One Newton step from the fit to all rows (Rad and Maleki 2020). Of a row of weight 2, which is a row twice, one is
+    left out. Where a Hessian would be too large, its blocks between contrasts are taken for 0.
+    """
+    contrasts = rows.contrasts(point)
+    proba = np.exp(rows.log_proba(contrasts))
+    curvature, excess = rows.curvature(proba), rows._excess(proba)
+    leverage = _leverage(rows, curvature, penalty, moves=bounds[0] < point.temperature < bounds[1])
+    leverage *= np.minimum(rows.weights, 1.0)[:, None, None]
+    system = np.eye(rows.n_contrasts) - leverage @ curvature
+    moved = np.linalg.solve(system, leverage @ excess[:, :, None])[:, :, 0]
+    return rows.log_proba(contrasts + moved)
+
+
+def _leverage(rows: Rows, curvature: Floats, penalty: float, *, moves: bool) -> Floats:
+    """A of every row: (rows, contrasts, contrasts); ``moves``: whether the temperature is free."""
+    design, n = rows.design, rows.n_contrasts
+    size = design.shape[1]
+    found = np.zeros((len(design), n, n))
+    if not _is_dense(rows):
+        for a in range(n):
+            inverse = _inverse(rows._block(rows.weights * curvature[:, a, a], penalty))
+            found[:, a, a] = ((design @ inverse) * design).sum(axis=1)
+        return found
+    hessian = rows._hessian(curvature, penalty)
+    inverse = _inverse(hessian if moves else hessian[:-1, :-1])
+    for a in range(n):
+        for b in range(a + 1):
+            block = inverse[a * size : (a + 1) * size, b * size : (b + 1) * size]
+            found[:, a, b] = found[:, b, a] = ((design @ block) * design).sum(axis=1)
+    if moves:
+        across = design @ inverse[-1, :-1].reshape(n, size).T
+        found += across[:, :, None] * rows.scores[:, None, :] + rows.scores[:, :, None] * across[:, None, :]
+        found += inverse[-1, -1] * rows.scores[:, :, None] * rows.scores[:, None, :]
+    return found
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Of a positive definite one, from its Cholesky factor."""
+    factor, _ = cho_factor(matrix, lower=True, check_finite=False)
+    lower = np.tril(dpotri(factor, lower=True)[0])
+    found: Floats = lower + np.tril(lower, -1).T
+    return found
+
+
+class Candidate(NamedTuple):
+    """A penalty, its parameters, and the mean log probability of the true class of rows left out."""
+
+    penalty: float
+    point: Point
+    cll: float
+
+
+def path(rows: Rows) -> Iterator[Candidate]:
+    """Ever weaker penalties, from infinite on, each fit starting at the one before."""
+    n = rows.n_contrasts
+    alone = rows.without_features()
+    point = fitted(alone, 0.0, Point(np.zeros((1, n)), 1.0))
+    yield Candidate(np.inf, point, _cll(rows, left_out(alone, 0.0, point)))
+    point = Point(np.concatenate([point.slopes, np.zeros((rows.design.shape[1] - 1, n))]), point.temperature)
+    for penalty in _penalties(rows):
+        point = fitted(rows, penalty, point)
+        yield Candidate(penalty, point, _cll(rows, left_out(rows, penalty, point)))
+
+
+def _cll(rows: Rows, log_proba: Floats) -> float:
+    return float(np.average(log_proba[np.arange(len(rows.labels)), rows.labels], weights=rows.weights))
+
+
+def _penalties(rows: Rows) -> list[float]:
+    """From one that leaves next to nothing to one that leaves a parameter to every four rows.
+
+    The effective number of parameters is that of a ridge regression with the weights that rows have where all classes
+    are equally probable, which are the greatest: (C - 1) Σ d/(d + λ), d the eigenvalues of the features' scatter
+    divided by C.
+    """
+    n, features = rows.n_contrasts, rows.design[:, 1:]
+    if not features.shape[1]:
+        return []
+    scatter = np.linalg.eigvalsh(features.T @ (features * rows.weights[:, None])).clip(min=0.0) / (n + 1)
+
+    def where(effective: float) -> float:
+        """The penalty that leaves so many parameters to a contrast; 0 if none leaves as many."""
+
+        def excess(log_penalty: float) -> float:
+            return float((scatter / (scatter + np.exp(log_penalty))).sum() - effective)
+
+        least, most = np.log(WEAKEST) - 7, np.log(scatter.sum() / effective) + 1
+        return float(np.exp(brentq(excess, least, most))) if excess(least) > 0 else 0.0
+
+    strongest = where(LEAST_EFFECTIVE)
+    weakest = max(WEAKEST, where(rows.weights.sum() / ROWS_TO_A_PARAMETER / n))
+    if strongest <= weakest:
+        return []
+    return np.geomspace(strongest, weakest, N_PENALTIES).tolist()
