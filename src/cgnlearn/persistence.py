@@ -23,11 +23,15 @@ from typing import Any
 import numpy as np
 
 from cgnlearn import __version__
+from cgnlearn.files import write_whole
 
-FORMAT = 1  # raised when older code can no longer read what newer code writes
+FORMAT = 2  # raised when older code can no longer read what newer code writes, or newer what older wrote
 HEADER = "header.json"
 SCHEMA = "schema.json"
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
+SMALL_BYTES = 64 << 20  # unpacked content that may be as much greater than the file as it likes
+MOST_TIMES = 100  # as great as the file may any other content be; `save` does not pack tighter
+PIECE = 1 << 20  # bytes of an entry that are in memory at once while its checksum is computed
 
 _OUR_MODULES = (
     "classifier", "model.estimation", "model.families", "model.prior", "model.schema", "model.statistics",
@@ -72,11 +76,13 @@ def save(model: Any, path: str | Path) -> None:
             f"this model cannot be saved: it holds {foreign[0]}, which `load` would refuse; "
             "leave it out of the model or replace it by a part of scikit-learn"
         )
+    if _unpacked(content) > _most_unpacked(content):  # mostly zeros
+        content = skops_io.dumps(model, compression=zipfile.ZIP_STORED)
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
-        header["entries"] = {name: _sha256(archive.read(name)) for name in archive.namelist()}
+        header["entries"] = {name: _sha256_of(archive, name) for name in archive.namelist()}
         archive.writestr(HEADER, json.dumps(header, indent=1))
-    Path(path).write_bytes(buffer.getvalue())
+    write_whole(path, buffer.getvalue())
 
 
 def load(path: str | Path) -> Any:
@@ -172,18 +178,28 @@ def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
             names = archive.namelist()
             if HEADER not in names or SCHEMA not in names or len(set(names)) < len(names):
                 raise ModelFileError(f"{damaged} (entries are missing or doubled)")
-            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-                raise ModelFileError(f"{damaged} (it claims to unpack to more than {MOST_BYTES >> 30} GB)")
+            # Other ways to pack are not ours, and give out more than was asked for.
+            if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in archive.filelist):
+                raise ModelFileError(f"{damaged} (it is packed in a way that is not ours)")
+            if (claimed := _unpacked(content)) > (most := _most_unpacked(content)):
+                raise ModelFileError(
+                    f"{damaged} (it claims to unpack to {claimed >> 20} MB, and {most >> 20} MB are the most here)"
+                )
             header = json.loads(archive.read(HEADER))
-            found = {name: _sha256(archive.read(name)) for name in names if name != HEADER}
-        file_format, written_by = header["format"], header["versions"]["cgnlearn"]
-        newer = file_format > FORMAT or _major(written_by) > _major(__version__)
+            file_format, written_by = int(header["format"]), header["versions"]["cgnlearn"]
+            newer = file_format > FORMAT or _major(written_by) > _major(__version__)
+            if file_format < FORMAT:
+                raise ModelFileError(f"{path} was written by an older cgnlearn: fit the model again")
+            needless = set(names) - {HEADER, SCHEMA} - _referred(json.loads(archive.read(SCHEMA)))
+            if needless and not newer:
+                raise ModelFileError(f"{damaged} (nothing refers to its entry {min(needless)!r})")
+            found = {name: _sha256_of(archive, name) for name in names if name != HEADER}
         agrees = found == header["entries"] and isinstance(header["training_sha256"], str)
     except ModelFileError:
         raise
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError,  # the archive
-        NotImplementedError, RuntimeError, OverflowError, MemoryError,  # its flags: encryption, odd compression, sizes
+        NotImplementedError, RuntimeError, OverflowError, MemoryError,  # its flags: encryption, odd sizes
         KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError,  # the header
     ) as error:  # fmt: skip
         raise ModelFileError(f"{damaged} ({_one_line(error)})") from error
@@ -194,6 +210,30 @@ def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
     if not agrees:
         raise ModelFileError(f"{damaged} (a checksum differs)")
     return dict(header)
+
+
+def _unpacked(content: bytes) -> int:
+    """How many bytes the entries claim to be; zipfile reads no more of an entry than it claims."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return sum(entry.file_size for entry in archive.filelist)
+
+
+def _most_unpacked(content: bytes) -> int:
+    return min(MOST_BYTES, max(SMALL_BYTES, MOST_TIMES * len(content)))
+
+
+def _referred(schema: Any) -> set[str]:
+    """The entries that a skops schema speaks of."""
+    found, open_parts = set(), [schema]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("file"), str):
+                found.add(part["file"])
+            open_parts += part.values()
+        elif isinstance(part, list):
+            open_parts += part
+    return found
 
 
 def _our_types() -> frozenset[str]:
@@ -210,8 +250,12 @@ def _major(written: str) -> int:
     return int(written.split(".")[0])
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _sha256_of(archive: zipfile.ZipFile, name: str) -> str:
+    digest = hashlib.sha256()
+    with archive.open(name) as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _one_line(error: BaseException) -> str:

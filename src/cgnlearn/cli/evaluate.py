@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.cli.options import (
-    NEW_FILE,
+    NEW_FOLDER,
+    NEW_REPORT,
     Folds,
     classifier,
     data_options,
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 @model_options(many=True)
 @click.option("--cv", type=Folds(), default="10x1", show_default=True, help="Folds and repetitions.")
 @jobs_option(1)
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path),
+@click.option("-o", "--output", type=NEW_FOLDER,
               help="Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there.")  # fmt: skip
-@click.option("--report", type=NEW_FILE, help="Where to write the HTML report.")
+@click.option("--report", type=NEW_REPORT, help="Where to write the HTML report.")
 @json_option
 def evaluate(
     data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, groups: str | None,
@@ -49,9 +50,10 @@ def evaluate(
     }
     from sklearn.dummy import DummyClassifier
 
-    from cgnlearn.evaluation.run import Run, write_whole
+    from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.splits import cut, fewer
     from cgnlearn.evaluation.study import BASELINE, Study, summary_text
+    from cgnlearn.files import write_whole
 
     models[BASELINE] = DummyClassifier(strategy="prior")
     read = training_data(data, target, categorical, drop_missing, groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,8 +55,29 @@ class Folds(click.ParamType):  # type: ignore[type-arg]
         return pair
 
 
+class Output(click.Path):
+    """Where something is to be written: tried when the command is called, not when the work is done."""
+
+    def __init__(self, *, makes_folder: bool = False, is_folder: bool = False) -> None:
+        super().__init__(dir_okay=is_folder, file_okay=not is_folder, path_type=Path)
+        self.makes_folder = makes_folder
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The path, if it can be written to."""
+        from cgnlearn.files import NotWritten, check_writable
+
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        try:
+            check_writable(path, makes_folder=self.makes_folder)
+        except NotWritten as error:
+            self.fail(str(error), param, ctx)
+        return path
+
+
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+NEW_FILE = Output()
+NEW_REPORT = Output(makes_folder=True)
+NEW_FOLDER = Output(makes_folder=True, is_folder=True)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

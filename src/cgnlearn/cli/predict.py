@@ -30,6 +30,7 @@ def predict(model: Path, data: Path, output: Path | None, as_json: bool) -> None
     low where it is unlike the training data.
     """
     from cgnlearn import load
+    from cgnlearn.files import write_whole
 
     with waiting("predicting"):
         header, rows = predict_file(load(model), data)
@@ -42,7 +43,7 @@ def predict(model: Path, data: Path, output: Path | None, as_json: bool) -> None
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8", newline="")
+        write_whole(output, text)
         say(f"{len(rows)} rows: {output}")
 
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli.options import jobs_option, seed_option
+from cgnlearn.cli.options import NEW_FOLDER, jobs_option, seed_option
 from cgnlearn.cli.terminal import finish, say
 
 if TYPE_CHECKING:
     from cgnlearn.evaluation.run import Work
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-_NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,7 +24,7 @@ _NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--download", is_flag=True, help="uci: fetch from OpenML what is found nowhere else.")
 @jobs_option(-1)
 @seed_option
-@click.option("-o", "--output", type=_NEW_FOLDER, default=Path("results"), show_default=True,
+@click.option("-o", "--output", type=NEW_FOLDER, default=Path("results"), show_default=True,
               help="Folder for the results; an interrupted run goes on where it stopped.")  # fmt: skip
 def reproduce(
     experiment: str, quick: bool, data_dir: Path | None, raw: Path | None, download: bool, jobs: int, seed: int,
@@ -94,7 +93,7 @@ def _rows(work: Work[Any], folder: Path, jobs: int) -> list[dict[str, str]]:
 
 
 def _write(folder: Path, page: str, files: dict[str, str]) -> None:
-    from cgnlearn.evaluation.run import write_whole
+    from cgnlearn.files import write_whole
 
     for name, text in (files | {"tables.md": page}).items():
         write_whole(folder / name, text)
