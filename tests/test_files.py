@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,7 @@ class Disk:
         with open(self.folder / "ballast", "wb", buffering=0) as file:
             for size in (1 << 16, 1):
                 with pytest.raises(OSError, match="No space left"):
-                    while file.write(bytes(size)):
-                        pass
+                    file.writelines(repeat(bytes(size)))
 
     def _full(self, descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

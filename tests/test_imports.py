@@ -10,12 +10,13 @@ import cgnlearn
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
     "files", "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema",
-    "model.structure", "model.table", "model.layout", "model.compilation", "model.kernels", "model.moments", "model.statistics",
-    "model.prior", "model.estimation", "model.solver", "model.model", "model.blocks", "ordered.recursion",
-    "ordered.lattice", "model.network", "model.sampling", "structures.selection", "structures.learner",
-    "structures.fixed", "structures.tree", "structures.odds", "structures.search", "structures.names", "ordered.band",
-    "progress", "classifier", "ordered.path", "persistence", "datasets", "evaluation.run", "evaluation.significance",
-    "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
+    "model.structure", "model.table", "model.layout", "model.compilation", "model.kernels", "model.moments",
+    "model.statistics", "model.prior", "model.estimation", "model.solver", "model.model", "model.blocks",
+    "ordered.recursion", "ordered.lattice", "model.network", "model.sampling", "structures.selection",
+    "structures.learner", "structures.fixed", "structures.tree", "structures.odds", "structures.search",
+    "structures.names", "ordered.band", "progress", "classifier", "ordered.path", "persistence", "datasets",
+    "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report",
+    "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 
