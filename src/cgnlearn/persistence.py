@@ -1,4 +1,4 @@
-"""Model files: `save` and `load`, without pickle.
+"""Files of models and of statistics: `save` and `load`, without pickle.
 
 A file is a zip archive as skops writes it (JSON that names types, and plain arrays) with one entry more,
 ``header.json``: versions, classes, feature names, a checksum of what was learned, and the checksum of every other
@@ -24,6 +24,7 @@ import numpy as np
 
 from cgnlearn import __version__
 from cgnlearn.files import write_whole
+from cgnlearn.model.statistics import Statistics
 
 FORMAT = 2  # raised when older code can no longer read what newer code writes, or newer what older wrote
 HEADER = "header.json"
@@ -43,14 +44,17 @@ class ModelFileError(ValueError):
     """A file that cannot be read, or must not be, as a model."""
 
 
-def save(model: Any, path: str | Path) -> None:
-    """Write a fitted classifier, or a Pipeline that ends in one, to a file.
+def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
+    """Write a fitted classifier, a Pipeline that ends in one, or statistics to a file.
 
     Parameters
     ----------
-    model : CGNClassifier or Pipeline
+    model : CGNClassifier, Pipeline or Statistics
+        Statistics are written without any single row's values, so that they can be given to others.
     path : str or Path
-        By custom it ends in ``.skops``.
+        By custom it ends in ``.skops``, or in ``.stats`` if it holds statistics.
+    minimum_cell : float
+        Refuse statistics with a cell (a class, with levels of discrete columns) that has fewer rows, but some.
 
     Examples
     --------
@@ -65,6 +69,10 @@ def save(model: Any, path: str | Path) -> None:
     array([0, 0])
     """
     skops_io = _skops()
+    if isinstance(model, Statistics):
+        model = model.for_others(minimum_cell)
+    elif minimum_cell:
+        raise ValueError("minimum_cell is for statistics: save the model's statistics_")
     header = _header_of(model)
     try:
         content = skops_io.dumps(model, compression=zipfile.ZIP_DEFLATED)
@@ -86,7 +94,7 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Read a model that `save` wrote.
+    """Read the model or the statistics that `save` wrote.
 
     A damaged or altered file, one that names a type which is not part of cgnlearn or scikit-learn, and one written
     by a newer major version raise `ModelFileError`. No code of the file's is run.
@@ -124,8 +132,8 @@ def read_header(path: str | Path) -> dict[str, Any]:
 
 
 def training_checksum(model: Any) -> str:
-    """SHA-256 of the statistics a classifier has kept of its training data."""
-    statistics = classifier_of(model).statistics_
+    """SHA-256 of statistics, or of those that a classifier has kept of its training data."""
+    statistics = _statistics_of(model)
     digest = hashlib.sha256()
     arrays = [statistics.classes, *statistics.counts]
     for moments in statistics.moments:
@@ -146,26 +154,35 @@ def classifier_of(model: Any) -> Any:
     last = model
     while isinstance(last, Pipeline):
         last = last[-1]
+    if isinstance(last, Statistics):
+        raise TypeError("these are statistics, no model: make one of them by from_statistics, or by `cgnlearn merge`")
     if not isinstance(last, CGNClassifier):
         raise TypeError(f"a model file holds a CGNClassifier or a Pipeline that ends in one, not {type(last).__name__}")
     check_is_fitted(last, "statistics_")
     return last
 
 
+def _statistics_of(model: Any) -> Statistics:
+    found: Statistics = model if isinstance(model, Statistics) else classifier_of(model).statistics_
+    return found
+
+
 def _header_of(model: Any) -> dict[str, Any]:
-    classifier = classifier_of(model)
-    names = getattr(model, "feature_names_in_", None)
+    statistics = _statistics_of(model)
+    schema = statistics.schema
+    names = getattr(model, "feature_names_in_", schema.names if model is statistics else None)
     return {
         "format": FORMAT,
+        "holds": "statistics" if model is statistics else "model",
         "versions": {
             "cgnlearn": __version__,
             "python": platform.python_version(),
             **{name: version(name) for name in ("numpy", "scikit-learn", "skops")},
         },
-        "classes": [str(label) for label in classifier.classes_.tolist()],
-        "n_features": int(model.n_features_in_),
+        "classes": [str(label) for label in schema.classes],
+        "n_features": int(getattr(model, "n_features_in_", schema.n_columns)),
         "feature_names": None if names is None else [str(name) for name in names],
-        "training_rows": float(classifier.statistics_.classes.sum()),
+        "training_rows": float(statistics.classes.sum()),
         "training_sha256": training_checksum(model),
     }
 

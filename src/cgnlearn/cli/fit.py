@@ -16,20 +16,36 @@ from cgnlearn.cli.terminal import say, waiting
 @click.command()
 @data_options
 @model_options(many=False)
-@click.option("-o", "--output", type=NEW_FILE, required=True, help="Where the model goes, such as model.skops.")
+@click.option(
+    "-o",
+    "--output",
+    type=NEW_FILE,
+    required=True,
+    help="Where the model goes, such as model.skops; what ends in .stats gets the statistics, to be merged.",
+)
+@click.option(
+    "--minimum-cell",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="For .stats: refuse cells with fewer rows, but some.",
+)
 @json_option
 def fit(
     data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, structure: str, parameters: str,
-    output: Path, as_json: bool, **model_options: Any,
+    output: Path, minimum_cell: float, as_json: bool, **model_options: Any,
 ) -> None:  # fmt: skip
     """Fit a classifier and save it."""
+    of_statistics = output.suffix.lower() == ".stats"
+    if minimum_cell and not of_statistics:
+        raise click.UsageError("--minimum-cell is for statistics: let the output end in .stats")
     model = classifier(structure, parameters, **model_options)
     from cgnlearn import save
 
     read = training_data(data, target, categorical, drop_missing)
     with waiting("fitting"):
         model.fit(read.X, read.y)
-        save(model, output)
+        save(model.statistics_ if of_statistics else model, output, minimum_cell=minimum_cell)
     if as_json:
         click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
     else:

@@ -51,6 +51,9 @@ def predict_file(model: Any, path: Path) -> tuple[list[str], list[list[Any]]]:
     """A header, and a line for each row of a file that has the columns the model was trained on, and maybe others."""
     import numpy as np
 
+    from cgnlearn.persistence import classifier_of
+
+    classifier_of(model)  # refuses statistics
     X = _matching(model, path)
     log_proba = model.predict_log_proba(X)
     classes = [str(label) for label in model.classes_.tolist()]
