@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from cgnlearn.ordered.path import ordered_path as ordered_path
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
+    from cgnlearn.streams import fit_stream as fit_stream
+    from cgnlearn.streams import predict_stream as predict_stream
     from cgnlearn.structures.fixed import Complete as Complete
     from cgnlearn.structures.fixed import Jan as Jan
     from cgnlearn.structures.fixed import NaiveBayes as NaiveBayes
@@ -36,8 +38,10 @@ _HOMES = {
     "SampleNotAcceptable": "model.estimation",
     "Structure": "model.structure",
     "Tree": "structures.tree",
+    "fit_stream": "streams",
     "load": "persistence",
     "ordered_path": "ordered.path",
+    "predict_stream": "streams",
     "save": "persistence",
 }
 

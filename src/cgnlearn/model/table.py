@@ -104,7 +104,7 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
     if frame is not None:
         columns = frame.columns
         names = tuple(columns) if all(isinstance(name, str) for name in columns) else None
-        chosen = _chosen_columns(categorical_features, columns, len(columns))
+        chosen = chosen_columns(categorical_features, columns, len(columns))
         if chosen is None:
             kinds = frame.schema.values()
             chosen = [i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)]
@@ -113,7 +113,7 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
             levels[i] = _levels_of_series(frame[columns[i]], f"column {columns[i]!r}")
         return Schema(names, tuple(levels), labels, frame.implementation.value)
     array = as_array(X)
-    chosen = _chosen_columns(categorical_features, None, array.shape[1]) or []
+    chosen = chosen_columns(categorical_features, None, array.shape[1]) or []
     levels = [None] * array.shape[1]
     for i in chosen:
         levels[i] = tuple(_distinct(array[:, i], f"column {i}")[0].tolist())
@@ -363,7 +363,7 @@ def _refuse_mixture(levels: list[Any], name: str) -> None:
         raise ValueError(f"{name} mixes levels of different types: make them all text or all numbers")
 
 
-def _chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
+def chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
     """Indexes of the columns that `categorical_features` names; None leaves the choice to the dtypes."""
     if isinstance(categorical_features, str):
         if categorical_features == "from_dtype":
