@@ -14,9 +14,9 @@ ORDER = [
     "model.statistics", "model.prior", "model.estimation", "model.solver", "model.model", "model.blocks",
     "ordered.recursion", "ordered.lattice", "model.network", "model.sampling", "structures.selection",
     "structures.learner", "structures.fixed", "structures.tree", "structures.odds", "structures.search",
-    "structures.names", "ordered.band", "progress", "classifier", "ordered.path", "streams", "persistence", "datasets",
-    "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report",
-    "experiments", "cli", "__main__",
+    "structures.names", "ordered.band", "progress", "classifier", "ordered.path", "streams", "distributed",
+    "persistence", "datasets", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study",
+    "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -6,8 +6,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.feather
 import pytest
+from click.testing import CliRunner
 
-from cgnlearn import Band, CGNClassifier, fit_stream, predict_stream
+from cgnlearn import Band, CGNClassifier, fit_stream, load, predict_stream
+from cgnlearn.cli.main import main
 
 
 @pytest.fixture
@@ -154,3 +156,36 @@ def test_what_cannot_be_streamed_is_refused_in_one_line(rows, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="has no files"):
         fit_stream(CGNClassifier(), tmp_path / "empty", "class")
+
+
+# ---- the commands
+
+
+def run(*words):
+    found = CliRunner().invoke(main, [str(word) for word in words], prog_name="cgnlearn")
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_commands_read_in_parts_what_does_not_fit(form, rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = rows.assign(site=rows["site"].astype(str))
+    data = f"data.{form}"
+    rows.to_parquet(data, row_group_size=500) if form == "parquet" else rows.to_csv(data, index=False)
+    made = {}
+    for name, memory in (("whole", "1GB"), ("parts", "20kB")):
+        options = ("-t", "class", "--categorical", "kind", "-s", "tree", "--memory", memory, "-o", f"{name}.skops")
+        code, _, err = run("fit", data, *options)
+        assert (code, "3000 rows, 5 attributes" in err) == (0, True), err
+        code, _, err = run("predict", f"{name}.skops", data, "--memory", memory, "-o", f"{name}.csv")
+        assert (code, "3000 rows" in err) == (0, True), err
+        made[name] = load(f"{name}.skops"), pd.read_csv(f"{name}.csv")
+    (whole, expected), (parts, found) = made.values()
+    assert parts.statistics_.schema == whole.statistics_.schema
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
+    code, out, err = run("predict", "parts.skops", data, "--memory", "1kB")
+    assert (code, out, "give --output" in err) == (2, "", True)
+    code, _, err = run("fit", data, "-t", "class", "-s", "fwgjan", "--memory", "1kB", "-o", "x.skops")
+    assert (code, "cannot learn the structure" in err, err.count("\n")) == (1, True, 1)
+    code, _, err = run("fit", data, "-t", "class", "--memory", "much", "-o", "x.skops")
+    assert (code, "no amount of memory" in err) == (2, True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cgnlearn.classifier import CGNClassifier as CGNClassifier
+    from cgnlearn.distributed import fit_dask as fit_dask
+    from cgnlearn.distributed import predict_dask as predict_dask
     from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.model.prior import Prior as Prior
     from cgnlearn.model.structure import Structure as Structure
@@ -38,9 +40,11 @@ _HOMES = {
     "SampleNotAcceptable": "model.estimation",
     "Structure": "model.structure",
     "Tree": "structures.tree",
+    "fit_dask": "distributed",
     "fit_stream": "streams",
     "load": "persistence",
     "ordered_path": "ordered.path",
+    "predict_dask": "distributed",
     "predict_stream": "streams",
     "save": "persistence",
 }

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from cgnlearn.classifier import CGNClassifier, counting_learner
+from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.schema import Levels, Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.table import Table, chosen_columns, read
 
 BATCH_ROWS = 1 << 17
+STRIP = 1 << 10  # rows that are turned from columns into rows at once
 MOST_LEVELS = 10_000  # of a categorical column: more are names of rows
 FORMATS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc", ".csv": "csv", ".tsv": "csv"}
 NO_VALUE = ["", "na", "NA", "n/a", "N/A", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"]  # in text files
@@ -82,10 +84,11 @@ def fit_stream(
     schema, n_rows = stream.schema(model.categorical_features)
     families = learner.families(schema)
     total: Any = 0
-    for table, n_done in stream.tables(schema):
-        total = total + collect(table, families)
-        if progress is not None:
-            progress(n_done, n_rows)
+    with numeric_libraries().limit(limits=1, user_api="blas"):  # products this small lose by being cut up
+        for table, n_done in stream.tables(schema):
+            total = total + collect(table, families)
+            if progress is not None:
+                progress(n_done, n_rows)
     statistics: Statistics = total
     return type(model).from_statistics(statistics, **model.get_params(deep=False))
 
@@ -354,7 +357,10 @@ def _floats(batch: Any, names: Sequence[str]) -> NDArray[Any]:
             raise ValueError(f"column {name!r} holds {kind}: turn it into numbers, or name it in categorical_features")
     narrow = all(column.type == pa.float32() for column in columns)
     values = np.empty((batch.num_rows, len(columns)), np.float32 if narrow else np.float64)
-    for i, column in enumerate(columns):
-        whole = column if pa.types.is_floating(column.type) else column.cast(pa.float64())
-        values[:, i] = whole.to_numpy(zero_copy_only=False)
+    whole = [column if pa.types.is_floating(column.type) else column.cast(pa.float64()) for column in columns]
+    arrays = [column.to_numpy(zero_copy_only=False) for column in whole]
+    for start in range(0, batch.num_rows, STRIP):  # so that what is written stays in cache until it is full
+        strip = slice(start, start + STRIP)
+        for i, array in enumerate(arrays):
+            values[strip, i] = array[strip]
     return values

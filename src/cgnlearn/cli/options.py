@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -74,6 +75,22 @@ class Output(click.Path):
         return path
 
 
+class Bytes(click.ParamType):  # type: ignore[type-arg]
+    """An amount of memory, such as 2GB."""
+
+    name = "SIZE"
+    units: ClassVar = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """The number of bytes."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([KMGT]?)I?B?", value.strip().upper())
+        if found is None:
+            self.fail(f"{value!r} is no amount of memory such as 500MB or 2GB")
+        return int(float(found[1]) * self.units[found[2]])
+
+
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = Output()
 NEW_REPORT = Output(makes_folder=True)
@@ -101,6 +118,9 @@ data_options = _options(
 
 
 seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+memory_option = click.option(
+    "--memory", type=Bytes(), help="Files that need more are read in parts; default: half of the machine's memory."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -139,17 +159,25 @@ def jobs_option(default: int) -> Decorator:
                         help="Processes; -1 takes all cores.")  # fmt: skip
 
 
+def is_beyond(path: Path, memory: int | None) -> bool:
+    """Whether a file that can be read in parts needs more memory than it may have."""
+    from cgnlearn.cli import datafile
+
+    if memory is None:
+        try:
+            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        except (AttributeError, ValueError, OSError):
+            return False  # where a system does not tell, only what is asked for counts
+    return datafile.memory_needed(path) > memory
+
+
 def training_data(
     path: Path, target: str | None, categorical: Sequence[str], drop_missing: bool, groups: str | None = None
 ) -> Data:
     """The data that the options ask for; a column that is not there is a wrong call."""
     from cgnlearn.cli import datafile
 
-    if target is None:
-        if path.suffix.lower() != ".npz":
-            raise click.UsageError("name the column of the classes: add --target COLUMN")
-        target = "y"
-    listed = [name.strip() for given in categorical for name in given.split(",") if name.strip()]
+    target, listed = target_of(path, target), listed_columns(categorical)
     try:
         with waiting(f"reading {path}"):
             data = datafile.read(path, target=target, groups=groups, categorical=listed, drop_missing=drop_missing)
@@ -165,6 +193,18 @@ def training_data(
     if data.n_dropped:
         say(f"left out {data.n_dropped} of {data.n_dropped + len(data.y)} rows, which have empty cells")
     return data
+
+
+def target_of(path: Path, target: str | None) -> str:
+    """The column of the classes."""
+    if target is None and path.suffix.lower() != ".npz":
+        raise click.UsageError("name the column of the classes: add --target COLUMN")
+    return target or "y"
+
+
+def listed_columns(given: Sequence[str]) -> list[str]:
+    """Names separated by commas, in one option or several."""
+    return [name.strip() for names in given for name in names.split(",") if name.strip()]
 
 
 def classifier(

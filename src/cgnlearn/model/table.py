@@ -83,7 +83,7 @@ def _target(y: Any, name: str = "y") -> NDArray[Any]:
     """A flat array of labels of one kind, none of them missing."""
     cells = np.asarray(y)
     if cells.ndim == 1 and cells.dtype.kind in "fO":
-        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([_is_missing(cell) for cell in cells], bool)
+        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([is_missing(cell) for cell in cells], bool)
         if missing.any():
             raise ValueError(f"{name} has missing values (NaN), the first in row {np.argmax(missing)}: drop their rows")
         if len({isinstance(cell, str) for cell in cells.tolist()} if cells.dtype.kind == "O" else ()) > 1:
@@ -93,7 +93,8 @@ def _target(y: Any, name: str = "y") -> NDArray[Any]:
     return found
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
+    """Whether a cell says that there is no value."""
     return cell is None or is_pandas_na(cell) or is_scalar_nan(cell)
 
 
@@ -338,7 +339,7 @@ def as_array(X: Any) -> NDArray[Any]:
 
 
 def _distinct(column: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    if any(_is_missing(cell) for cell in column if not isinstance(cell, str)):
+    if any(is_missing(cell) for cell in column if not isinstance(cell, str)):
         raise ValueError(f"{name} has missing values: impute them or drop their rows")
     _refuse_mixture(column.tolist(), name)
     return np.unique(column, return_inverse=True)
@@ -353,7 +354,7 @@ def _levels_of_series(series: nw.Series[Any], name: str) -> Levels:
         _refuse_mixture(levels, name)
         return tuple(levels)
     # A polars Categorical draws on a pool that other columns share, so only the levels held can be its own.
-    levels = [level for level in series.unique().to_list() if not _is_missing(level)]
+    levels = [level for level in series.unique().to_list() if not is_missing(level)]
     _refuse_mixture(levels, name)
     return tuple(sorted(levels))
 
