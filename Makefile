@@ -29,6 +29,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python bench/core.py
 	$(BIN)/python bench/search.py
 	$(BIN)/python bench/ordered.py
+	$(BIN)/python bench/averaging.py
 	$(BIN)/python bench/ovarian.py
 
 # The paper's experiments on the data in DATA (see `cgnlearn reproduce --help`), and the page about them.

@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
-from cgnlearn import Band, CGNClassifier, Structure, ordered_path
+from cgnlearn import Band, BandAverage, CGNClassifier, Structure, ordered_path
 from cgnlearn.datasets import make_spectra
-from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn.plots import ContributionsDisplay, PathDisplay, RelevanceDisplay, ReliabilityDisplay, StructureDisplay
 
 mpl.use("agg")
 IMAGES = Path(__file__).parent / "images"
@@ -37,6 +37,9 @@ def main():
     plain = CGNClassifier(Band(10)).fit(train, y_train)
     said = {"k = 10, temperature 1": plain.predict_proba(test), "k and temperature by cv": tuned.predict_proba(test)}
     save(ReliabilityDisplay.from_predictions(y_test, said, classes=plain.classes_), "reliability")
+
+    averaged = CGNClassifier(BandAverage(k_max=20)).fit(train, y_train)
+    save(RelevanceDisplay.from_estimator(averaged, positions=spectra.mz), "relevance")
 
     k_max, n = 40, train.shape[1]
     joint = ordered_path(train, y_train, test, k_max=k_max)

@@ -67,6 +67,15 @@ def test_damaged_files_are_made_anew(sound, tmp_path, ending, damage):
     assert hits_and_warnings(sound, cache) == (1, "")
 
 
+def test_a_change_in_a_file_beside_it_is_a_reason_to_compile_anew(sound, tmp_path):
+    """As the compiled code may hold that of a function which stands there."""
+    folder = shutil.copytree(sound, tmp_path / "copy")
+    hits_and_warnings(folder, folder / "cache")
+    assert hits_and_warnings(folder, folder / "cache") == (1, "")
+    (folder / "other.py").write_text("# a change")
+    assert hits_and_warnings(folder, folder / "cache") == (0, "")
+
+
 @pytest.mark.parametrize("method", ["_save_index", "_save_data"])
 def test_a_full_disk_is_no_more_than_a_warning(tmp_path, method):
     hits, said = hits_and_warnings(tmp_path, tmp_path / "cache", FULL_DISK.format(method=method))

@@ -9,14 +9,17 @@ import cgnlearn
 
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
-    "files", "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema",
-    "model.structure", "model.table", "model.layout", "model.compilation", "model.kernels", "model.moments",
-    "model.statistics", "model.prior", "model.estimation", "model.solver", "model.model", "model.blocks",
-    "ordered.recursion", "ordered.lattice", "model.network", "model.sampling", "structures.selection",
-    "structures.learner", "structures.fixed", "structures.tree", "structures.odds", "structures.search",
-    "structures.names", "ordered.band", "progress", "classifier", "ordered.path", "streams", "distributed",
-    "persistence", "datasets", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study",
-    "plots", "report", "experiments", "cli", "__main__",
+    "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema", "model.structure",
+    "files", "model.table", "model.layout", "model.compilation", "model.kernels", "model.exponentials",
+    "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting", "model.model",
+    "model.solver", "model.blocks", "model.rotation", "ordered.recursion", "ordered.left_out", "ordered.mixing",
+    "ordered.lattice", "model.network", "model.rotated", "model.sampling", "model.surprise", "structures.selection",
+    "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective",
+    "structures.pairs", "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests",
+    "structures.odds", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
+    "classifier", "ordered.path", "persistence", "streams", "distributed", "datasets", "evaluation.run",
+    "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli",
+    "__main__",
 ]  # fmt: skip
 
 

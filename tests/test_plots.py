@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from cgnlearn import Band, CGNClassifier, Jan, Structure
-from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn import Band, BandAverage, CGNClassifier, Jan, Structure
+from cgnlearn.plots import ContributionsDisplay, PathDisplay, RelevanceDisplay, ReliabilityDisplay, StructureDisplay
 from cgnlearn.plots.structure import _places, pattern
 
 
@@ -157,3 +157,22 @@ def test_paths_are_the_metrics_of_each_order(rng):
         PathDisplay.from_predictions(y, joint[0], sizes, names=("band", "box"))
     with pytest.raises(ValueError, match="n_parameters must be"):
         PathDisplay.from_predictions(y, joint, sizes[:1], names=("band", "box"))
+
+
+def test_relevance_stands_where_the_columns_do(iris):
+    X, y = iris
+    model = CGNClassifier(BandAverage(3)).fit(X, y)
+    display = drawn(RelevanceDisplay.from_estimator(model))
+    assert (display.axis, display.positions.tolist()) == ("column", [0, 1, 2, 3])
+    np.testing.assert_array_equal(display.relevance, model.relevance_)
+    expected = model.order_probability_ @ [0, 1, 2]
+    np.testing.assert_allclose(display.axes_[1].lines[0].get_ydata(), expected)
+    numbered = CGNClassifier(BandAverage(3)).fit(X.set_axis(["10.5", "11", "11.5", "13"], axis=1), y)
+    assert RelevanceDisplay.from_estimator(numbered).positions.tolist() == [10.5, 11, 11.5, 13]
+    assert RelevanceDisplay.from_estimator(numbered).axis == "m/z"
+    odd = CGNClassifier(BandAverage(3)).fit(X.set_axis(["1", "2", "3", "nan"], axis=1), y)
+    assert RelevanceDisplay.from_estimator(odd).axis == "column"
+    given = RelevanceDisplay.from_estimator(numbered, positions=[4, 3, 2, 1], axis="time")
+    assert (given.axes_[1].get_xlabel(), given.positions.tolist()) == ("time", [4, 3, 2, 1])
+    with pytest.raises(AttributeError, match="BandAverage"):
+        RelevanceDisplay.from_estimator(CGNClassifier().fit(X, y))

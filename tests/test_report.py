@@ -92,7 +92,7 @@ def test_the_study_says_what_the_model_says(mixed_study):
     margins = [row.log_odds for row in study.rows]
     assert margins == sorted(margins)
     assert study.confusion.sum() == 90
-    assert np.trace(study.confusion) == sum(row.is_right for row in study.rows)
+    assert np.trace(study.confusion) == sum(row.true == row.predicted for row in study.rows)
 
 
 def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study):
@@ -105,8 +105,8 @@ def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study):
         odds = parts[:, first] - parts[:, second]
         assert row.log_odds == pytest.approx(joint[first] - joint[second])
         order = np.argsort(-np.abs(odds))[:3]
-        assert [reason.attribute for reason in row.reasons] == [study.names[i] for i in order]
-        np.testing.assert_allclose([reason.log_odds for reason in row.reasons], odds[order])
+        assert [attribute for attribute, _ in row.reasons] == [study.names[i] for i in order]
+        np.testing.assert_allclose([log_odds for _, log_odds in row.reasons], odds[order])
 
 
 def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study):
@@ -127,7 +127,7 @@ def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study):
 
 def test_closeups_are_the_contributions_of_remarkable_rows(mixed_study):
     study = mixed_study
-    wrong = [row for row in study.rows if not row.is_right]
+    wrong = [row for row in study.rows if row.true != row.predicted]
     assert [(words, row) for words, row, _ in study.closeups] == [
         ("The least certain row", study.rows[0]),
         ("The most confident error", wrong[-1]),

@@ -4,12 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
+from sklearn import config_context
 from sklearn.datasets import load_wine
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from cgnlearn import Band, Box, CGNClassifier, GreedyJan, SampleNotAcceptable, Structure, Tree
+from cgnlearn import Band, Box, CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure, Tree
 from cgnlearn.model.schema import Schema
-from cgnlearn.structures.selection import TEMPERATURES
+from cgnlearn.structures.selection import SHARINGS, TEMPERATURES
 
 
 @pytest.fixture(scope="module")
@@ -33,21 +36,106 @@ def curve(make, X, y, temperatures, cv, seed=0, weights=None):
     return cll, right
 
 
+PAPER = Prior(location="paper")  # whose leave-one-out has no closed form, so that folds are cut
+
+
+def left_out(model, X, y, weights=None):
+    """Mean CLL and accuracy of training rows, each by the fitted model without it."""
+    log_proba = model.leave_one_out_log_proba(X, y, weights)
+    right = log_proba.argmax(axis=1) == y
+    return np.average([log_proba[np.arange(len(y)), y], right], axis=1, weights=weights)
+
+
+def best_temperature(cll, n):
+    """Up to 1, with a weak prior around it."""
+    return TEMPERATURES[np.argmax(cll - 0.2 * np.log(TEMPERATURES) ** 2 / n)]
+
+
 @pytest.mark.parametrize("structure", [Band, Box])
-@pytest.mark.parametrize("parameters", ["bayes", "ml"])
-def test_k_is_the_best_of_a_loop(wine, structure, parameters):
+@pytest.mark.parametrize("how", [{}, {"parameters": "ml"}, {"sharing": 0.3}], ids=str)
+def test_k_is_the_best_by_leave_one_out(wine, structure, how):
     X, y = wine
-    model = CGNClassifier(structure("cv", k_max=6, cv=4), parameters=parameters, random_state=3).fit(X, y)
+    model = CGNClassifier(structure("cv", k_max=6), **how).fit(X, y)
+    results = pd.DataFrame(model.cv_results_)
+    for k in range(1, 7):
+        found = results.loc[k - 1, ["mean_test_cll", "mean_test_accuracy"]].astype(float)
+        np.testing.assert_allclose(found, left_out(CGNClassifier(structure(k), **how).fit(X, y), X, y), rtol=1e-8)
+    assert model.k_ == results["mean_test_cll"].argmax() + 1
+    plain = CGNClassifier(structure(model.k_), **how).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", {0: [], 3: [0], 7: [0, 3]}], ids=str)
+def test_temperature_and_sharing_by_leave_one_out(wine, structure):
+    X, y = wine
+    weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    model = CGNClassifier(structure, temperature="cv", sharing="cv").fit(X, y, weights)
+    results = pd.DataFrame(model.cv_results_)
+    assert len(results) == len(SHARINGS) * len(TEMPERATURES)
+    best = {}
+    for sharing in SHARINGS:
+        of_sharing = results[results["param_sharing"] == sharing]
+        for at in (10, 60, 80):
+            plain = CGNClassifier(structure, sharing=sharing, temperature=TEMPERATURES[at]).fit(X, y, weights)
+            np.testing.assert_allclose(
+                of_sharing["mean_test_cll"].iloc[at], left_out(plain, X, y, weights)[0], rtol=1e-8
+            )
+        cll = of_sharing["mean_test_cll"].to_numpy() - 0.2 * np.log(TEMPERATURES) ** 2 / weights.sum()
+        best[sharing] = cll.max(), TEMPERATURES[np.argmax(cll)]
+    assert model.sharing_ == max(best, key=lambda sharing: best[sharing][0])
+    assert model.temperature_ == best[model.sharing_][1]
+
+
+def test_groups_are_never_parted(wine):
+    """With every row twice, leave-one-out would find the twin; grouped folds do not."""
+    X, y = wine
+    X, y, groups = np.repeat(X[:, :4], 2, axis=0), np.repeat(y, 2), np.repeat(np.arange(len(y)), 2)
+    model = CGNClassifier("complete", temperature="cv").fit(X, y, groups=groups)
+    cll = np.zeros((len(TEMPERATURES), len(y)))
+    for train, test in StratifiedGroupKFold(5, shuffle=True, random_state=0).split(X, y, groups):
+        part = CGNClassifier("complete").fit(X[train], y[train])
+        likelihood = part.predict_joint_log_proba(X[test]) - part.class_log_prior_
+        for place, temperature in enumerate(TEMPERATURES):
+            joint = temperature * likelihood + part.class_log_prior_
+            cll[place, test] = (joint - logsumexp(joint, axis=1, keepdims=True))[np.arange(len(test)), y[test]]
+    np.testing.assert_allclose(model.cv_results_["mean_test_cll"], cll.mean(axis=1), rtol=1e-8)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        CGNClassifier(temperature="cv").fit(X, y, groups=groups[:5])
+
+
+def test_groups_are_routed(wine):
+    X, y = wine
+    groups = np.arange(len(y)) // 2
+    with config_context(enable_metadata_routing=True):
+        model = CGNClassifier(temperature="cv").set_fit_request(groups=True)
+        pipeline = make_pipeline(StandardScaler(), model).fit(X, y, groups=groups)
+    alone = CGNClassifier(temperature="cv").fit(StandardScaler().fit_transform(X), y, groups=groups)
+    assert pipeline[-1].temperature_ == alone.temperature_
+
+
+def test_certainty_is_never_chosen():
+    """Where no row is wrong, the temperature stays at 1 at most, however far the classes are apart."""
+    rng = np.random.default_rng(0)
+    for shift in (3.0, 8.0, 50.0):
+        X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+        X[y == 1] += shift
+        assert CGNClassifier(temperature="cv").fit(X, y).temperature_ <= 1
+
+
+@pytest.mark.parametrize("structure", [Band, Box])
+def test_k_is_the_best_of_a_loop(wine, structure):
+    X, y = wine
+    model = CGNClassifier(structure("cv", k_max=6, cv=4), prior=PAPER, random_state=3).fit(X, y)
     results = pd.DataFrame(model.cv_results_)
     assert results["param_k"].tolist() == [1, 2, 3, 4, 5, 6]
     for k in range(1, 7):
-        cll, right = curve(lambda k=k: CGNClassifier(structure(k), parameters=parameters), X, y, [1.0], 4, seed=3)
+        cll, right = curve(lambda k=k: CGNClassifier(structure(k), prior=PAPER), X, y, [1.0], 4, seed=3)
         np.testing.assert_allclose(results["mean_test_cll"][k - 1], cll.mean(), rtol=1e-8)
         np.testing.assert_allclose(results["mean_test_accuracy"][k - 1], right.mean(), rtol=1e-8)
     assert model.k_ == results["mean_test_cll"].argmax() + 1
     assert results["rank_test_cll"][model.k_ - 1] == 1
     assert model.structure_ == getattr(Structure, structure.__name__.lower())(13, model.k_)
-    plain = CGNClassifier(structure(model.k_), parameters=parameters).fit(X, y)
+    plain = CGNClassifier(structure(model.k_), prior=PAPER).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X))
 
 
@@ -63,15 +151,14 @@ def test_k_by_accuracy_goes_by_cll_where_equal(wine):
 @pytest.mark.parametrize("structure", ["naive_bayes", "tree", {0: [], 3: [0], 7: [0, 3]}], ids=str)
 def test_temperature_of_any_structure(wine, structure):
     X, y = wine
-    model = CGNClassifier(structure, temperature="cv", random_state=1).fit(X, y)
-    cll, right = curve(lambda: CGNClassifier(structure), X, y, TEMPERATURES, 5, seed=1)
+    model = CGNClassifier(structure, temperature="cv", prior=PAPER, random_state=1).fit(X, y)
+    cll, right = curve(lambda: CGNClassifier(structure, prior=PAPER), X, y, TEMPERATURES, 5, seed=1)
     np.testing.assert_allclose(model.cv_results_["mean_test_cll"], cll.mean(axis=1), rtol=1e-8)
     np.testing.assert_allclose(model.cv_results_["mean_test_accuracy"], right.mean(axis=1), rtol=1e-8)
     assert "param_k" not in model.cv_results_
     assert not hasattr(model, "k_")
-    as_good = TEMPERATURES[cll.mean(axis=1) >= cll.mean(axis=1).max() - 1e-3]
-    assert model.temperature_ == as_good[np.argmin(np.abs(np.log(as_good)))]
-    given = CGNClassifier(structure, temperature=model.temperature_).fit(X, y)
+    assert model.temperature_ == best_temperature(cll.mean(axis=1), len(y))
+    given = CGNClassifier(structure, temperature=model.temperature_, prior=PAPER).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), given.predict_proba(X))
 
 
@@ -102,22 +189,25 @@ def test_both_together(wine):
     X, y = wine
     weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
     structure = Box("cv", k_max=5, cv=3)
-    model = CGNClassifier(structure, temperature="cv", sharing=0.5, random_state=2).fit(X, y, weights)
+    how = {"sharing": 0.5, "prior": PAPER}
+    model = CGNClassifier(structure, temperature="cv", random_state=2, **how).fit(X, y, weights)
     results = pd.DataFrame(model.cv_results_)
     assert len(results) == 5 * len(TEMPERATURES)
     for k in (1, 4):
-        cll, _ = curve(lambda k=k: CGNClassifier(Box(k), sharing=0.5), X, y, TEMPERATURES, 3, seed=2, weights=weights)
+        cll, _ = curve(lambda k=k: CGNClassifier(Box(k), **how), X, y, TEMPERATURES, 3, seed=2, weights=weights)
         found = results.loc[results["param_k"] == k, "mean_test_cll"]
         np.testing.assert_allclose(found, np.average(cll, axis=1, weights=weights), rtol=1e-8)
-    assert model.k_ == results.loc[results["mean_test_cll"].idxmax(), "param_k"]
-    assert model.temperature_ in TEMPERATURES
+    judged = results["mean_test_cll"] - 0.2 * np.log(results["param_temperature"]) ** 2 / weights.sum()
+    assert model.k_ == results.loc[judged.idxmax(), "param_k"]
+    assert model.temperature_ == results.loc[judged.idxmax(), "param_temperature"]
 
 
 def test_random_state_cuts_the_folds(wine):
     X, y = wine
 
     def fitted(random_state):
-        return CGNClassifier(Band("cv", k_max=3), random_state=random_state).fit(X, y).cv_results_["mean_test_cll"]
+        model = CGNClassifier(Band("cv", k_max=3), prior=PAPER, random_state=random_state)
+        return model.fit(X, y).cv_results_["mean_test_cll"]
 
     np.testing.assert_array_equal(fitted(5), fitted(5))
     assert (fitted(5) != fitted(6)).any()
@@ -134,12 +224,20 @@ def test_discrete_columns_take_part(mixed):
 def test_k_without_maximum_likelihood_is_passed_over():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 12)), np.arange(24) % 2
-    model = CGNClassifier(Band("cv", k_max=12, cv=3), parameters="ml", random_state=0).fit(X, y)
-    assert np.isneginf(model.cv_results_["mean_test_cll"][7:]).all()  # 8 rows of a class leave 7 degrees of freedom
-    assert np.isfinite(model.cv_results_["mean_test_cll"][:7]).all()
+    model = CGNClassifier(Band("cv", k_max=12, cv=3), parameters="ml").fit(X, y)
+    cll = model.cv_results_["mean_test_cll"]
+    assert np.isneginf(cll[11:]).all()  # 12 rows of a class leave 11 degrees of freedom
+    assert np.isfinite(cll[:10]).all()
+    assert model.k_ < 7
+    groups = np.arange(24)
+    cll = (
+        CGNClassifier(Band("cv", k_max=12, cv=3), parameters="ml").fit(X, y, groups=groups).cv_results_["mean_test_cll"]
+    )
+    assert np.isneginf(cll[7:]).all()  # 8 rows of a class leave 7 degrees of freedom
+    assert np.isfinite(cll[:7]).all()
     X[:, 3] = X[:, 2]
     X[:, 4] = 0
-    with pytest.raises(SampleNotAcceptable, match="exists for no k in the inner folds"):
+    with pytest.raises(SampleNotAcceptable, match="exists for no k without some of the rows"):
         CGNClassifier(Band("cv"), parameters="ml").fit(X, y)
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.model.prior import Prior as Prior
     from cgnlearn.model.structure import Structure as Structure
+    from cgnlearn.ordered.average import BandAverage as BandAverage
     from cgnlearn.ordered.band import Band as Band
     from cgnlearn.ordered.band import Box as Box
     from cgnlearn.ordered.path import ordered_path as ordered_path
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from cgnlearn.structures.fixed import Complete as Complete
     from cgnlearn.structures.fixed import Jan as Jan
     from cgnlearn.structures.fixed import NaiveBayes as NaiveBayes
+    from cgnlearn.structures.forests import TreeAverage as TreeAverage
     from cgnlearn.structures.search import GreedyJan as GreedyJan
+    from cgnlearn.structures.selective import SelectiveNaiveBayes as SelectiveNaiveBayes
     from cgnlearn.structures.tree import Tree as Tree
 
 __version__ = "0.1.0.dev0"
@@ -30,6 +33,7 @@ __version__ = "0.1.0.dev0"
 # `cgnlearn --help` must not wait for it.
 _HOMES = {
     "Band": "ordered.band",
+    "BandAverage": "ordered.average",
     "Box": "ordered.band",
     "CGNClassifier": "classifier",
     "Complete": "structures.fixed",
@@ -38,8 +42,10 @@ _HOMES = {
     "NaiveBayes": "structures.fixed",
     "Prior": "model.prior",
     "SampleNotAcceptable": "model.estimation",
+    "SelectiveNaiveBayes": "structures.selective",
     "Structure": "model.structure",
     "Tree": "structures.tree",
+    "TreeAverage": "structures.forests",
     "fit_dask": "distributed",
     "fit_stream": "streams",
     "load": "persistence",

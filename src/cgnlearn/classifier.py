@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import estimation_of, is_number
+from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
 from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
@@ -26,9 +27,10 @@ from cgnlearn.model.sampling import draw
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
+from cgnlearn.model.surprise import Reference, Unscored, scored, spread_out
 from cgnlearn.model.table import Table, as_array, as_frame, read, read_training, unread
 from cgnlearn.progress import Watched, reported, watched
-from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.learner import Learner, Wish
 from cgnlearn.structures.names import learner_of
 
 
@@ -37,8 +39,11 @@ def counting_learner(model: CGNClassifier, who: str) -> Learner:
     learner = learner_of(model.structure)
     if learner.needs_rows:
         raise ValueError(f"{who} cannot learn the structure {model.structure!r}: fit once, then pass on its structure_")
-    if model.temperature == "cv":
-        raise ValueError(f"{who} cannot choose the temperature: fit once, then pass on its temperature_")
+    if not learner.is_additive:
+        raise ValueError(f"{who} cannot add to what was fitted by rotation, all rows at once: call fit")
+    for name in ("temperature", "sharing"):
+        if _is_open(getattr(model, name)):
+            raise ValueError(f"{who} cannot choose the {name}: fit once, then pass on its {name}_")
     return learner
 
 
@@ -48,6 +53,10 @@ def _needs_no_rows(model: CGNClassifier) -> bool:
     except ValueError as error:
         raise AttributeError(str(error)) from None
     return True
+
+
+def _is_open(value: Any) -> bool:
+    return isinstance(value, str) and value == "cv"
 
 
 class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -65,19 +74,19 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         out of a mapping are not in the model.
     parameters : {"bayes", "ml"}, default="bayes"
         ``"bayes"`` averages over all parameters, exactly; ``"ml"`` takes the likeliest.
-    sharing : float from 0 to 1, default=0.0
+    sharing : float from 0 to 1 or "cv", default=0.0
         How much the rows of the other classes count in a class's slopes and variances: 0 not at all, 1 as much as
-        its own, which makes them common to the classes.
+        its own, which makes them common to the classes. ``"cv"``: chosen as the temperature is.
     prior : Prior, optional
         What is believed beforehand; None means ``Prior()``.
     class_prior : "uniform" or array, optional
         Probabilities of the classes, in the order of ``classes_``; None learns them.
     temperature : positive float or "cv", default=1.0
         p(c | x) ∝ p(c) p(x | c)^temperature: below one the attributes, which never are as independent as a
-        structure says, are trusted less. ``"cv"``: the one with the best mean log probability of the true class in
-        a stratified cross-validation inside the training data (5 folds, or those in which a `Band` or `Box` chooses
-        its k, together with it), in which a structure that is learned is learned anew; among temperatures within
-        0.001 of the best, the one nearest to 1.
+        structure says, are trusted less. ``"cv"``: the one up to 1 with the best mean log probability of the true
+        class for rows that the model has not seen; together with k and sharing, if these are ``"cv"`` too. By exact
+        leave-one-out where the structure does not have to be learned and no groups are given, else by stratified
+        folds.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
     random_state : int, RandomState or None, default=0
@@ -104,6 +113,14 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     log_evidence_ : float
         Log marginal likelihood of the training data, class included; with ``parameters="bayes"``, sharing 0 or 1,
         and a prior location that does not look at the cells.
+    inclusion_probability_ : ndarray (columns,)
+        Where the structure is `SelectiveNaiveBayes`: how probable it is that each column depends on the class.
+    edge_probability_ : ndarray (columns, columns)
+        Where the structure is `TreeAverage`: how probable each arc is, from parent (row) to child (column).
+    order_probability_ : ndarray (columns, k_max)
+        Where the structure is a `BandAverage`: the probability of every order, the kinds of regression summed.
+    relevance_ : ndarray (columns,)
+        Where it is one: the probability that the column depends on the class at all.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X has string column names.
@@ -118,12 +135,14 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     array([[1., 0., 0.]])
     """
 
+    _how: Estimation  # what the parameters said at the fit
+
     def __init__(
         self,
         structure: str | Structure | Learner | Mapping[Any, Any] = "naive_bayes",
         *,
         parameters: Literal["bayes", "ml"] = "bayes",
-        sharing: float = 0.0,
+        sharing: float | Literal["cv"] = 0.0,
         prior: Prior | None = None,
         class_prior: Literal["uniform"] | ArrayLike | None = None,
         temperature: float | Literal["cv"] = 1.0,
@@ -142,7 +161,7 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     # ---- training
 
     @reported
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the structure, if it is to be learned, and the parameters.
 
         Parameters
@@ -151,17 +170,25 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y : array (rows,)
         sample_weight : array (rows,), optional
             A weight of 2 counts as the row twice, of 0 as if it were not there.
+        groups : array (rows,), optional
+            Rows that belong together, such as a person's spectra: what is chosen by ``"cv"`` is then chosen in folds
+            that never part them.
         """
         with self._fitting():
-            table = self._first_table(*_without_weightless(_readable(X), y, sample_weight))
+            X, y, sample_weight, groups = _without_weightless(_readable(X), y, sample_weight, groups)
+            table = self._first_table(X, y, sample_weight)
+            if groups is not None:
+                check_consistent_length(table.codes, groups)
+            wish = Wish(self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self))
             learner = learner_of(self.structure, self.random_state)
-            self._learner, self.temperature_, found = learner.resolved(
-                table, self._how, self.temperature, self.random_state, partial(watched, self)
-            )
-            self.statistics_ = collect(table, self._learner.families(table.schema))
+            decided = learner.resolved(table, self._how, wish)
+            self._learner, self._how, self.temperature_, found, counted = decided
+            families = self._learner.families(table.schema)
+            self.statistics_ = collect(table, families) if counted is None else counted.restricted(families)
             for name, value in found.items():
                 setattr(self, name, value)
             _ = self._model  # raises here and now if the sample does not allow it
+            self._reference: Table | Reference | Unscored = spread_out(table)
         return self
 
     @available_if(_needs_no_rows)  # type: ignore[untyped-decorator]
@@ -188,9 +215,12 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if hasattr(self, "statistics_"):
             if classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
+            if not self._learner.is_additive:
+                raise ValueError("more columns than rows are fitted by rotation, all rows at once: call fit")
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)
             self.statistics_ = (self.statistics_ if decay == 1 else decay * self.statistics_) + more
-            self.__dict__.pop("_model", None)
+            for outdated in ("_model", "_reference"):
+                self.__dict__.pop(outdated, None)
             return self
         if classes is None:
             raise ValueError("the first call of partial_fit needs classes: name all that will occur")
@@ -256,10 +286,11 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _set_up(self, schema: Schema) -> None:
         """Take the parameters as they are now: what is set later changes nothing fitted."""
-        self._how = estimation_of(self.parameters, self.prior, self.sharing, self.class_prior, schema)
+        sharing = 0.0 if _is_open(self.sharing) else self.sharing
+        self._how = estimation_of(self.parameters, self.prior, sharing, self.class_prior, schema)
         if is_number(self.temperature) and 0 < self.temperature < np.inf:  # type: ignore[operator]
             self.temperature_ = float(self.temperature)
-        elif not isinstance(self.temperature, str) or self.temperature != "cv":
+        elif not _is_open(self.temperature):
             raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
 
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
@@ -288,6 +319,11 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._model.n_parameters
 
     @property
+    def sharing_(self) -> float:
+        """How much the classes share, given or chosen."""
+        return self._how.sharing
+
+    @property
     def class_log_prior_(self) -> Floats:
         """Log probabilities of the classes before anything is seen of a row."""
         return self._model.class_log_prior
@@ -296,6 +332,31 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def log_evidence_(self) -> float:
         """Log marginal likelihood of the training data, class included."""
         return self._model.log_evidence
+
+    @property
+    def inclusion_probability_(self) -> Floats:
+        """How probable it is that each column depends on the class, where that is averaged over."""
+        return self._of_average("inclusion_probability")
+
+    @property
+    def edge_probability_(self) -> Floats:
+        """How probable each column is to be the parent (row) of each other (column), where that is averaged over."""
+        return self._of_average("edge_probability")
+
+    @property
+    def order_probability_(self) -> Floats:
+        """Probability of every order of each column: (columns, k_max)."""
+        return self._of_average("order_probability")
+
+    @property
+    def relevance_(self) -> Floats:
+        """Probability that a column depends on the class at all: (columns,)."""
+        return self._of_average("relevance")
+
+    def _of_average(self, name: str) -> Any:
+        if not hasattr(self._model, name):
+            raise AttributeError(f"{name}_ belongs to an average over structures that this is not")
+        return getattr(self._model, name)
 
     # ---- prediction
 
@@ -325,6 +386,57 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         likelihood = self._model.log_likelihood(self._table(X))
         return np.asarray(logsumexp(likelihood + self.class_log_prior_, axis=1))
 
+    def surprise(self, X: Any) -> Floats:
+        """The share of the training rows that are less likely than each row: (rows,). Near 0: unlike anything seen.
+
+        Likely in the sense of `score_samples`, and each training row, of at most 1,000 spread evenly, as the model
+        without it sees it. `fit` keeps a copy of these until this method, or a file, first needs them scored.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> CGNClassifier("complete").fit(X, y).surprise([X[0], X[0] + 5]).round(2)
+        array([1., 0.])
+        """
+        log_density = self.score_samples(X)
+        self._reference = scored(getattr(self, "_reference", None), self._model)
+        return self._reference.share_below(log_density, self._how.class_prior)
+
+    def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
+        """A fitted copy for another prevalence of the classes (as the constructor takes it); this one stays as it is.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> CGNClassifier().fit(X, y).with_class_prior([0.8, 0.1, 0.1]).class_log_prior_.round(2)
+        array([-0.22, -2.3 , -2.3 ])
+        """
+        check_is_fitted(self, "statistics_")
+        if class_prior is None:
+            raise ValueError('class_prior must be "uniform" or an array in the order of classes_, not None')
+        how = replace(self._how, class_prior=class_prior_of(class_prior, len(self.classes_)))
+        other: Self = clone(self).set_params(class_prior=class_prior)
+        fitted = {name: value for name, value in vars(self).items() if name != "_model" and not hasattr(other, name)}
+        other.__dict__.update(fitted | {"_how": how})
+        return other
+
+    def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
+        """Log p(class | x) of the training rows, each by the model without it: (rows, classes).
+
+        Exact, at about the price of one prediction; the prior stays as it is (its location and scale may come from
+        all rows). A structure that was learned from the rows is not learned anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The training rows again, or some of them, with the weights that they had in `fit`.
+        """
+        found = self._model.leave_one_out(self._table(X, y, sample_weight))
+        joint = self.temperature_ * found.log_likelihood + found.class_log_prior
+        return joint - logsumexp(joint, axis=1, keepdims=True)
+
     def contributions(self, X: Any) -> Floats:
         """Each attribute's log density under each class: (rows, attributes, classes).
 
@@ -353,12 +465,13 @@ class CGNClassifier(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         rng = check_random_state(random_state)
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
         if not isinstance(self._model, Network):
-            raise ValueError("rows can be drawn from one structure, not from an average: fit its structure_ and draw")
+            raise ValueError("rows can be drawn from one structure, neither averaged nor rotated: fit another and draw")
         return unread(draw(self._model, labels, rng)), self.classes_[labels]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies, processes and files carry the statistics; the model is made from them where it is needed.
-        return {name: value for name, value in super().__getstate__().items() if name != "_model"}
+        # Copies, processes and files carry the statistics, and no rows; the model is made from them where it is needed.
+        state = {name: value for name, value in super().__getstate__().items() if name != "_model"}
+        return state | ({"_reference": scored(self._reference, self._model)} if "_reference" in state else {})
 
 
 def _readable(X: Any) -> Any:
@@ -366,10 +479,11 @@ def _readable(X: Any) -> Any:
     return X if as_frame(X) is not None else as_array(X)
 
 
-def _without_weightless(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+def _without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
     """The rows that count: one of weight 0 must change nothing, neither levels nor folds."""
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if weights is None or weights.ndim != 1 or weights.all() or not weights.any() or len(weights) != len(y):
-        return X, y, sample_weight
+        return X, y, sample_weight, groups
     kept = np.flatnonzero(weights)
-    return _safe_indexing(X, kept), _safe_indexing(y, kept), weights[kept]
+    X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
+    return X, y, weights[kept], groups

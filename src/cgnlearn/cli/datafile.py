@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -36,43 +37,23 @@ class NoSuchColumn(DataFileError):
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What a file holds.
-
-    Parameters
-    ----------
-    path : Path
-    sha256 : str
-        Of the file's bytes.
-    X : pandas.DataFrame (rows, attributes)
-        Floats, and categoricals of text.
-    y : ndarray of str (rows,) or None
-    groups : ndarray of str (rows,) or None
-    lines : ndarray of int (rows,)
-        Where in the file each row stands: its line in text, which counts from 1, its row elsewhere, from 0.
-    n_dropped : int
-        Rows left out because a cell was empty.
-    """
+    """What a file holds."""
 
     path: Path
-    sha256: str
-    X: pd.DataFrame
+    sha256: str  # of the file's bytes
+    X: pd.DataFrame  # (rows, attributes): floats, and categoricals of text
     y: NDArray[np.str_] | None
     groups: NDArray[np.str_] | None
-    lines: NDArray[np.intp]
-    n_dropped: int = 0
+    lines: NDArray[np.intp]  # where in the file each row stands: its line in text, from 1, its row elsewhere, from 0
+    n_dropped: int = 0  # rows left out because a cell was empty
 
     def place(self, row: int) -> str:
         """How messages speak of a row."""
         return f"{'line' if self.lines[0] else 'row'} {self.lines[row]}"
 
-    @property
-    def positions(self) -> NDArray[np.float64] | None:
-        """The columns' names as rising numbers, as in a binned spectrum, or None if they are not such."""
-        return rising_numbers(self.X.columns)
-
 
 def rising_numbers(names: Iterable[Any]) -> NDArray[np.float64] | None:
-    """Names as numbers if each is one (``mz`` before it apart) and they rise, else None."""
+    """Names as numbers if each is one (``mz`` before it apart) and they rise, as in a binned spectrum, else None."""
     try:
         numbers = np.array([float(str(name).lower().removeprefix("mz").strip("_ ")) for name in names])
     except ValueError:
@@ -84,29 +65,15 @@ def rising_numbers(names: Iterable[Any]) -> NDArray[np.float64] | None:
 def read(
     path: Path,
     *,
-    target: str | None = None,
-    groups: str | None = None,
-    categorical: Sequence[str] = (),
-    columns: Sequence[str] | None = None,
-    drop_missing: bool = False,
+    target: str | None = None,  # the column, or in npz the array, of the classes
+    groups: str | None = None,  # the one that says which rows belong together
+    categorical: Sequence[str] = (),  # columns of numbers that are mere labels; columns of words are categorical anyway
+    columns: Sequence[str] | None = None,  # the attributes, in this order; None: all but classes and groups
+    drop_missing: bool = False,  # leave out rows with an empty cell instead of refusing the file
 ) -> Data:
-    """Read a file.
+    """Read a file; its ending says what it is.
 
-    Parameters
-    ----------
-    path : Path
-        Its ending says what it is: csv, tsv, parquet or npz (arrays ``X`` (rows, columns), ``y`` and, if there are
-        any, names of the columns in ``feature_names`` or ``mz``).
-    target : str, optional
-        The column, or in npz the array, of the classes.
-    groups : str, optional
-        The column, or in npz the array, that says which rows belong together.
-    categorical : sequence of str
-        Columns of numbers whose numbers are mere labels. Columns of words are categorical anyway.
-    columns : sequence of str, optional
-        The attributes, in this order; None: all columns but those of classes and groups.
-    drop_missing : bool
-        Leave out rows with an empty cell instead of refusing the file.
+    An npz file has arrays ``X`` (rows, columns), ``y`` and, if there are any, names in ``feature_names`` or ``mz``.
     """
     import pandas as pd
 
@@ -275,16 +242,13 @@ def _text_columns(content: bytes, path: Path, delimiter: str) -> tuple[dict[str,
         raise DataFileError(f"{path}: line {reader.line_num} cannot be read ({error}): check its quotes") from None
     if not rows:
         raise DataFileError(f"{path} has a header but no rows: give it rows")
-    columns = {
-        name: np.array(column, dtype=object) for name, column in zip(header, zip(*rows, strict=True), strict=True)
-    }
-    return columns, np.array(lines)
+    return dict(zip(header, np.array(rows, dtype=object).T, strict=True)), np.array(lines)
 
 
 def _check_header(names: list[str], path: Path) -> None:
-    repeated = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-    if repeated is not None:
-        raise DataFileError(f"{path}: two columns are named {repeated!r}: rename one of them")
+    repeated = [name for name, n in Counter(names).items() if n > 1]
+    if repeated:
+        raise DataFileError(f"{path}: two columns are named {repeated[0]!r}: rename one of them")
     if "" in names:
         raise DataFileError(f"{path}: column {names.index('') + 1} has no name in the header line: give it one")
     if len(names) > 1 and all(not math.isnan(_number(name)) for name in names) and rising_numbers(names) is None:

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli.options import (
-    NEW_FOLDER,
-    NEW_REPORT,
-    Folds,
-    classifier,
-    data_options,
-    jobs_option,
-    json_option,
-    label,
-    model_options,
-    training_data,
-)
+from cgnlearn.cli import options
 from cgnlearn.cli.terminal import finish, one_line, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -28,15 +17,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@data_options
+@options.data_options
 @click.option("--groups", help="Column (npz: array) that says which rows belong together, such as a subject's.")
-@model_options(many=True)
-@click.option("--cv", type=Folds(), default="10x1", show_default=True, help="Folds and repetitions.")
-@jobs_option(1)
-@click.option("-o", "--output", type=NEW_FOLDER,
+@options.model_options(many=True)
+@click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", show_default=True,
+              help="Folds and repetitions.")  # fmt: skip
+@options.jobs_option(1)
+@click.option("-o", "--output", type=options.NEW_FOLDER,
               help="Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there.")  # fmt: skip
-@click.option("--report", type=NEW_REPORT, help="Where to write the HTML report.")
-@json_option
+@click.option("--report", type=options.NEW_REPORT, help="Where to write the HTML report.")
+@options.json_option
 def evaluate(
     data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, groups: str | None,
     structure: tuple[str, ...], parameters: tuple[str, ...], cv: tuple[int, int], jobs: int, output: Path | None,
@@ -44,7 +34,7 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes."""
     models = {
-        label(shape, how, **model_options): classifier(shape, how, seed=seed, **model_options)
+        options.label(shape, how, **model_options): options.classifier(shape, how, seed=seed, **model_options)
         for shape in dict.fromkeys(structure)
         for how in dict.fromkeys(parameters)
     }
@@ -56,7 +46,7 @@ def evaluate(
     from cgnlearn.files import write_whole
 
     models[BASELINE] = DummyClassifier(strategy="prior")
-    read = training_data(data, target, categorical, drop_missing, groups)
+    read = options.training_data(data, target, categorical, drop_missing, groups)
     assert read.y is not None
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
@@ -93,16 +83,10 @@ def _manifest(
 ) -> dict[str, Any]:
     """All that the results depend on."""
     return {
-        "data": data.path.name,
-        "sha256": data.sha256,
-        "rows": len(data.lines),
-        "target": target,
-        "groups": groups,
+        "data": data.path.name, "sha256": data.sha256, "rows": len(data.lines), "target": target, "groups": groups,
         "categorical": [name for name, kind in data.X.dtypes.items() if str(kind) == "category"],
-        "folds": list(cv),
-        "seed": seed,
-        "models": {name: one_line(repr(model)) for name, model in models.items()},
-    }
+        "folds": list(cv), "seed": seed, "models": {name: one_line(repr(model)) for name, model in models.items()},
+    }  # fmt: skip
 
 
 def _settings(data: Data, target: str | None, groups: str | None) -> dict[str, str]:
@@ -122,7 +106,9 @@ def _settings(data: Data, target: str | None, groups: str | None) -> dict[str, s
 
 def _spectrum(data: Data) -> dict[str, Any]:
     """Where the columns stand along a spectrum, if there are enough to speak of one."""
-    positions = data.positions
+    from cgnlearn.cli.datafile import rising_numbers
+
+    positions = rising_numbers(data.X.columns)
     if positions is None or len(positions) < 50:
         return {}
     numbered = bool((positions == range(len(positions))).all())  # an npz file without names

@@ -15,45 +15,35 @@ from cgnlearn.cli.terminal import say, waiting
 if TYPE_CHECKING:
     from cgnlearn.cli.datafile import Data
 
-STRUCTURES = ("naive_bayes", "complete", "tree", "band", "box", "fwgjan", "bwgjan", "wcgjan")
+STRUCTURES = (
+    "naive_bayes", "complete", "tree", "band", "box", "band_average", "fwgjan", "bwgjan", "wcgjan", "selective",
+    "tree_average",
+)  # fmt: skip
 
 
-class NumberOr(click.ParamType):  # type: ignore[type-arg]
-    """A number, or the word cv."""
+def number_or_cv(kind: type[int] | type[float]) -> Callable[[Any], Any]:
+    """The type of an option that is a number, or the word cv."""
 
-    name = "number|cv"
-
-    def __init__(self, kind: type[int] | type[float]) -> None:
-        self.kind = kind
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The number, or ``"cv"``."""
-        if value == "cv" or isinstance(value, int | float):
-            return value
+    def convert(value: Any) -> Any:
         try:
-            return self.kind(value)
+            return value if value == "cv" else kind(value)
         except ValueError:
-            what = "a whole number" if self.kind is int else "a number"
-            self.fail(f"{value!r} is neither {what} nor cv")
+            what = "a whole number" if kind is int else "a number"
+            raise click.BadParameter(f"{value!r} is neither {what} nor cv") from None
+
+    return convert
 
 
-class Folds(click.ParamType):  # type: ignore[type-arg]
-    """FOLDSxREPEATS."""
-
-    name = "FOLDSxREPEATS"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
-        """Folds and repetitions."""
-        if isinstance(value, tuple):
-            return value
-        folds, _, repeats = value.lower().partition("x")
-        try:
-            pair = int(folds), int(repeats or 1)
-        except ValueError:
-            self.fail(f"{value!r} is not of the form 10x3 (folds x repetitions)")
-        if pair[0] < 2 or pair[1] < 1:
-            self.fail(f"{value!r} needs at least 2 folds and 1 repetition")
-        return pair
+def folds_and_repeats(value: str) -> tuple[int, int]:
+    """The type of an option such as 10x3."""
+    folds, _, repeats = value.lower().partition("x")
+    try:
+        pair = int(folds), int(repeats or 1)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not of the form 10x3 (folds x repetitions)") from None
+    if pair[0] < 2 or pair[1] < 1:
+        raise click.BadParameter(f"{value!r} needs at least 2 folds and 1 repetition")
+    return pair
 
 
 class Output(click.Path):
@@ -131,9 +121,10 @@ def model_options(*, many: bool) -> Decorator:
         click.option("-s", "--structure", type=click.Choice(STRUCTURES), multiple=many, show_default=True,
                      default=("naive_bayes",) if many else "naive_bayes",
                      help=f"Which attributes depend on which.{again}"),
-        click.option("--k", type=NumberOr(int), help="Order of band and box, or cv to choose it."),
+        click.option("--k", type=number_or_cv(int), metavar="NUMBER|CV",
+                     help="Order of band and box, or cv to choose it."),
         click.option("--k-max", type=click.IntRange(1), default=20, show_default=True,
-                     help="Largest order that --k cv tries."),
+                     help="Largest order that --k cv tries, or that band_average averages over."),
         click.option("-p", "--parameters", type=click.Choice(("bayes", "ml")), multiple=many, show_default=True,
                      default=("ml", "bayes") if many else "bayes",
                      help=f"Exact Bayesian averaging or maximum likelihood.{again}"),
@@ -141,8 +132,8 @@ def model_options(*, many: bool) -> Decorator:
                      help="How much the classes share slopes and variances."),
         click.option("--prior-location", type=click.Choice(("pooled", "paper", "cell")), default="pooled",
                      show_default=True, help="Where the prior expects the means."),
-        click.option("--temperature", type=NumberOr(float), default=1.0, show_default=True,
-                     help="Trust in the attributes, or cv to choose it."),
+        click.option("--temperature", type=number_or_cv(float), metavar="NUMBER|CV", default=1.0,
+                     show_default=True, help="Trust in the attributes, or cv to choose it."),
         seed_option,
     )  # fmt: skip
 
@@ -211,14 +202,17 @@ def classifier(
     structure: str, parameters: Any, *, k: Any, k_max: int, prior_location: Any, seed: int, **options: Any
 ) -> Any:
     """The classifier that the options ask for."""
-    from cgnlearn import Band, Box, CGNClassifier, Prior
+    from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
 
-    shape: Any = structure
+    averages: dict[str, Any] = {"selective": SelectiveNaiveBayes(), "tree_average": TreeAverage()}
+    shape: Any = averages.get(structure, structure)
     if structure in ("band", "box"):
         if k is None:
             raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
         learner = Band if structure == "band" else Box
         shape = learner(k, k_max=k_max) if k == "cv" else learner(k)
+    elif structure == "band_average":
+        shape = BandAverage(k_max=k_max)
     prior = Prior(location=prior_location)
     return CGNClassifier(shape, parameters=parameters, prior=prior, random_state=seed, **options)
 

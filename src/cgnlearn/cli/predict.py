@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +13,8 @@ from cgnlearn.cli.options import EXISTING, NEW_FILE, is_beyond, json_option, mem
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cgnlearn.cli.datafile import Data
 
 
@@ -41,24 +41,24 @@ def predict(model: Path, data: Path, output: Path | None, memory: int | None, as
         say(f"{n_rows} rows: {output}")
         return
     with waiting("predicting"):
-        header, rows = predict_file(load(model), data)
+        found = predicted(load(model), data)
     if as_json:
-        text = json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=1) + "\n"
+        text = json.dumps(found.to_dict("records"), indent=1) + "\n"
     else:
-        text = _csv_text([header, *rows])
+        text = found.to_csv(index=False, lineterminator="\n")
     if output is None:
         click.echo(text, nl=False)
     else:
         write_whole(output, text)
-        say(f"{len(rows)} rows: {output}")
+        say(f"{len(found)} rows: {output}")
 
 
-def predict_file(model: Any, path: Path) -> tuple[list[str], list[list[Any]]]:
-    """A header, and a line for each row of a file that has the columns the model was trained on, and maybe others."""
+def predicted(model: Any, path: Path) -> pd.DataFrame:
+    """A line for each row of a file that has the columns the model was trained on, and maybe others."""
     from cgnlearn.persistence import classifier_of
 
     classifier_of(model)  # refuses statistics
-    return _header(model), _rows(model, _matching(model, path))
+    return _lines(model, _matching(model, path))
 
 
 def _in_parts(model: Any, path: Path, output: Path) -> int:
@@ -77,36 +77,25 @@ def _in_parts(model: Any, path: Path, output: Path) -> int:
     stream = Stream.of(path, discrete, wanted)
     n_done = 0
     with whole_file(output) as file:
-        file.write(_csv_text([_header(model)]).encode())
         for batch, n_read in stream.batches(wanted):
-            lines = np.arange(n_done, n_read) + (2 if path.suffix.lower() in (".csv", ".tsv") else 0)
-            part = Data(path, "", stream.as_frame(batch).to_pandas(), None, None, lines)
-            file.write(_csv_text(_rows(model, _in_form(model, part, wanted, levels), n_done)).encode())
+            places = np.arange(n_done, n_read) + (2 if path.suffix.lower() in (".csv", ".tsv") else 0)
+            part = Data(path, "", stream.as_frame(batch).to_pandas(), None, None, places)
+            lines = _lines(model, _in_form(model, part, wanted, levels), n_done)
+            file.write(lines.to_csv(index=False, header=not n_done, lineterminator="\n").encode())
             n_done = n_read
     return n_done
 
 
-def _header(model: Any) -> list[str]:
-    return ["row", "predicted", *(f"p({label})" for label in model.classes_.tolist()), "log_density"]
-
-
-def _rows(model: Any, X: Any, first: int = 0) -> list[list[Any]]:
+def _lines(model: Any, X: Any, first: int = 0) -> pd.DataFrame:
     """A line for each row, counted from the first."""
     import numpy as np
+    import pandas as pd
 
     log_proba = model.predict_log_proba(X)
-    classes = [str(label) for label in model.classes_.tolist()]
-    found = zip(log_proba.argmax(axis=1).tolist(), np.exp(log_proba).tolist(), model.score_samples(X).tolist(),
-                strict=True)  # fmt: skip
-    return [
-        [row, classes[best], *probabilities, density] for row, (best, probabilities, density) in enumerate(found, first)
-    ]
-
-
-def _csv_text(rows: Sequence[Sequence[Any]]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
+    classes = np.array([str(label) for label in model.classes_.tolist()])
+    columns = {"row": np.arange(first, first + len(log_proba)), "predicted": classes[log_proba.argmax(axis=1)]}
+    columns |= {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
+    return pd.DataFrame(columns | {"log_density": model.score_samples(X)})
 
 
 def _columns(model: Any, classifier: Any) -> tuple[list[str] | None, Sequence[Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli.options import NEW_FOLDER, jobs_option, seed_option
+from cgnlearn.cli import options
 from cgnlearn.cli.terminal import finish, say
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--data-dir", type=_FOLDER, help="Folder with uci/NAME.csv and ms/ovarian_216x4000.npz.")
 @click.option("--raw", type=_FOLDER, help="ovarian: raw spectra, text files in one folder for each class.")
 @click.option("--download", is_flag=True, help="uci: fetch from OpenML what is found nowhere else.")
-@jobs_option(-1)
-@seed_option
-@click.option("-o", "--output", type=NEW_FOLDER, default=Path("results"), show_default=True,
+@options.jobs_option(-1)
+@options.seed_option
+@click.option("-o", "--output", type=options.NEW_FOLDER, default=Path("results"), show_default=True,
               help="Folder for the results; an interrupted run goes on where it stopped.")  # fmt: skip
 def reproduce(
     experiment: str, quick: bool, data_dir: Path | None, raw: Path | None, download: bool, jobs: int, seed: int,
@@ -50,11 +50,12 @@ def reproduce(
 
 
 def _uci(folder: Path, quick: bool, data_dir: Path | None, download: bool, jobs: int, seed: int) -> None:
+    from cgnlearn.datasets import UCI, load
     from cgnlearn.evaluation.run import csv_text
     from cgnlearn.experiments import uci
     from cgnlearn.experiments.tables import uci_page
 
-    sets = uci.quick_sets() if quick else uci.sets(data_dir, download=download)
+    sets = uci.quick_sets() if quick else [load(name, data_dir, download=download) for name in UCI]
     n_folds, n_repetitions = (5, 2) if quick else (10, 10)
     work = uci.experiment(sets, n_folds=n_folds, n_repetitions=n_repetitions, seed=seed)
     cells = uci.cells(_rows(work, folder, jobs), n_folds=n_folds)

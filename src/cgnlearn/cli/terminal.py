@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.study import Summary
     from cgnlearn.report.demonstration import Comparison
-
-Result = TypeVar("Result")
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -36,12 +34,11 @@ class Program(click.Group):
         except click.exceptions.Abort:
             say("interrupted")
             code = 1
-        except click.UsageError as error:
-            command = error.ctx.command_path if error.ctx else "cgnlearn"
-            say(f"error: {one_line(error.format_message())} (see {command} --help)")
-            code = 2
         except click.ClickException as error:
-            say(f"error: {one_line(error.format_message())}")
+            context = getattr(error, "ctx", None)
+            help_of = context.command_path if context else "cgnlearn"
+            hint = f" (see {help_of} --help)" if isinstance(error, click.UsageError) else ""
+            say(f"error: {one_line(error.format_message())}{hint}")
             code = error.exit_code
         except Exception as error:
             if debug:
@@ -67,14 +64,12 @@ def _stderr() -> Any:
     return Console(stderr=True)
 
 
-@contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A sign of life on a terminal."""
-    with _stderr().status(what):
-        yield
+def waiting(what: str) -> Any:
+    """A sign of life on a terminal, for a ``with`` statement."""
+    return _stderr().status(what)
 
 
-def with_progress(results: Iterable[Result], what: str, n_done: int, n_all: int) -> Iterator[Result]:
+def with_progress(results: Iterable[Any], what: str, n_done: int, n_all: int) -> Iterator[Any]:
     """The same results, with a bar and the time left on a terminal, or a line now and then elsewhere."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

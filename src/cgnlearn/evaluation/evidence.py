@@ -28,22 +28,12 @@ class Closeup(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What attributes say of rows that the model has not seen; of single rows only those that a report tells of.
+    """What attributes say of rows that the model has not seen; of single rows only those that a report tells of."""
 
-    Parameters
-    ----------
-    for_truth : ndarray (attributes,)
-        Mean over rows of what each attribute adds to the log-odds of the true class against its strongest rival.
-    reasons : dict
-        Of the `listed` rows: the attributes that weigh most, and what they add to the log-odds of the predicted class
-        against the next.
-    closeups : dict of Closeup
-        Of the `remarkable` rows.
-    """
-
-    for_truth: Floats
+    for_truth: Floats  # what each adds to the log-odds of the true class against its strongest rival, mean over rows
+    # Of the `listed` rows those that weigh most, and what they add to the log-odds of the predicted class.
     reasons: dict[int, list[tuple[int, float]]]
-    closeups: dict[int, Closeup]
+    closeups: dict[int, Closeup]  # of the `remarkable` rows
 
 
 def evidence_of(model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp]) -> Evidence:

@@ -28,6 +28,7 @@ from time import perf_counter, sleep
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from cgnlearn import __version__
 from cgnlearn.files import held, write_whole
@@ -56,48 +57,23 @@ def _as_they_are(unit: Unit, rows: Any) -> Any:
 
 @dataclass(frozen=True)
 class Work(Generic[Result]):
-    """What is to be computed.
+    """What is to be computed."""
 
-    Parameters
-    ----------
-    columns : tuple of str
-        Of the rows; the first three are the unit's.
-    sizes : dict
-        Every unit with its number of rows, in the order of work and of the finished file.
-    compute : callable
-        A module's function that returns a unit's result.
-    arguments : callable
-        What it is called with, given the unit.
-    settings : dict
-        All that the results depend on besides our version: seeds, checksums of the data.
-    rows : callable
-        The rows, without the unit, of a unit and its result; the result itself if it is rows.
-    result : callable
-        The result of a unit and its rows, read from the file; None if they are not such.
-    """
-
-    columns: tuple[str, ...]
-    sizes: Mapping[Unit, int]
-    compute: Callable[..., Result]
-    arguments: Callable[[Unit], tuple[Any, ...]]
-    settings: Mapping[str, Any]
+    columns: tuple[str, ...]  # of the rows; the first three are the unit's
+    sizes: Mapping[Unit, int]  # every unit with its number of rows, in the order of work and of the finished file
+    compute: Callable[..., Result]  # a module's function that returns a unit's result
+    arguments: Callable[[Unit], tuple[Any, ...]]  # what it is called with
+    settings: Mapping[str, Any]  # all that the results depend on besides our version: seeds, checksums of the data
+    # From a result to its rows, without the unit, and back from what a file holds; None if that is no result.
     rows: Callable[[Unit, Result], Sequence[Row]] = _as_they_are
     result: Callable[[Unit, Sequence[Sequence[str]]], Result | None] = _as_they_are
 
 
 class Run(Generic[Result]):
-    """Work, as far as it is done.
-
-    Parameters
-    ----------
-    work : Work
-    folder : Path, optional
-        Where results are kept; what it holds of this work is taken up, and a folder with anything else is refused.
-    """
+    """Work, as far as it is done; what a folder holds of it is taken up, and one with anything else is refused."""
 
     def __init__(self, work: Work[Result], folder: Path | None = None) -> None:
-        self.work = work
-        self.folder = folder
+        self.work, self.folder = work, folder
         self._results: dict[Unit, Result] = {}
         self._sessions: list[dict[str, Any]] = []
         if folder is not None:
@@ -130,27 +106,24 @@ class Run(Generic[Result]):
         self._write_rows()
         self._sessions.append(_session(jobs))
         self._write_manifest()
-        work = self.work
-        tasks = (delayed(_computed)(unit, work.compute, work.arguments(unit), main) for unit in missing)
+        compute, arguments = self.work.compute, self.work.arguments
+        tasks = (delayed(_computed)(unit, compute, arguments(unit), main) for unit in missing)
         # One thread in each process, else the processes would fight for the cores.
         with parallel_config(backend="loky", inner_max_num_threads=1):
             with _interrupts_ignored():
                 computed = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(tasks)
             for unit, result in computed:
-                self._append(unit, result)
+                block = self._block(unit, result)
+                self._results[unit] = result
+                if self.folder is not None:
+                    with (self.folder / "rows.csv").open("ab", buffering=0) as file:
+                        file.write(block.encode())
                 yield unit
         self._write_rows()
         self._sessions[-1] |= {"units": len(missing), "seconds": round(perf_counter() - started, 1)}
         self._write_manifest()
 
     # ---- the rows
-
-    def _append(self, unit: Unit, result: Result) -> None:
-        block = self._block(unit, result)
-        self._results[unit] = result
-        if self.folder is not None:
-            with (self.folder / "rows.csv").open("ab", buffering=0) as file:
-                file.write(block.encode())
 
     def _write_rows(self) -> None:
         """All rows that are there, in their order."""
@@ -220,12 +193,9 @@ def _session(jobs: int | None) -> dict[str, Any]:
     packages = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "system": platform.system(),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "jobs": jobs,
+        "system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count(), "jobs": jobs,
         "software": {"python": platform.python_version(), **{name: version(name) for name in packages}},
-    }
+    }  # fmt: skip
 
 
 # ---- processes
@@ -250,10 +220,8 @@ def _end_with(main: int) -> None:
     Thread(target=watch, daemon=True).start()
 
 
-@cache
+@cache  # looking for them takes as long as a small fold
 def _thread_pools() -> Any:
-    from threadpoolctl import ThreadpoolController
-
     return ThreadpoolController()
 
 
@@ -283,9 +251,8 @@ def csv_text(*rows: Row) -> str:
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a finished file, gzipped or not, by column."""
-    content = path.read_bytes()
-    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
-    return list(csv.DictReader(io.StringIO(text, newline="")))
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _whole_lines(path: Path) -> Iterator[list[str]]:

@@ -30,16 +30,8 @@ class Split(NamedTuple):
 def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None = None) -> Cut:
     """Stratified folds, as many as the rarest class has rows (or groups) if these are fewer, and at least two.
 
+    Rows of one group, such as the spectra of one person, never stand on both sides of a split.
     scikit-learn is imported here: its splitters take a quarter of a second, which most users need not wait for.
-
-    Parameters
-    ----------
-    labels : ndarray (rows,)
-        The classes; one without rows is none.
-    n_folds : int
-    seed : int, RandomState or None
-    groups : ndarray (rows,), optional
-        Rows of one group, such as the spectra of one person, never stand on both sides of a split.
 
     Examples
     --------
@@ -88,14 +80,7 @@ def cut(
 ) -> list[Split]:
     """The folds of a repeated stratified cross-validation; refused if a class cannot be both trained on and tested.
 
-    Parameters
-    ----------
-    y : ndarray (rows,)
-    groups : ndarray (rows,), optional
-        As in `stratified`.
-    n_folds, n_repeats : int
-    seed : int
-        Repetition r is cut with ``seed + r``.
+    Repetition r is cut with ``seed + r``; groups are as in `stratified`.
 
     Examples
     --------

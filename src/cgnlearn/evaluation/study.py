@@ -13,16 +13,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
-from cgnlearn.evaluation.evidence import (
-    Closeup,
-    Evidence,
-    by_certainty,
-    evidence_of,
-    listed,
-    margin,
-    remarkable,
-    together,
-)
+from cgnlearn.evaluation import evidence as why
+from cgnlearn.evaluation.evidence import Closeup, Evidence, evidence_of
 from cgnlearn.evaluation.metrics import METRICS, calibration_error
 from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
 from cgnlearn.evaluation.splits import Split
@@ -33,23 +25,12 @@ BASELINE = "class frequencies"  # the classifier that looks at nothing; it has n
 
 @dataclass(frozen=True, eq=False)
 class FoldResult:
-    """What one model said of the rows of one fold.
+    """What one model said of the rows of one fold."""
 
-    Parameters
-    ----------
-    unit : Unit
-        The model's name, the repetition and the fold.
-    rows : ndarray of int
-    log_proba : ndarray (rows, classes) or None
-        None where maximum likelihood does not exist.
-    evidence : Evidence, optional
-        If it was asked for.
-    """
-
-    unit: Unit
+    unit: Unit  # the model's name, the repetition and the fold
     rows: NDArray[np.intp]
-    log_proba: Floats | None
-    evidence: Evidence | None = None
+    log_proba: Floats | None  # (rows, classes); None where maximum likelihood does not exist
+    evidence: Evidence | None = None  # if it was asked for
 
 
 def fold_result(unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: bool) -> FoldResult:
@@ -83,28 +64,12 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What one model's results are worth.
-
-    Parameters
-    ----------
-    model : str
-    n_folds : int
-        Folds that have been done.
-    n_without : int
-        Those of them in which maximum likelihood does not exist; the metrics leave them out.
-    metrics : dict of Spread
-        By the names in `METRICS`; empty if no fold has an answer.
-    """
+    """What one model's results are worth."""
 
     model: str
-    n_folds: int
-    n_without: int
-    metrics: dict[str, Spread]
-
-    @property
-    def can_be_chosen(self) -> bool:
-        """Whether it is a model that answered in every fold."""
-        return bool(self.metrics) and not self.n_without and self.model != BASELINE
+    n_folds: int  # that have been done
+    n_without: int  # those of them in which maximum likelihood does not exist; the metrics leave them out
+    metrics: dict[str, Spread]  # by the names in `METRICS`; empty if no fold has an answer
 
     def as_dict(self) -> dict[str, Any]:
         """In plain values."""
@@ -158,13 +123,6 @@ def summary_text(summaries: Sequence[Summary]) -> str:
 # ---- the study
 
 
-class Reason(NamedTuple):
-    """What one attribute adds to the log-odds of the predicted class against the next."""
-
-    attribute: str
-    log_odds: float
-
-
 @dataclass(frozen=True)
 class SeenRow:
     """One row as the first repetition saw it from outside its training data."""
@@ -176,61 +134,29 @@ class SeenRow:
     probability: float  # of the predicted class
     probability_true: float
     log_odds: float  # of the predicted class against the next
-    reasons: tuple[Reason, ...]
-
-    @property
-    def is_right(self) -> bool:
-        """Whether the prediction is the truth."""
-        return self.true == self.predicted
+    reasons: list[tuple[str, float]]  # attributes, with what they add to these log-odds
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Everything about one evaluation.
+    """Everything about one evaluation."""
 
-    Parameters
-    ----------
-    name : str
-        What the data are called.
-    X : pandas.DataFrame
-    y : ndarray of str
-    models : mapping of str to classifier
-    splits : sequence of Split
-    results : list of FoldResult
-        Those of a `Run` of the study's `work`.
-    settings : mapping of str to str
-        What the reader should know of how it was done.
-    lines : ndarray of int, optional
-        What each row is called; None: its index.
-    positions : ndarray, optional
-        Where the attributes stand along an axis, for spectra.
-    axis : str
-        What the positions are.
-    marks : ndarray, optional
-        Positions known to tell the classes apart, for simulated spectra.
-    """
-
-    name: str
-    X: Any
+    name: str  # what the data are called
+    X: Any  # a data frame
     y: NDArray[np.str_]
     models: Mapping[str, Any]
     splits: Sequence[Split]
-    results: list[FoldResult] = field(default_factory=list)
-    settings: Mapping[str, str] = field(default_factory=dict)
-    lines: NDArray[np.intp] | None = None
-    positions: NDArray[np.float64] | None = None
-    axis: str = "m/z"
-    marks: NDArray[np.float64] | None = None
+    results: list[FoldResult] = field(default_factory=list)  # those of a `Run` of the study's `work`
+    settings: Mapping[str, str] = field(default_factory=dict)  # what the reader should know of how it was done
+    lines: NDArray[np.intp] | None = None  # what each row is called; None: its index
+    positions: NDArray[np.float64] | None = None  # where the attributes stand along an axis, for spectra
+    axis: str = "m/z"  # what the positions are
+    marks: NDArray[np.float64] | None = None  # positions known to tell the classes apart, for simulated spectra
 
     def work(self, settings: Mapping[str, Any] | None = None, *, explained: bool = False) -> Work[FoldResult]:
-        """All models on all folds.
+        """All models on all folds; ``explained`` for a report: the folds of the first repetition give their evidence.
 
-        Parameters
-        ----------
-        settings : mapping, optional
-            All that the results depend on, for results that are kept.
-        explained : bool
-            Whether a report is to follow: then the folds of the first repetition give their evidence.
+        ``settings`` are all that the results depend on, for results that are kept.
         """
 
         def rows(unit: Unit, result: FoldResult) -> list[Row]:
@@ -279,6 +205,11 @@ class Study:
         """Each row's class as a position among the classes."""
         return np.searchsorted(self.classes, self.y).astype(np.intp)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows of each class."""
+        return dict(zip(self.classes, np.bincount(self.true).tolist(), strict=True))
+
     @cached_property
     def names(self) -> list[str]:
         """The attributes."""
@@ -289,11 +220,15 @@ class Study:
         """What the models' results are worth."""
         return summarise(self.results, self.true)
 
+    @property
+    def able(self) -> list[Summary]:
+        """Those of models that answered in every fold."""
+        return [s for s in self.summaries if s.metrics and not s.n_without and s.model != BASELINE]
+
     @cached_property
     def chosen(self) -> str | None:
         """The model with the best CLL of those that answered in every fold; None if there is none."""
-        able = [summary for summary in self.summaries if summary.can_be_chosen]
-        return max(able, key=lambda summary: summary.metrics["cll"].mean).model if able else None
+        return max(self.able, key=lambda summary: summary.metrics["cll"].mean).model if self.able else None
 
     @cached_property
     def final(self) -> Any:
@@ -318,40 +253,34 @@ class Study:
     @cached_property
     def evidence(self) -> Evidence:
         """Of all folds together, by row; those that an earlier run finished kept none, and are fitted once more."""
-        parts = [(result.rows, result.evidence or self._evidence(result)) for result in self._first]
-        return together(parts, len(self.names))
-
-    def _evidence(self, result: FoldResult) -> Evidence:
-        assert self.chosen is not None
-        assert result.log_proba is not None
-        model = fitted(self.models[self.chosen], self.X, self.y, self._splits[result.unit[1:]].train)
-        return evidence_of(model, _safe_indexing(self.X, result.rows), result.log_proba, self.true[result.rows])
+        arguments = self.work(explained=True).arguments
+        again = (result if result.evidence else fold_result(*arguments(result.unit)) for result in self._first)
+        return why.together([(result.rows, result.evidence) for result in again if result.evidence], len(self.names))
 
     @cached_property
     def rows(self) -> list[SeenRow]:
         """All rows, or the least and the most certain of many, the least certain first."""
-        order = listed(self.log_proba)
-        return [self._seen(*row) for row in zip(order.tolist(), margin(self.log_proba[order]).tolist(), strict=True)]
+        return [self._seen(row) for row in why.listed(self.log_proba).tolist()]
 
-    def _seen(self, row: int, log_odds: float) -> SeenRow:
+    def _seen(self, row: int) -> SeenRow:
         said, true = self.log_proba[row], self.true[row]
         return SeenRow(
             row, self._line(row), self.classes[true], self.classes[said.argmax()],
-            float(np.exp(said.max())), float(np.exp(said[true])), log_odds,
-            tuple(Reason(self.names[column], value) for column, value in self.evidence.reasons[row]),
+            float(np.exp(said.max())), float(np.exp(said[true])), float(why.margin(said[None])[0]),
+            [(self.names[column], value) for column, value in self.evidence.reasons[row]],
         )  # fmt: skip
 
     @cached_property
     def closeups(self) -> list[tuple[str, SeenRow, Closeup]]:
         """The rows a reader will ask for, each once, with what is remarkable about them."""
         by_index = {row.index: row for row in self.rows}
-        wanted = remarkable(self.log_proba, self.true)
+        wanted = why.remarkable(self.log_proba, self.true)
         return [(words, by_index[i], self.evidence.closeups[i]) for i, words in wanted.items()]
 
     @cached_property
     def confusion(self) -> NDArray[np.intp]:
         """Rows by true and predicted class."""
         counts = np.zeros((len(self.classes),) * 2, np.intp)
-        known = by_certainty(self.log_proba)
+        known = why.by_certainty(self.log_proba)
         np.add.at(counts, (self.true[known], self.log_proba[known].argmax(axis=1)), 1)
         return counts

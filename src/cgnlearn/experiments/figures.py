@@ -54,13 +54,11 @@ def draw(points: Sequence[Point], folder: Path) -> list[Path]:
 def _panel(axes: Any, points: Sequence[Point], metric: str, models: Sequence[str]) -> None:
     for model in models:
         for family, style in STYLES.items():
-            line = sorted(
-                (p.n_parameters, getattr(p, metric)) for p in points if (p.parameters, p.structure) == (model, family)
-            )
+            own = [p for p in points if (p.parameters, p.structure) == (model, family)]
+            line = sorted((p.n_parameters / 1000, getattr(p, metric)) for p in own)
             if line:
-                thousands = [n / 1000 for n, _ in line]
                 label = f"k-{family.upper()} {LABELS[model]}"
-                axes.plot(thousands, [value for _, value in line], style, color=COLOURS[model], label=label, lw=1.4)
+                axes.plot(*zip(*line, strict=True), style, color=COLOURS[model], label=label, lw=1.4)
 
 
 def _levels(axes: Any, points: Sequence[Point], metric: str) -> None:

@@ -93,7 +93,8 @@ def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: i
     rows: list[Row] = []
     for model, how in MODELS.items():
         for path in _paths(X[train], y[train], X[test], k_max, how):
-            rows += (path.row(k, true, model) for k in range(1, k_max + 1))
+            for k, joint in enumerate(path.log_joint, start=1):
+                rows.append(_row(path.family, k, model, joint, true, class_alone=k > path.n_exist))
             if model == "shared" and path.family == "band":
                 rows += _tempered_rows(X[train], y[train], X[test], path, true, seed)
     return rows
@@ -106,9 +107,6 @@ class _Path(NamedTuple):
     log_joint: Floats  # (k, rows, classes)
     class_log_prior: Floats
     n_exist: int  # beyond this k maximum likelihood does not exist, and the class alone stands in
-
-    def row(self, k: int, true: NDArray[np.intp], model: str) -> Row:
-        return _row(self.family, k, model, self.log_joint[k - 1], true, class_alone=k > self.n_exist)
 
 
 def _paths(X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, how: Mapping[str, Any]) -> list[_Path]:
@@ -157,14 +155,9 @@ def _tempered_rows(
     """
     k_max = len(path.log_joint)
     chosen = CGNClassifier(Band("cv", k_max=k_max), temperature="cv", random_state=seed, **MODELS["shared"]).fit(X, y)
-    curve = chosen.cv_results_
-    scores, temperatures = (
-        curve[name].reshape(k_max, -1) for name in ("mean_test_cll", "param_temperature")
-    )  # (k, temperatures)
-    best = scores.argmax(axis=1)
-    of_best = temperatures[0, best]
-    log_likelihood = path.log_joint - path.class_log_prior
-    joints = path.class_log_prior + of_best[:, None, None] * log_likelihood
+    scores = chosen.cv_results_["mean_test_cll"].reshape(k_max, -1)  # (k, temperatures)
+    of_best = chosen.cv_results_["param_temperature"][scores.argmax(axis=1)]  # the same temperatures for every k
+    joints = path.class_log_prior + of_best[:, None, None] * (path.log_joint - path.class_log_prior)
     for k, joint in enumerate(joints, start=1):
         yield _row(path.family, k, TEMPERED, joint, true, temperature=float(of_best[k - 1]))
     joint = chosen.predict_joint_log_proba(X_test)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from operator import attrgetter
 
 from cgnlearn.datasets import UCI
 from cgnlearn.evaluation.significance import mark
@@ -18,18 +19,13 @@ METRIC_NAMES = {"cll": "CLL", "accuracy": "ACC"}
 Choice = Callable[[Cell], str]  # a cell's mark
 
 
-def by_sign(effect: float) -> str:
-    """The mark without a test."""
-    return "win" if effect > 0 else "loss" if effect < 0 else "draw"
-
-
 #: Ways to a mark, Bayesian averaging against maximum likelihood.
 JUDGES: dict[str, Choice] = {
     "signed-rank test": lambda cell: cell.comparison.mark,
     "Mann-Whitney test": lambda cell: cell.comparison.unpaired_mark,
     "corrected t test": lambda cell: mark(cell.comparison.corrected_t_p, cell.comparison.mean_difference),
-    "sign of the ranks": lambda cell: by_sign(cell.comparison.rank_biserial),
-    "sign of the mean": lambda cell: by_sign(cell.comparison.mean_difference),
+    "sign of the ranks": lambda cell: mark(0.0, cell.comparison.rank_biserial),
+    "sign of the mean": lambda cell: mark(0.0, cell.comparison.mean_difference),
 }
 
 
@@ -119,23 +115,24 @@ def exception_lines(cells: Sequence[Cell]) -> str:
             f"effect {cell.comparison.rank_biserial:+.2f}, p = {cell.comparison.wilcoxon_p:.2g})"
             for cell in found
         ]
-        lines.append(
-            f"- {location}: {n - len(found)} of {n} won" + (f"; not {'; '.join(named)}" if named else "") + ".\n"
-        )
+        but = f"; not {'; '.join(named)}" if named else ""
+        lines.append(f"- {location}: {n - len(found)} of {n} won{but}.\n")
     return "".join(lines)
 
 
 def uci_page(cells: Sequence[Cell]) -> str:
     """All tables of the UCI experiment."""
-    parts = [f"# UCI sets: Bayesian averaging (BA) beside maximum likelihood (ML)\n\n{LEGEND}\n"]
-    parts += [f"{win_table(cells, search)}\n" for search in published.TABLES]
-    parts.append(f"## Cells that agree with the paper's\n\n{agreement_table(cells)}\n")
-    parts.append(f"## CLL with a fifth of the data: where BA wins\n\n{exception_lines(cells)}\n")
-    parts.append(f"## Probabilities of zero\n\n{zeros_table(cells)}\n")
+    parts = [
+        f"# UCI sets: Bayesian averaging (BA) beside maximum likelihood (ML)\n\n{LEGEND}\n",
+        *(win_table(cells, search) for search in published.TABLES),
+        f"## Cells that agree with the paper's\n\n{agreement_table(cells)}",
+        f"## CLL with a fifth of the data: where BA wins\n\n{exception_lines(cells)}",
+        f"## Probabilities of zero\n\n{zeros_table(cells)}",
+    ]
     for search, metric in product(published.TABLES, METRICS):
         title = f"## {published.NAMES[search]}, {METRIC_NAMES[metric]}: means over folds, prior location paper"
-        parts.append(f"{title}\n\n{effect_table(cells, search, metric, 'paper')}\n")
-    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+        parts.append(f"{title}\n\n{effect_table(cells, search, metric, 'paper')}")
+    return "\n".join(parts)
 
 
 LEGEND = (
@@ -150,21 +147,17 @@ def best_table(points: Sequence[Point]) -> str:
     models = dict.fromkeys((point.structure, point.parameters) for point in points)
     for structure, parameters in sorted(models, key=lambda model: FAMILIES.index(model[0])):
         own = [point for point in points if (point.structure, point.parameters) == (structure, parameters)]
-        accurate, likely = max(own, key=lambda p: p.accuracy), max(own, key=lambda p: p.cll)
-        last = max(own, key=lambda p: p.k)
-        best = [
-            _at(accurate, f"{accurate.accuracy:.3f} ± {accurate.accuracy_sd:.3f}"),
-            _at(likely, f"{likely.cll:.3f} ± {likely.cll_sd:.3f}"),
-        ]
+        best = []
+        for metric in ("accuracy", "cll"):
+            point = max(own, key=attrgetter(metric))
+            value = f"{getattr(point, metric):.3f} ± {getattr(point, f'{metric}_sd'):.3f}"
+            best.append(f"{value} (k = {point.k})" if point.k else value)
+        last = max(own, key=attrgetter("k"))
         counts = [str(sum(getattr(point, name) for point in own)) for name in ("zeros", "class_alone")]
         rows.append([f"{structure.upper()} {parameters}", *best, f"{last.accuracy:.3f}", f"{last.cll:.3f}", *counts])
     largest = max(point.k for point in points)
     header = ["model", "best accuracy", "best CLL per spectrum", f"accuracy at k = {largest}", f"CLL at k = {largest}"]
     return table([*header, "zeros", "folds without ML"], rows)
-
-
-def _at(point: Point, value: str) -> str:
-    return f"{value} (k = {point.k})" if point.k else value
 
 
 def ovarian_page(points: Sequence[Point], title: str) -> str:

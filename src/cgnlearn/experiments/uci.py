@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,26 +25,14 @@ FRACTIONS = (1.0, 0.2)
 LOCATIONS = ("paper", "pooled", "cell")
 METRICS = ("cll", "accuracy")
 COLUMNS = (
-    *("dataset", "repetition", "fold"),
-    "fraction",  # of the fold's training rows
-    "search",
-    "parameters",  # ml, or bayes with its prior's location
-    "n_train",
-    "n_test",
-    "correct",
-    "accuracy",
-    "cll",  # summed over the test rows
+    "dataset", "repetition", "fold", "fraction",  # of the fold's training rows
+    "search", "parameters",  # ml, or bayes with its prior's location
+    "n_train", "n_test", "correct", "accuracy", "cll",  # summed over the test rows
     "zeros",  # true classes with a probability of zero
     "class_alone",  # 1 where maximum likelihood does not exist for the structure found, and the class alone was used
-    "n_parameters",
-    "inner_accuracy",  # of the structure, in the search
+    "n_parameters", "inner_accuracy",  # of the structure, in the search
     "groups",  # columns, in groups separated by |
-)
-
-
-def sets(data_dir: Path | None, *, download: bool) -> list[Bunch]:
-    """The paper's nine."""
-    return [load(name, data_dir, download=download) for name in UCI]
+)  # fmt: skip
 
 
 def quick_sets() -> list[Bunch]:
@@ -76,13 +63,11 @@ def folds_work(
         for name, found in by_name.items()
         if fold < allowed(found.target, settings["folds"])
     ]
-    return Work(
-        columns=columns,
-        sizes=dict.fromkeys(units, n_rows),
-        compute=compute,
-        arguments=lambda unit: (by_name[unit.name].data, by_name[unit.name].target, unit, *arguments),
-        settings=settings,
-    )
+
+    def of_unit(unit: Unit) -> tuple[Any, ...]:
+        return by_name[unit.name].data, by_name[unit.name].target, unit, *arguments
+
+    return Work(columns, dict.fromkeys(units, n_rows), compute, of_unit, settings)
 
 
 def description(data: Bunch) -> dict[str, Any]:
@@ -115,12 +100,10 @@ def _search_rows(
     state = searched.search_path_[-1]
     true = np.searchsorted(searched.classes_, y[test])
     models: dict[str, tuple[CGNClassifier, bool]] = {"ml": _likeliest(searched.structure_, X[train], y[train])}
-    for location in LOCATIONS:
-        model = searched
-        if location != LOCATIONS[0]:
-            prior = Prior(location=location)  # type: ignore[arg-type]
-            model = CGNClassifier(searched.structure_, prior=prior).fit(X[train], y[train])
-        models[f"bayes {location}"] = (model, False)
+    models[f"bayes {LOCATIONS[0]}"] = (searched, False)
+    for location in LOCATIONS[1:]:
+        prior = Prior(location=location)  # type: ignore[arg-type]
+        models[f"bayes {location}"] = (CGNClassifier(searched.structure_, prior=prior).fit(X[train], y[train]), False)
     groups = "|".join(" ".join(map(str, group)) for group in state.groups)
     for parameters, (model, class_alone) in models.items():
         found = worth(model.predict_joint_log_proba(X[test]), true)

@@ -20,6 +20,7 @@ from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms, Units
 from cgnlearn.model.families import Family
+from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Cells, Partition, Stack
 from cgnlearn.model.moments import CHUNK, COMPILED_PAYS, rows_by_cell
 from cgnlearn.model.solver import FARTHEST, SINGULAR, Rows, Singular, rounding, standard_values
@@ -33,12 +34,14 @@ class Blocks:
     Parameters
     ----------
     how : Estimation
+    posterior : Posterior
     regressions : tuple of Regressions
     compiled_from : float
         How many multiplications are worth the compiled loops.
     """
 
     how: Estimation
+    posterior: Posterior
     regressions: tuple[Regressions, ...]
     compiled_from: float = COMPILED_PAYS
 
@@ -52,7 +55,7 @@ class Blocks:
             for stack in partition.stacks
             for kept in stack.without(posterior.absent)
         )
-        return cls(how, found, compiled_from)
+        return cls(how, posterior, found, compiled_from)
 
     def terms(self, table: Table) -> Iterator[Terms]:
         """What the log density of every row, attribute and class is made of, in parts."""
@@ -69,6 +72,13 @@ class Blocks:
                 continue
             for part in stack.terms(table):
                 total[part.rows, part.label] += self.how.log_density(part).sum(axis=0)
+        return total
+
+    def left_out(self, table: Table) -> Floats:
+        """The log densities of training rows, each by the regressions without it: (rows, classes)."""
+        total = np.zeros((table.schema.n_classes, table.n_rows)).T
+        for stack in self.regressions:
+            total += stack.left_out(table, self.posterior, self.how)
         return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
@@ -108,6 +118,8 @@ class Regressions:
         ρ'.
     strength, least_leverage : ndarray (configurations, classes)
         κ', and h of a row at the centre.
+    overall : ndarray (blocks, members)
+        The centre of all rows.
     shift : ndarray (…, blocks, members) or None
         What separates the centre from the expectation of the member as a child.
     """
@@ -124,6 +136,7 @@ class Regressions:
     shape: Floats
     strength: Floats
     least_leverage: Floats
+    overall: Floats
     shift: Floats | None
 
     @classmethod
@@ -148,6 +161,7 @@ class Regressions:
             shape=posterior.shape[..., None] + np.arange(stack.size) / 2,
             strength=posterior.strength,
             least_leverage=posterior.least_leverage,
+            overall=posterior.overall[members],
             shift=None if posterior.shift is None else posterior.shift[..., members],
         )
 
@@ -224,6 +238,57 @@ class Regressions:
         found -= np.log(self.units.unit[:, own]).sum()
         return found
 
+    def left_out(self, table: Table, posterior: Posterior, how: Estimation) -> Floats:
+        """`log_likelihood` of training rows, each by the regressions without it."""
+        from cgnlearn.model.compilation import in_threads
+
+        total = np.zeros((self.n.shape[1], table.n_rows)).T
+        parts = [
+            (configuration, part)
+            for configuration, rows in _rows_by_configuration(self.cells, table)
+            for part in _parts(rows, max(1024, CHUNK // self.size))
+        ]
+
+        def fill(of: tuple[int, Rows]) -> None:
+            total[of[1]] = self._left_out(table, posterior, how, *of)
+
+        in_threads(fill, parts)
+        return total
+
+    def _left_out(self, table: Table, posterior: Posterior, how: Estimation, configuration: int, rows: Rows) -> Floats:
+        from cgnlearn.model.kernels import left_out_leverages
+
+        indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        forgotten = Forgotten.of(table, indexes, configuration, posterior, how)
+        given, whole, gained = np.zeros((3, self.n.shape[1], len(indexes)))
+        left_out_leverages(
+            table.values, indexes, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
+            (self.centre[configuration], self.factor[configuration], self.overall),
+            (forgotten.labels, forgotten.before, forgotten.down, forgotten.growth, forgotten.alone),
+            self.n_given, how.sharing > 0, how.averages, (given, whole, gained),
+        )  # fmt: skip
+        own = slice(self.n_given, None)
+        n_blocks, size = self.columns[:, own].shape
+        if self.n_given == 0:
+            given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
+        found = np.empty((self.n.shape[1], len(indexes))).T
+        for label, lighter in enumerate(forgotten.lighter):
+            log_det = np.log(self.spread[configuration, label][:, own]).sum() + gained[label]
+            shape = self.shape[configuration, label, self.n_given] - lighter / 2
+            if not how.averages:
+                # The scale is a variance: as many rows fewer divide it.
+                n = self.n[configuration, label]
+                kept = np.maximum(1 - lighter / n, 0.0)
+                with np.errstate(divide="ignore"):
+                    log_det = log_det - n_blocks * size * np.log(kept)
+                whole[label] = given[label] + (whole[label] - given[label]) * kept
+            found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
+            if not how.averages:
+                # Without its only row a class has no variance, and says that the row cannot be.
+                found[forgotten.alone & (forgotten.labels == label), label] = -np.inf
+        found -= np.log(self.units.unit[:, own]).sum()
+        return found
+
     def terms(self, table: Table) -> Iterator[Terms]:
         """What ln p(member | members before it, cell) of every row, own member and class is made of, in parts."""
         n_blocks = len(self.columns)
@@ -263,7 +328,7 @@ class Regressions:
         for label in range(self.n.shape[1]):
             at = (configuration, label)
             factor = self.factor[(*at, block)]
-            whitened = _whitened(factor, standard - self.centre[(*at, block)][:, None])
+            whitened = whiten(factor, standard - self.centre[(*at, block)][:, None])
             leverage = self.least_leverage[at] + _before(np.square(whitened), axis=0)
             residual = whitened * np.diagonal(factor)[:, None]
             yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
@@ -312,7 +377,7 @@ class Regressions:
         leverage: Any = self.least_leverage[at]
         if member:
             residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)][:, None]
-            whitened = _whitened(factor[before, before], residual)
+            whitened = whiten(factor[before, before], residual)
             location += factor[member, before] @ whitened
             leverage = leverage + np.square(whitened).sum(axis=0)
         if self.shift is not None:
@@ -320,8 +385,8 @@ class Regressions:
         return location, float(self.spread[place]), leverage
 
 
-def _whitened(factor: Floats, residual: Floats) -> Floats:
-    """L⁻¹ times (members, rows)."""
+def whiten(factor: Floats, residual: Floats) -> Floats:
+    """L⁻¹ times (members, rows), which is overwritten."""
     # Seen in Fortran's order, C's (members, rows) is (rows, members) and L is its transpose: no copies are made.
     white: Floats = dtrsm(1.0, factor.T, residual.T, side=1, overwrite_b=1).T
     return white

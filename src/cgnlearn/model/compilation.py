@@ -10,6 +10,9 @@ import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -23,8 +26,13 @@ Result = TypeVar("Result")
 class _Cache(FunctionCache):
     """Compiled code kept on disk, which does without the disk as soon as that fails.
 
-    A full or read-only disk and damaged files would else stop the call that met them.
+    A full or read-only disk and damaged files would else stop the call that met them. A function may call compiled
+    ones of other files in its folder, so it is compiled anew when any of these changes.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file._source_stamp = _content(Path(function.__code__.co_filename).parent)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept for a signature; None, and a new start, if it cannot be read."""
@@ -49,6 +57,12 @@ class _Cache(FunctionCache):
             os.unlink(self._cache_file._index_path)
 
 
+@cache
+def _content(folder: Path) -> str:
+    """A checksum of the source files in a folder."""
+    return sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
+
+
 def _warn_of_the_disk() -> None:
     warnings.warn(  # as if from here, so that it is shown once and not for every function
         "compiled code cannot be kept on disk, so every process compiles it anew: "
@@ -61,7 +75,7 @@ def compiled(function: Function) -> Function:
     """Compile on the first call and keep the result on disk; without a place to write, only in memory."""
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})(function)
     try:
-        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        dispatcher._cache = _Cache(function)
     except (RuntimeError, OSError):
         _warn_of_the_disk()
     return cast(Function, dispatcher)

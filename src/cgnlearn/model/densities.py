@@ -87,6 +87,13 @@ def multivariate_student(
     return density
 
 
+def log_gamma_ratio(n: ArrayLike, shape: ArrayLike) -> Floats:
+    """lnΓ(ρ') - lnΓ(ρ0) after n rows."""
+    shape = np.asarray(shape)
+    ratio: Floats = gammaln(shape + np.asarray(n) / 2) - gammaln(shape)
+    return ratio
+
+
 def regression_evidence(
     n: ArrayLike,
     shape: ArrayLike,
@@ -94,6 +101,7 @@ def regression_evidence(
     spread: ArrayLike,
     log_det_ratio: ArrayLike,
     log_strength_ratio: ArrayLike,
+    log_gammas: ArrayLike | None = None,
 ) -> Any:
     """ln p(the child's n values | its parents' values): the normal inverse gamma's marginal likelihood.
 
@@ -105,14 +113,47 @@ def regression_evidence(
     spread : F, the posterior's 2φ'
     log_det_ratio : ln|Ψ0| - ln|Ψ'| over the parents
     log_strength_ratio : ln(κ0/κ'), summed over the classes that share the regression
+    log_gammas : `log_gamma_ratio`, where a table of it serves many regressions
     """
     n, shape = np.asarray(n), np.asarray(shape)
     after = shape + n / 2
     return (
-        gammaln(after)
-        - gammaln(shape)
+        (log_gamma_ratio(n, shape) if log_gammas is None else np.asarray(log_gammas))
         + shape * np.log(np.asarray(prior_scale) / 2)
         - after * np.log(np.asarray(spread) / 2)
         + (np.asarray(log_det_ratio) + np.asarray(log_strength_ratio)) / 2
         - n / 2 * np.log(2 * np.pi)
     )
+
+
+def block_evidence(
+    n: ArrayLike,
+    shape: float,
+    size: int,
+    log_det: ArrayLike,
+    log_det_ratio: ArrayLike,
+    log_strength_ratio: ArrayLike,
+) -> Floats:
+    """The sum of `regression_evidence` over the ``size`` members of a block, each given those before it.
+
+    Every member counts its own Ψ0 and F with its shape and a half for each member after it: determinants remain.
+
+    Parameters
+    ----------
+    n : rows
+    shape : ρ0 of the first member
+    size : how many members
+    log_det : ln|Ψ'| over the block
+    log_det_ratio : ln|Ψ0| - ln|Ψ'|
+    log_strength_ratio : ln(κ0/κ'), summed over the classes that share the regressions
+    """
+    n = np.asarray(n)
+    shapes = shape + np.arange(size) / 2
+    gammas = (gammaln(shapes + n[..., None] / 2) - gammaln(shapes)).sum(axis=-1)
+    evidence: Floats = (
+        gammas
+        + (shape + (size - 1) / 2) * np.asarray(log_det_ratio)
+        - n / 2 * (np.asarray(log_det) + size * np.log(np.pi))
+        + size / 2 * np.asarray(log_strength_ratio)
+    )
+    return evidence

@@ -70,6 +70,12 @@ class Posterior:
         κ'; infinite for maximum likelihood.
     shape : ndarray (configurations, classes)
         ρ' of an attribute without continuous parents, each of which adds a half.
+    own_n : ndarray (configurations, classes)
+        The classes' own rows.
+    overall : ndarray (attributes,)
+        The mean over all rows, where a cell without rows is centred.
+    follows_prior : bool
+        Whether the centres lie between the prior's location and the cells' means, or at these alone.
     shift : ndarray (…, attributes) or None
         How far the centre lies above the expectation of the attribute as a child (``"paper"`` only).
     own_spread : ndarray (…, attributes) or None
@@ -84,6 +90,9 @@ class Posterior:
     scale: Floats
     strength: Floats
     shape: Floats
+    own_n: Floats
+    overall: Floats
+    follows_prior: bool
     shift: Floats | None = None
     own_spread: Floats | None = None
 
@@ -163,16 +172,26 @@ class Bayes(_Estimation):
         """The prior, and what the rows add to it."""
         prior, columns = self.prior, partition.columns
         units = Units.of(moments, partition, schema)
+        location = None
+        if not isinstance(prior.location, str):
+            location = (np.array(prior.location)[columns] - units.origin) / units.unit
+        scale = prior.standard_scale(columns, units.unit)
+        return self.posterior_in(units, moments, moments.constant(), location, scale)
+
+    def posterior_in(
+        self, units: Units, moments: Moments, absent: NDArray[np.bool_], location: Floats | None, prior_scale: Any
+    ) -> Posterior:
+        """The same in units of one's own, from a location that is given (None: as the prior says) and Ψ0."""
+        prior = self.prior
         standard = moments.standardised(units.unit)
         n, mean = standard.n, standard.mean  # (configurations, classes), (…, attributes)
         strength = prior.strength + n
         share = (prior.strength * n / strength)[..., None]
         added = standard.scatter
         shift = own_spread = None
-        if isinstance(prior.location, str):
-            location = standard.overall()[0]
-        else:
-            location = (np.array(prior.location)[columns] - units.origin) / units.unit
+        overall = standard.overall()[0]
+        if location is None:
+            location = overall
         if prior.is_coherent:
             centre = (prior.strength * location + n[..., None] * mean) / strength[..., None]
             from_location = standard.products(mean - location)
@@ -184,11 +203,12 @@ class Bayes(_Estimation):
                 shift = prior.strength * (mean - location) / strength[..., None]
                 own_spread = _shared(share * (mean - location) ** 2, self.sharing)
         scale = _shared(added, self.sharing)
-        scale[..., : len(columns)] += prior.standard_scale(columns, units.unit)
-        n = _shared(n, self.sharing)
+        scale[..., : len(units.unit)] += prior_scale
+        behind = _shared(n, self.sharing)
         return Posterior(
-            moments.pairs, units, moments.constant(), n, centre, scale, strength, prior.shape + n / 2, shift, own_spread
-        )
+            moments.pairs, units, absent, behind, centre, scale, strength, prior.shape + behind / 2,
+            n, overall, prior.is_coherent, shift, own_spread,
+        )  # fmt: skip
 
     def log_density(self, terms: Terms) -> Floats:
         """Student's."""
@@ -236,7 +256,11 @@ class MaximumLikelihood(_Estimation):
         with np.errstate(invalid="ignore", divide="ignore"):
             scale = _shared(standard.scatter, self.sharing) / n[..., None]
         none = np.zeros(partition.n_attributes, bool)  # a constant is an error, which the solver finds
-        return Posterior(moments.pairs, units, none, n, standard.mean, scale, np.full(n.shape, np.inf), n / 2)
+        strength = np.full(n.shape, np.inf)
+        overall = standard.overall()[0]
+        return Posterior(
+            moments.pairs, units, none, n, standard.mean, scale, strength, n / 2, standard.n, overall, False
+        )
 
     def log_density(self, terms: Terms) -> Floats:
         """Gauss's."""
@@ -263,10 +287,11 @@ def estimation_of(parameters: Any, prior: Any, sharing: Any, class_prior: Any, s
         raise TypeError(f"prior must be a Prior or None, not {prior!r}")
     prior = prior or Prior()
     prior.check_attributes(schema.n_columns)
-    return ways[parameters](prior, float(sharing), _class_prior(class_prior, schema.n_classes))
+    return ways[parameters](prior, float(sharing), class_prior_of(class_prior, schema.n_classes))
 
 
-def _class_prior(given: Any, n_classes: int) -> tuple[float, ...] | None:
+def class_prior_of(given: Any, n_classes: int) -> tuple[float, ...] | None:
+    """Probabilities of the classes from what a user gave; None stays None and learns them."""
     if given is None:
         return None
     if isinstance(given, str) and given == "uniform":

@@ -261,6 +261,8 @@ def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[n
 
 def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
     """The slice that these indexes fill, if they do."""
+    if not len(columns):
+        return slice(0, 0)
     first, last = int(columns[0]), int(columns[-1])
     side_by_side = last - first == len(columns) - 1 and bool(np.all(np.diff(columns) == 1))
     return slice(first, last + 1) if side_by_side else columns

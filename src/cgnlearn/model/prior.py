@@ -37,9 +37,10 @@ class Prior:
         Where the means are expected. ``"pooled"``: at the mean over all training data; the order of the attributes
         inside a group then does not matter and the evidence is valid. ``"paper"``: the same for the child, but
         parents are centred at their mean in the cell, as the paper writes it. ``"cell"``: at the cell's own mean.
-    scale : "variance" or array of one value per attribute
-        The diagonal of Ψ0; ``"variance"`` is the attribute's variance over all training data. Less than 1e-8 of that
-        variance counts as 1e-8 of it: rounding hides what is smaller.
+    scale : "variance", number or array of one value per attribute
+        The diagonal of Ψ0; ``"variance"`` is the attribute's variance over all training data, a number that multiple
+        of it: the more, the more the slopes shrink towards 0. Less than 1e-8 of the variance counts as 1e-8 of it:
+        rounding hides what is smaller.
 
     Examples
     --------
@@ -51,21 +52,26 @@ class Prior:
     strength: float = 1.0
     shape: float = 1.1
     location: Location | Sequence[float] = "pooled"
-    scale: Literal["variance"] | Sequence[float] = "variance"
+    scale: Literal["variance"] | float | Sequence[float] = "variance"
 
     def __post_init__(self) -> None:
         for name in ("dirichlet", "strength", "shape"):
             value = getattr(self, name)
             if not _is_positive_number(value):
                 raise ValueError(f"the prior's {name} must be a positive number, not {value!r}")
-        for name, words in (("location", get_args(Location)), ("scale", ("variance",))):
+        for name, words, otherwise in (("location", get_args(Location), ""), ("scale", ("variance",), ", a number")):
             value = getattr(self, name)
             if isinstance(value, str):
                 if value not in words:
-                    options = ", ".join(f'"{word}"' for word in words)
+                    options = ", ".join(f'"{word}"' for word in words) + otherwise
                     raise ValueError(
                         f"the prior's {name} must be {options} or an array of one value per attribute, not {value!r}"
                     )
+                continue
+            if name == "scale" and np.ndim(value) == 0:
+                if not _is_positive_number(value):
+                    raise ValueError(f"the prior's scale must be positive, not {value!r}")
+                object.__setattr__(self, name, float(value))
                 continue
             numbers = np.asarray(value, dtype=float)
             if numbers.ndim != 1 or not np.isfinite(numbers).all():
@@ -94,10 +100,17 @@ class Prior:
         """Whether the location was chosen without looking at the cells, so that the evidence is one."""
         return self.location not in ("paper", "cell")
 
+    @property
+    def multiple(self) -> float | None:
+        """Ψ0 as a multiple of the variances, if it is one."""
+        if isinstance(self.scale, tuple):
+            return None
+        return 1.0 if isinstance(self.scale, str) else max(float(self.scale), LEAST_SCALE)  # type: ignore[arg-type]
+
     def standard_scale(self, columns: NDArray[np.intp], unit: Floats) -> Floats:
         """The diagonal of Ψ0 for these columns of X (any shape), in standard units."""
-        if isinstance(self.scale, str):
-            return np.ones(columns.shape)
+        if self.multiple is not None:
+            return np.full(columns.shape, self.multiple)
         # In two steps: a square of the unit may not be representable.
         return np.maximum(np.array(self.scale)[columns] / unit / unit, LEAST_SCALE)
 

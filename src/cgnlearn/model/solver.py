@@ -42,6 +42,9 @@ class Solver(Protocol):
     def log_likelihood(self, table: Table) -> Floats:
         """The log densities, summed over the attributes: (rows, classes)."""
 
+    def left_out(self, table: Table) -> Floats:
+        """The log densities of training rows, each by the regressions without it: (rows, classes)."""
+
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
         """The log evidence of every family; defined where the estimation has one."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation
-from cgnlearn.model.families import Columns, Families, Family
+from cgnlearn.model.families import Families, Family
+from cgnlearn.model.model import LeftOut
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
-from cgnlearn.model.statistics import Statistics, all_but_each, collect
+from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure, check_order
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.lattice import EveryOrder, Lattice
 from cgnlearn.structures.fixed import Fixed
-from cgnlearn.structures.learner import FOLDS, Resolved, Temperature, Watch
+from cgnlearn.structures.learner import FOLDS, NOTHING_OPEN, Resolved, Wish
 from cgnlearn.structures.selection import Scored
 
 
@@ -54,32 +55,39 @@ class Ordered(Fixed):
             raise ValueError(f"{self!r} chooses k while a CGNClassifier is fitted: give it to one, or give k a number")
         return ordered_structure(self.shape, self.k, schema)
 
-    def resolved(
-        self, table: Table, how: Estimation, temperature: Temperature = 1.0, random_state: Any = 0, watch: Watch = iter
-    ) -> Resolved:
-        """Choose k, if it is open, and the temperature, if it is ``"cv"``: together, where both are."""
+    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
+        """Choose k, if it is open, together with what the user leaves open."""
         self._check()
-        if temperature != "cv" and not self.needs_rows:
-            return Resolved(self, temperature, {})
-        ks = range(1, self._greatest_k(table.schema) + 1) if self.needs_rows else None
-        choice = self._choice(table, how, temperature, random_state, self.cv, scoring=self.scoring, ks=ks)
-        found = {"cv_results_": choice.results}
-        if ks is None:
-            return Resolved(self, choice.temperature, found)
-        k = choice.candidate + 1
-        return Resolved(type(self)(k), choice.temperature, found | {"k_": k})
-
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], how: Estimation) -> Iterator[Scored]:
-        """What models of all other rows, one for each k if that is open, say of the rows of each fold."""
+        if not self.needs_rows and not wish.is_open:
+            return Resolved(self, how, float(wish.temperature), {})
+        hows = wish.estimations(how)
+        ks = list(range(1, self._greatest_k(table.schema) + 1)) if self.needs_rows else [None]
+        names: dict[str, list[Any]] = {"k": ks * len(hows)} if self.needs_rows else {}
+        if wish.sharing:
+            names["sharing"] = [each.sharing for each in hows for _ in ks]
+        choice, statistics = self._choice(table, hows, wish, self.cv, self.scoring, names)
+        which, order = divmod(choice.candidate, len(ks))
+        found: dict[str, Any] = {"cv_results_": choice.results}
         if not self.needs_rows:
-            yield from super()._out_of_fold(table, cuts, how)
-            return
+            return Resolved(self, hows[which], choice.temperature, found, statistics)
+        return Resolved(type(self)(order + 1), hows[which], choice.temperature, found | {"k_": order + 1}, statistics)
+
+    def _counted(self, schema: Schema) -> Families:
+        """What all candidates need counted."""
+        return every_family(schema, self._greatest_k(schema)) if self.needs_rows else self.families(schema)
+
+    def _scored(self, statistics: Statistics, table: Table, hows: Sequence[Estimation], *, left_out: bool) -> Scored:
+        """What all candidates, one for each k if that is open, say of rows."""
+        if not self.needs_rows:
+            return super()._scored(statistics, table, hows, left_out=left_out)
+        every_k = EveryK.left_out if left_out else EveryK.of
         k_max = self._greatest_k(table.schema)
-        families = every_family(table.schema, k_max)
-        parts = [table.rows(cut) for cut in cuts]
-        for part, outside in zip(parts, all_but_each([collect(part, families) for part in parts]), strict=True):
-            found = EveryK.of(outside, part, how, k_max=k_max, shapes=(self.shape,))
-            yield Scored(found.log_likelihood[0], found.class_log_prior, found.exists[0])
+        found = [every_k(statistics, table, how, k_max=k_max, shapes=(self.shape,)) for how in hows]
+        return Scored(
+            np.concatenate([part.log_likelihood[0] for part in found]),
+            found[0].class_log_prior,
+            np.concatenate([part.exists[0] for part in found]),
+        )
 
     def _greatest_k(self, schema: Schema) -> int:
         return min(self.k_max, max(1, len(schema.continuous)))
@@ -106,12 +114,13 @@ class Band(Ordered):
     Parameters
     ----------
     k : int or "cv", default=1
-        ``"cv"``: the best in a stratified cross-validation inside the training data, in which all k cost little more
+        ``"cv"``: the best for rows that a model has not seen, by exact leave-one-out, in which all k cost little more
         than one; the classifier then has ``k_`` and ``cv_results_``.
     k_max : int, default=50
         The greatest k tried.
     cv : int, default=5
-        How many folds; fewer where the rarest class has not so many rows, but at least 2.
+        How many folds, where leave-one-out is not exact or rows have groups; fewer where the rarest class has not so
+        many rows, but at least 2.
     scoring : {"cll", "accuracy"}, default="cll"
         What the best k is best at: mean log probability of the true class, or accuracy. Equal ones go by the other
         score, then to the smaller k.
@@ -155,27 +164,48 @@ class EveryK:
         cls, statistics: Statistics, table: Table, how: Estimation, *, k_max: int, shapes: tuple[str, ...]
     ) -> EveryK:
         """The rows of ``table``, after statistics of `every_family`."""
+        return cls._of(statistics, table, how, k_max, shapes, left_out=False)
+
+    @classmethod
+    def left_out(
+        cls, statistics: Statistics, table: Table, how: Estimation, *, k_max: int, shapes: tuple[str, ...]
+    ) -> EveryK:
+        """Training rows, each by the models without it; the class's log probabilities are then (rows, classes)."""
+        return cls._of(statistics, table, how, k_max, shapes, left_out=True)
+
+    @classmethod
+    def _of(
+        cls, statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
+    ) -> EveryK:
         schema = statistics.schema
         discrete = Network.of(Structure.jan([[column] for column in schema.discrete]), statistics, how)
-        alone = discrete.log_likelihood(table)
-        total = np.broadcast_to(alone, (len(shapes), k_max, *alone.shape)).copy()
+        alone = _said(discrete, table, left_out)
+        total = np.broadcast_to(alone.log_likelihood, (len(shapes), k_max, *alone.log_likelihood.shape)).copy()
         exists = np.ones((len(shapes), k_max), bool)
         for partition, moments in zip(statistics.layout.partitions, statistics.moments, strict=True):
             if not how.averages and not (moments.n > 0).all():
-                return cls(total, np.zeros_like(exists), discrete.class_log_prior)
-            found = Lattice(partition, how.posterior(moments, partition, schema), how).every_order(table, shapes)
+                return cls(total, np.zeros_like(exists), alone.class_log_prior)
+            lattice = Lattice(partition, how.posterior(moments, partition, schema), how)
+            found = (lattice.every_order_left_out if left_out else lattice.every_order)(table, shapes)
             if how.averages and not found.exists.all():
                 # Rounding has made a scale singular, which the factorising way mends.
-                found = _one_by_one(statistics, table, how, partition.k or 1, shapes)
+                found = _one_by_one(statistics, table, how, partition.k or 1, shapes, left_out)
             # With as many attributes as k, or fewer, both shapes are complete.
             order = np.minimum(np.arange(k_max), found.exists.shape[1] - 1)
             total += found.log_likelihood[:, order]
             exists &= found.exists[:, order]
-        return cls(total, exists, discrete.class_log_prior)
+        return cls(total, exists, alone.class_log_prior)
+
+
+def _said(network: Network, table: Table, left_out: bool) -> LeftOut:
+    """What a network says of rows, or of training rows without them."""
+    if left_out:
+        return network.leave_one_out(table)
+    return LeftOut(network.log_likelihood(table), network.class_log_prior)
 
 
 def _one_by_one(
-    statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...]
+    statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
 ) -> EveryOrder:
     """The continuous columns' log likelihoods of each k by itself, from the same moments."""
     schema = statistics.schema
@@ -185,5 +215,5 @@ def _one_by_one(
         for k in range(1, k_max + 1):
             structure = getattr(Structure, shape)(len(chain), k).renamed(dict(enumerate(chain.tolist())))
             network = Network.of(structure, statistics, how, Blocks.of)
-            found[i, k - 1] = network.log_likelihood(table)
+            found[i, k - 1] = _said(network, table, left_out).log_likelihood
     return EveryOrder(found, np.ones(found.shape[:2], bool))

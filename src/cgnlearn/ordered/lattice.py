@@ -20,6 +20,7 @@ from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.model.families import Family
+from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Partition
 from cgnlearn.model.solver import Singular, rounding, standard_values
 from cgnlearn.model.table import Table
@@ -151,7 +152,7 @@ class Lattice:
         jobs = [(label, start) for label in range(n) for start in range(0, m, STRETCH)]
         return in_threads(lambda job: function(*job, min(job[1] + STRETCH, m)), jobs)
 
-    def _batches(self, table: Table) -> Iterator[tuple[slice, int, Floats]]:
+    def batches(self, table: Table) -> Iterator[tuple[slice, int, Floats]]:
         """Rows, how many of them go side by side, and their values in standard units: (attributes, rows, filled up)."""
         m = self.partition.n_attributes
         width = min(ROWS, -(-table.n_rows // 8) * 8)
@@ -194,7 +195,7 @@ class Lattice:
 
             return of_stretch
 
-        for rows, width, values in self._batches(table):
+        for rows, width, values in self.batches(table):
             for label, found, missing in self._side_by_side(of_rows(width, values), n_classes):
                 total[:, :, rows, label] += found[:, :, : rows.stop - rows.start]
                 exists &= missing == 0
@@ -213,7 +214,7 @@ class Lattice:
         present = np.flatnonzero(~posterior.absent)
         columns, unit = self.partition.columns[present], posterior.units.unit[present, None]
         n_parents = self.n_parents[present, -1:]
-        for rows, width, values in self._batches(table):
+        for rows, width, values in self.batches(table):
             n = rows.stop - rows.start
             residual = np.zeros((table.schema.n_classes, *values.shape))
             leverage = np.zeros_like(residual)
@@ -236,6 +237,120 @@ class Lattice:
                 h = posterior.least_leverage[0, label] + leverage[label, present, :n]
                 yield Terms(rows, columns, label, away, spread, h, posterior.shape[0, label] + n_parents / 2, unit)
 
+    def every_order_left_out(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
+        """`every_order` of training rows, each by the regressions without it."""
+        from cgnlearn.ordered import left_out
+
+        assert table.labels is not None
+        order = np.argsort(table.labels, kind="stable")  # rows of one class side by side
+        table = table.rows(order)
+        assert table.labels is not None
+        labels, averages, crossing = table.labels, self.how.averages, self.how.sharing > 0
+        orders, n_classes = self.orders, table.schema.n_classes
+        posterior = self.posterior
+        forgotten = Forgotten.of(table, np.arange(table.n_rows), 0, posterior, self.how)
+        kept = np.maximum(1 - forgotten.lighter / posterior.n[0][:, None], 1e-300)  # of the rows behind a regression
+        nodes = np.log(posterior.units.unit), posterior.absent
+        overall = np.where(posterior.absent, 0.0, posterior.overall)
+        wanted = np.array([shape in shapes for shape in SHAPES])
+        total = np.zeros((2, orders, table.n_rows, n_classes))
+        counts = np.zeros((2, orders, orders))
+        exists = np.ones((2, orders), bool)
+
+        def of_rows(rows: slice, width: int, values: Floats) -> Callable[[int, int, int], tuple[Any, ...]]:
+            n_padded = values.shape[1]
+            n = rows.stop - rows.start
+
+            def padded(part: NDArray[Any], by: Any) -> NDArray[Any]:
+                return np.concatenate([part[rows], np.full(n_padded - n, by, part.dtype)])
+
+            of_label = padded(labels, 0)
+            own_values = values - self.centre[of_label].T
+
+            def of_stretch(label: int, start: int, stop: int) -> tuple[Any, ...]:
+                at = self._of_class(label)
+                lonely = padded(forgotten.alone & (labels == label), False)
+                mine = values - self.centre[label][:, None]
+                mine[:, lonely] = values[:, lonely] - overall[:, None]
+                centres = (self.centre - self.centre[label]).T.copy()
+                of_row = tuple(
+                    padded(part, by)
+                    for part, by in (
+                        (forgotten.before[label], 2.0),
+                        (forgotten.down[label], 0.0),
+                        (forgotten.growth, 1.0),
+                    )
+                )
+                starts = np.searchsorted(labels[rows], np.arange(n_classes + 1))
+                shape = posterior.shape[0, label] + np.arange(orders) / 2
+                lighter = padded((forgotten.lighter if averages else kept)[label], 0.0)
+                law = shape, lighter, averages, crossing, label, starts
+                constant, varying = np.zeros((2, orders)), np.zeros((2, orders, n_padded))
+                of_parents, missing = np.zeros((2, orders, orders)), np.zeros((2, orders), np.int64)
+                left_out.every_order_left_out(
+                    width, self.scale[at], tuple(self.coefficients[at, start]), (mine, own_values, centres), nodes,
+                    of_row, law, wanted, lowest, start, stop, (constant, varying, of_parents, missing),
+                )  # fmt: skip
+                return label, constant[:, :, None] + varying[:, :, :n], of_parents, missing
+
+            return of_stretch
+
+        for rows, width, values in self.batches(table):
+            counts[:] = 0.0
+            for label, found, of_parents, missing in self._side_by_side(of_rows(rows, width, values), n_classes):
+                total[:, :, rows, label] += found
+                counts += of_parents if label == 0 else 0.0
+                exists &= missing == 0
+        for label in range(n_classes):
+            # What the number of parents alone decides, with as many rows fewer behind it.
+            lighter = forgotten.lighter[label]
+            shape = posterior.shape[0, label] + np.arange(orders)[:, None] / 2 - lighter / 2
+            if averages:
+                base = densities.student(0.0, 1.0, shape)
+            else:
+                base = np.full(shape.shape, densities.normal(0.0, 1.0)) + 0.5 * np.log(kept[label])
+            total[..., label] += counts @ base
+            if not averages:  # without its only row a class has no variance, and says that the row cannot be
+                total[:, :, forgotten.alone & (labels == label), label] = -np.inf
+        back = np.argsort(order, kind="stable")
+        places = [SHAPES.index(shape) for shape in shapes]
+        return EveryOrder(total[places][:, :, back], exists[places])
+
+    def left_out(self, table: Table) -> Floats:
+        """The log densities of training rows, each by the regressions without it: (rows, classes)."""
+        return self.every_order_left_out(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
+
+    # ---- mixtures of orders
+
+    @cached_property
+    def exists(self) -> NDArray[np.bool_]:
+        """Whether an attribute has so many before it, and in all classes a regression on them: (attributes, orders)."""
+        order, n_before = np.arange(self.orders), np.arange(self.partition.n_attributes)
+        n_orders = np.minimum(self.existing.min(axis=0), n_before + 1)
+        return (order < n_orders[:, None]) & ~self.posterior.absent[:, None]
+
+    def add_densities(self, batch: tuple[int, Floats], log_weight: Floats, mixtures: Floats) -> None:
+        """Add the densities of all orders to log mixtures (classes, attributes, rows).
+
+        ``batch`` is a width and values as `batches` gives them; ``log_weight`` (attributes, orders) is -inf wherever
+        there is no regression. Mixtures to which nothing has been added yet are -inf.
+        """
+        from cgnlearn.ordered import mixing
+
+        width, values = batch
+        posterior, n_parents = self.posterior, self.n_parents
+
+        def of_stretch(label: int, start: int, stop: int) -> None:
+            at = self._of_class(label)
+            shape = posterior.shape[0, label] + np.arange(self.orders) / 2
+            law = densities.student(0.0, 1.0, shape), shape, float(posterior.least_leverage[0, label])
+            mixing.add_densities(
+                width, self.scale[at], tuple(self.coefficients[at, start]), values, self.centre[label], n_parents,
+                log_weight, law, start, stop, mixtures[label],
+            )  # fmt: skip
+
+        self._side_by_side(of_stretch, len(mixtures))
+
     # ---- evidence
 
     def every_log_evidence(self) -> Floats:
@@ -243,32 +358,35 @@ class Lattice:
         from cgnlearn.ordered import recursion
 
         assert isinstance(self.how, Bayes)
-        prior, absent, units = self.how.prior, self.posterior.absent, self.posterior.units
+        prior, posterior = self.how.prior, self.posterior
+        scale = prior.standard_scale(self.partition.columns, posterior.units.unit)
+        log_scale = np.concatenate([[0.0], np.cumsum(np.where(posterior.absent, 0.0, np.log(scale)))])
+        log_strength, regressions = self.how.log_strength_ratio(posterior.strength)
+        n = posterior.n[0, regressions]
+        log_gammas = densities.log_gamma_ratio(n[:, None], prior.shape + np.arange(self.orders) / 2)
         log_det = np.zeros(self.scale.shape)
-        self._side_by_side(
-            lambda at, start, stop: recursion.log_dets(
-                self.scale[at], start, stop, *self.coefficients[at, start][:2], log_det[at]
-            ),
-            len(log_det),
-        )
-        scale = prior.standard_scale(self.partition.columns, units.unit)
-        log_scale = np.concatenate([[0.0], np.cumsum(np.where(absent, 0.0, np.log(scale)))])
-        child = np.arange(len(scale))[:, None]
-        of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
-        log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
-        n = self.posterior.n[0, regressions, None, None]
-        evidence = (
-            densities.regression_evidence(
-                n,
-                prior.shape + self.n_parents / 2,
-                scale[:, None],
-                np.where(absent[:, None], 1.0, self.spread),
-                of_parents - log_det,
-                log_strength[0, :, None, None],
+
+        def of_stretch(at: int, start: int, stop: int) -> tuple[int, int, Floats]:
+            recursion.log_dets(self.scale[at], start, stop, *self.coefficients[at, start][:2], log_det[at])
+            child = np.arange(start, stop)[:, None]
+            of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
+            spread = self.spread[at, start:stop]
+            evidence = densities.regression_evidence(
+                n[at],
+                prior.shape + self.n_parents[start:stop] / 2,
+                scale[child],
+                np.where(spread > 0, spread, 1.0),  # of no account where there is no regression
+                of_parents - log_det[at, start:stop],
+                log_strength[0, at],
+                log_gammas[at][self.n_parents[start:stop]],
             )
-            - n * np.log(units.unit)[:, None]
-        )
-        return np.where(absent[:, None], 0.0, evidence.sum(axis=0))
+            return start, stop, evidence - n[at] * np.log(posterior.units.unit[child])
+
+        total = np.zeros(self.scale.shape[1:])
+        for start, stop, evidence in self._side_by_side(of_stretch, len(log_det)):
+            total[start:stop] += evidence
+        total[posterior.absent] = 0.0
+        return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
         """The log evidence of every family."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.plots.style import GREY, MOST_POINTS, axes_behind, draw_along, draw_bars, new_axes, taken_literally
+from cgnlearn.plots.style import GREY, MOST_POINTS, Display, axes_behind, draw_along, draw_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_BARS = 20
 
 
-class ContributionsDisplay:
+class ContributionsDisplay(Display):
     """Log-odds that each attribute adds between two classes: bars, or a line along m/z with the spectrum behind it.
 
     Parameters
@@ -38,38 +38,21 @@ class ContributionsDisplay:
     """
 
     def __init__(
-        self,
-        log_odds: ArrayLike,
-        names: Sequence[str],
-        of: str,
-        against: str,
-        prior_log_odds: float = 0.0,
-        positions: ArrayLike | None = None,
-        values: ArrayLike | None = None,
-        axis: str = "m/z",
-    ) -> None:
+        self, log_odds: ArrayLike, names: Sequence[str], of: str, against: str, prior_log_odds: float = 0.0,
+        positions: ArrayLike | None = None, values: ArrayLike | None = None, axis: str = "m/z",
+    ) -> None:  # fmt: skip
         self.log_odds = np.asarray(log_odds, dtype=float)
-        self.names = list(names)
-        self.of = of
-        self.against = against
+        self.names, self.of, self.against, self.axis = list(names), of, against, axis
         self.prior_log_odds = prior_log_odds
-        self.positions = None if positions is None else np.asarray(positions, dtype=float)
-        self.values = None if values is None else np.asarray(values, dtype=float)
-        self.axis = axis
+        self.positions, self.values = (
+            None if given is None else np.asarray(given, dtype=float) for given in (positions, values)
+        )
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        row: int = 0,
-        *,
-        of: Any = None,
-        against: Any = None,
-        positions: ArrayLike | None = None,
-        axis: str = "m/z",
-        ax: Axes | None = None,
-    ) -> Self:
+        cls, estimator: Any, X: Any, row: int = 0, *, of: Any = None, against: Any = None,
+        positions: ArrayLike | None = None, axis: str = "m/z", ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw what a fitted classifier sees in one row of X.
 
         Parameters
@@ -80,10 +63,8 @@ class ContributionsDisplay:
             Which row of X.
         of, against : class labels, optional
             None: the most probable class, and the most probable of the others.
-        positions : array (attributes,), optional
-            Where along an axis, such as m/z, each attribute stands.
-        axis : str
-            What the positions are.
+        positions, axis
+            As in the class.
         ax : matplotlib axes, optional
 
         Examples
@@ -108,33 +89,17 @@ class ContributionsDisplay:
         display = cls(
             estimator.temperature_ * (parts[:, first] - parts[:, second]),
             [str(name) for name in (range(len(parts)) if names is None else names)],
-            str(classes[first]),
-            str(classes[second]),
-            float(prior[first] - prior[second]),
-            positions,
-            values,
-            axis,
-        )
+            str(classes[first]), str(classes[second]), float(prior[first] - prior[second]), positions, values, axis,
+        )  # fmt: skip
         return display.plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        return (6.4, 1.2 + 0.26 * min(len(self.names) + 1, MOST_BARS + 2)) if self.positions is None else (8.0, 3.4)
 
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-        """
-        if self.positions is None:
-            ax = new_axes(ax, figsize=(6.4, 1.2 + 0.26 * min(len(self.names) + 1, MOST_BARS + 2)))
-            self._draw_bars(ax)
-        else:
-            ax = new_axes(ax, figsize=(8.0, 3.4))
+    def _draw(self, ax: Axes) -> None:
+        if self.positions is not None:
             self._draw_line(ax, self.positions)
-        taken_literally(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def _draw_bars(self, ax: Axes) -> None:
+            return
         order = np.argsort(-np.abs(self.log_odds), kind="stable")
         shown, rest = order[:MOST_BARS], order[MOST_BARS:]
         bars = [(self.names[i], float(self.log_odds[i])) for i in shown]

@@ -24,29 +24,16 @@ class Path(NamedTuple):
 
 
 class PathDisplay:
-    """Accuracy and CLL per row against the number of parameters, or the order k, one above the other.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-    xlabel : str
-    xscale : {"linear", "log"}
-    """
+    """Accuracy and CLL per row against the number of parameters, or the order k, one above the other."""
 
     def __init__(self, paths: Mapping[str, Path], xlabel: str, xscale: Literal["linear", "log"]) -> None:
-        self.paths = paths
-        self.xlabel = xlabel
-        self.xscale = xscale
+        self.paths, self.xlabel, self.xscale = paths, xlabel, xscale
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Sequence[Axes] | None = None) -> Self:
-        """Draw how a fitted classifier chose its k: the inner scores of every k, each at its best temperature.
+        """Draw how a classifier with ``Band(k="cv")`` or ``Box(k="cv")`` chose its k, on two matplotlib axes.
 
-        Parameters
-        ----------
-        estimator : CGNClassifier
-            Fitted with ``Band(k="cv")`` or ``Box(k="cv")``.
-        axes : two matplotlib axes, optional
+        The points are the inner scores of every k, each at its best temperature.
         """
         results = getattr(estimator, "cv_results_", {})
         if "param_k" not in results:
@@ -58,15 +45,9 @@ class PathDisplay:
 
     @classmethod
     def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        log_joint: ArrayLike,
-        n_parameters: ArrayLike,
-        *,
-        names: Sequence[str],
-        classes: ArrayLike | None = None,
-        axes: Sequence[Axes] | None = None,
-    ) -> Self:
+        cls, y_true: ArrayLike, log_joint: ArrayLike, n_parameters: ArrayLike, *, names: Sequence[str],
+        classes: ArrayLike | None = None, axes: Sequence[Axes] | None = None,
+    ) -> Self:  # fmt: skip
         """Draw what `ordered_path` returns.
 
         Parameters
@@ -89,24 +70,14 @@ class PathDisplay:
         if numbers.shape != joint.shape[:2] or len(names) != len(joint):
             raise ValueError("n_parameters must be families × orders, and names one per family, as in log_joint")
         true = np.searchsorted(labels, np.asarray(y_true))
-        log_proba = normalised(joint)
         paths = {
-            name: Path(
-                numbers[i],
-                np.array([accuracy(part, true) for part in log_proba[i]]),
-                np.array([cll(part, true) for part in log_proba[i]]),
-            )
-            for i, name in enumerate(names)
+            name: Path(number, *(np.array([metric(part, true) for part in family]) for metric in (accuracy, cll)))
+            for name, number, family in zip(names, numbers, normalised(joint), strict=True)
         }
         return cls(paths, "number of parameters", "log").plot(axes)
 
     def plot(self, axes: Sequence[Axes] | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        axes : two matplotlib axes, optional
-        """
+        """Draw, on the two matplotlib axes given or on new ones."""
         from matplotlib.ticker import LogLocator, NullFormatter
 
         if axes is None:

@@ -9,57 +9,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cgnlearn.evaluation.metrics import N_BINS, Reliability, reliability
-from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, taken_literally, without_frame
+from cgnlearn.plots.style import GREY, LINES, MARKERS, Display, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """Reliability diagram of a classifier with any number of classes.
 
     A point on the diagonal is a probability that means what it says. The bars are 95 % intervals (Wilson) of the
-    frequency, so that a bin of few rows is not taken for more than it is.
-
-    Parameters
-    ----------
-    lines : mapping of str to Reliability
-        What to draw, by name.
-    xlabel, ylabel : str
+    frequency, so that a bin of few rows is not taken for more than it is. Each of the lines has its name.
     """
 
     def __init__(self, lines: Mapping[str, Reliability], xlabel: str, ylabel: str) -> None:
-        self.lines = lines
-        self.xlabel = xlabel
-        self.ylabel = ylabel
+        self.lines, self.xlabel, self.ylabel = lines, xlabel, ylabel
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw the diagram of a fitted classifier on rows it was not trained on.
-
-        Parameters
-        ----------
-        estimator : classifier
-        X, y : the rows
-        ax : matplotlib axes, optional
-        **options
-            As in `from_predictions`.
-        """
+        """Draw the diagram of a fitted classifier on rows it was not trained on; options as in `from_predictions`."""
         options.setdefault("name", type(estimator).__name__)
         return cls.from_predictions(y, estimator.predict_proba(X), classes=estimator.classes_, ax=ax, **options)
 
     @classmethod
     def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_proba: ArrayLike | Mapping[str, ArrayLike],
-        *,
-        classes: ArrayLike | None = None,
-        per_class: bool = False,
-        n_bins: int = N_BINS,
-        name: str = "classifier",
-        ax: Axes | None = None,
-    ) -> Self:
+        cls, y_true: ArrayLike, y_proba: ArrayLike | Mapping[str, ArrayLike], *, classes: ArrayLike | None = None,
+        per_class: bool = False, n_bins: int = N_BINS, name: str = "classifier", ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw the diagram of predicted probabilities.
 
         Parameters
@@ -98,20 +74,13 @@ class ReliabilityDisplay:
                     lines[key] = reliability(proba[:, i], truth == label, n_bins)
             else:
                 lines[called] = reliability(proba.max(axis=1), labels[proba.argmax(axis=1)] == truth, n_bins)
-        what = "the class" if per_class else "the predicted class"
-        display = cls(
-            lines, f"Probability of {what}", "How often it is right" if not per_class else "How often it is that"
-        )
-        return display.plot(ax)
+        what, happens = ("the class", "that") if per_class else ("the predicted class", "right")
+        return cls(lines, f"Probability of {what}", f"How often it is {happens}").plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        return 5.2, 4.6
 
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-        """
-        ax = new_axes(ax, figsize=(5.2, 4.6))
+    def _draw(self, ax: Axes) -> None:
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="perfect calibration")
         for i, (name, line) in enumerate(self.lines.items()):
             colour = LINES[i % len(LINES)]
@@ -127,9 +96,6 @@ class ReliabilityDisplay:
         without_frame(ax)
         for handle in ax.legend(frameon=False, loc="upper left").legend_handles[1:]:
             handle.set_sizes([30])  # type: ignore[union-attr]
-        taken_literally(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _wilson(share: NDArray[np.float64], n: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

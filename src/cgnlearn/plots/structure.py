@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model.structure import Structure
-from cgnlearn.plots.style import BLUE, GREY, INK, new_axes, taken_literally, without_frame
+from cgnlearn.plots.style import BLUE, GREY, INK, Display, shortened, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,14 +19,10 @@ GAP = 1.4  # between neighbours in a row
 PIXELS = 400  # of the pattern's sides at most: more cannot be seen, and 11,300 squared would not fit
 
 
-class StructureDisplay:
+class StructureDisplay(Display):
     """A structure as a graph, or as a pattern of marks (child below parent) where it has more than 60 attributes.
 
     The class, a parent of every attribute, is not drawn.
-
-    Parameters
-    ----------
-    structure : Structure
     """
 
     def __init__(self, structure: Structure) -> None:
@@ -34,42 +30,22 @@ class StructureDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
-        """Draw a fitted classifier's structure.
-
-        Parameters
-        ----------
-        estimator : CGNClassifier
-        ax : matplotlib axes, optional
-        """
+        """Draw a fitted classifier's structure, on the matplotlib axes given or on new ones."""
         return cls(estimator.structure_).plot(ax)
 
     @classmethod
     def from_structure(cls, structure: Structure, *, ax: Axes | None = None) -> Self:
-        """Draw a structure.
-
-        Parameters
-        ----------
-        structure : Structure
-        ax : matplotlib axes, optional
-        """
+        """Draw a structure, on the matplotlib axes given or on new ones."""
         return cls(structure).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        return (7.2, 4.8) if len(self.structure.nodes) <= MOST_NODES else (4.8, 4.8)
 
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-        """
-        n = len(self.structure.nodes)
-        ax = new_axes(ax, figsize=(7.2, 4.8) if n <= MOST_NODES else (4.8, 4.8))
-        if n <= MOST_NODES:
+    def _draw(self, ax: Axes) -> None:
+        if len(self.structure.nodes) <= MOST_NODES:
             self._draw_graph(ax)
         else:
             self._draw_pattern(ax)
-        taken_literally(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _draw_graph(self, ax: Axes) -> None:
         places = _places(self.structure)
@@ -83,7 +59,7 @@ class StructureDisplay:
         most = int(np.clip((gap - 12) / (0.55 * FONT_SIZE), 4, 20))
         boxes = {
             node: ax.text(
-                *place, _shortened(str(node), most), ha="center", va="center", fontsize=FONT_SIZE, color=INK,
+                *place, shortened(str(node), most), ha="center", va="center", fontsize=FONT_SIZE, color=INK,
                 bbox={"boxstyle": "round,pad=0.35", "facecolor": "#e8f0f7", "edgecolor": BLUE, "linewidth": 0.9},
             ).get_bbox_patch()
             for node, place in places.items()
@@ -174,7 +150,3 @@ def _tree_places(graph: Any) -> dict[Any, tuple[float, float]] | None:
         x[node] = max(x[node], end.get(depth[node], -np.inf))
         end[depth[node]] = x[node] + GAP
     return {node: (x[node], -1.0 * depth[node]) for node in x}
-
-
-def _shortened(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

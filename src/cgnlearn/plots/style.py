@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,29 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Any:
     except ImportError as error:
         raise ImportError("displays need matplotlib: pip install 'cgnlearn[plot]'") from error
     return plt.subplots(layout="constrained", **figure_options)[1]
+
+
+class Display:
+    """A drawing on one pair of axes; a subclass has its size and draws."""
+
+    def _size(self) -> tuple[float, float]:
+        raise NotImplementedError
+
+    def _draw(self, ax: Axes) -> None:
+        raise NotImplementedError
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw, on the matplotlib axes given or on new ones."""
+        ax = new_axes(ax, figsize=self._size())
+        self._draw(ax)
+        taken_literally(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def shortened(name: str, most: int) -> str:
+    """A name of at most so many letters."""
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def draw_bars(ax: Axes, names: Sequence[str], values: Sequence[float] | NDArray[np.float64]) -> None:

@@ -14,7 +14,7 @@ from cgnlearn.evaluation.evidence import Closeup
 from cgnlearn.evaluation.study import SeenRow, Study, pooled
 from cgnlearn.model.densities import Floats
 from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
-from cgnlearn.plots.style import GREY, INK, LINES, MOST_POINTS, axes_behind, draw_along, draw_bars
+from cgnlearn.plots.style import GREY, INK, LINES, MOST_POINTS, axes_behind, draw_along, draw_bars, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,10 +27,7 @@ _LOOK: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9.5,
     "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
+    **dict.fromkeys(("axes.labelcolor", "xtick.color", "ytick.color", "text.color"), INK),
 }
 
 
@@ -51,13 +48,11 @@ def _svg(
     text = text[text.index("<svg") :]
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(xlink:href="|url\()#', rf"\1#{name}-", text)
-    opening = text[: text.index(">") + 1]
-    view = re.search(r'viewBox="[^"]+"', opening)
-    assert view is not None
-    width = round(size[0] * 96)
+    opening, _, content = text.partition(">")
+    view = re.findall(r'viewBox="[^"]+"', opening)[0]
     return Markup(
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view.group()} '
-        f'style="max-width:{width}px" role="img" aria-label="{escape(description)}">' + text[len(opening) :]
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view} '
+        f'style="max-width:{round(size[0] * 96)}px" role="img" aria-label="{escape(description)}">{content}'
     )
 
 
@@ -65,8 +60,7 @@ def reliability_figure(study: Study, name: str) -> Markup:
     """The reliability diagram of the chosen model and of the best with the other way to its parameters."""
     assert study.chosen is not None
     way = _parameters(study, study.chosen)
-    able = [summary for summary in study.summaries if summary.can_be_chosen]
-    others = [summary for summary in able if _parameters(study, summary.model) != way]
+    others = [summary for summary in study.able if _parameters(study, summary.model) != way]
     shown = [study.chosen, *(s.model for s in sorted(others, key=lambda s: -s.metrics["cll"].mean)[:1])]
     # Repetitions are pooled: every row counts as often as it was predicted. An interrupted run may have a fold of one
     # model and not of the other.
@@ -111,7 +105,7 @@ def evidence_figure(study: Study, name: str) -> Markup:
     order = np.argsort(-np.abs(evidence), kind="stable")[:MOST_BARS]
 
     def draw(ax: Axes) -> None:
-        draw_bars(ax, [_shortened(study.names[i]) for i in order], evidence[order])
+        draw_bars(ax, [shortened(study.names[i], 26) for i in order], evidence[order])
         ax.set_xlabel("mean log-odds added to the true class")
 
     return _svg(draw, (5.6, 0.9 + 0.24 * len(order)), name, "Mean evidence of each attribute for the true class")
@@ -145,7 +139,3 @@ def row_figure(study: Study, row: SeenRow, closeup: Closeup, name: str) -> Marku
     n_bars = min(len(study.names), 20) + 2
     size = (5.6, 0.8 + 0.22 * n_bars) if values is None else (7.6, 3.0)
     return _svg(display.plot, size, name, f"Contributions of the attributes in row {row.line}")
-
-
-def _shortened(name: str, most: int = 26) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

@@ -19,16 +19,7 @@ if TYPE_CHECKING:
 def write_report(
     path: str | Path, studies: Sequence[Study], title: str = "Evaluation", compared: Sequence[Comparison] = ()
 ) -> None:
-    """Write the page: one file that needs no other, with a part for each study.
-
-    Parameters
-    ----------
-    path : str or Path
-    studies : sequence of Study
-    title : str
-    compared : sequence of Comparison
-        Shown as one table ahead of the studies.
-    """
+    """Write the page: one file that needs no other, with comparisons in one table, then a part for each study."""
     try:
         from jinja2 import Environment, StrictUndefined
     except ImportError as error:
@@ -55,7 +46,6 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
     part: dict[str, Any] = {
         "anchor": anchor,
         "study": study,
-        "counts": {label: int((study.true == i).sum()) for i, label in enumerate(study.classes)},
         "n_discrete": sum(str(kind) == "category" for kind in study.X.dtypes),
         "best": _best(study),
         "warnings": _warnings(study),
@@ -77,22 +67,17 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
 
 def _best(study: Study) -> dict[str, str]:
     """The model with the best value of each metric, of those that answered everywhere."""
-    able = [summary for summary in study.summaries if summary.can_be_chosen]
-    if not able:
-        return {}
-    sign = {"accuracy": 1, "cll": 1, "brier": -1, "calibration_error": -1}
-    return {name: max(able, key=lambda s: way * s.metrics[name].mean).model for name, way in sign.items()}
+    sign = {"accuracy": 1, "cll": 1, "brier": -1, "calibration_error": -1} if study.able else {}
+    return {name: max(study.able, key=lambda s: way * s.metrics[name].mean).model for name, way in sign.items()}
 
 
 def _warnings(study: Study) -> list[str]:
     """What this very set gives reason to be careful about."""
     found = []
-    counts = [int((study.true == i).sum()) for i in range(len(study.classes))]
-    least = min(counts)
+    label, least = min(study.counts.items(), key=lambda item: item[1])
     if least < 30:
-        label = study.classes[counts.index(least)]
         found.append(f"Class {label} has {least} rows only: figures for it are rough.")
-    if max(counts) > 4 * least:
+    if max(study.counts.values()) > 4 * least:
         found.append(
             "The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix."
         )

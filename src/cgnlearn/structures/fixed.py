@@ -6,13 +6,18 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from cgnlearn.model.estimation import Estimation
+from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
-from cgnlearn.structures.learner import Learner
+from cgnlearn.model.table import Table
+from cgnlearn.structures.learner import NOTHING_OPEN, Learner, Resolved, Wish
+from cgnlearn.structures.rotated import RotatedComplete, without_likelihood
+
+FEW_COLUMNS = 300  # whose pairs are counted whatever the rows: it takes no time, and statistics that add are worth it
+MOST_COLUMNS = 5000  # whose pairs fit into memory
 
 
 class Fixed(Learner):
@@ -51,11 +56,29 @@ class NaiveBayes(Fixed):
 
 
 class Complete(Fixed):
-    """Every attribute depends on all before it, the discrete ones first."""
+    """Every attribute depends on all before it, the discrete ones first.
+
+    With more continuous columns than training rows, and more than 300, a classifier is fitted by rotation into the
+    space of the rows: exact, and no pair of columns is counted. ``partial_fit`` and ``contributions`` cannot follow.
+    """
 
     def structure(self, schema: Schema) -> Structure:
         """The structure, its nodes being indexes of columns."""
+        m = len(schema.continuous)
+        if m > MOST_COLUMNS:
+            raise ValueError(
+                f"a complete structure over {m} continuous columns has {m * (m - 1) // 2} pairs of them to count, too "
+                "many; only fit, and with fewer rows than columns, does without: take fewer columns or a Band"
+            )
         return Structure.jan([[*schema.discrete, *schema.continuous]])
+
+    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
+        """Rotate, if the columns outnumber the rows; decide what the user leaves open."""
+        if len(table.schema.continuous) > max(table.n_rows, FEW_COLUMNS):
+            if not isinstance(how, Bayes):
+                raise without_likelihood(table, how)
+            return RotatedComplete.of(table, how).resolved(table, how, wish)
+        return super().resolved(table, how, wish)
 
 
 class Jan(Fixed):

@@ -8,7 +8,7 @@ class we keep ln p(group | other class) - ln p(group | the row's own class), its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -27,92 +27,20 @@ from cgnlearn.model.table import Table
 
 Group = tuple[int, ...]  # columns of X
 
+AT_ONCE = 4 * CHUNK  # numbers computed at a time: few enough to stay in cache
 MOST_INFLATION = 1e4  # of a variance, by what the other members explain, for an inverse to be accurate
 MOST_LOSS = 100.0  # how many times as great as its result the minuend of a difference of distances may be
 MOST_BYTES = 4 << 30  # of the scales of all pairs of attributes outside all folds
 MOST_NUMBERS = 1 << 20  # in the moments of one group with discrete attributes; a larger one is not acceptable
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """The rows of one fold, and the posterior of all continuous attributes that the other folds give.
-
-    An absent attribute, one with a single value in the other folds, is as if it were independent of all others and
-    always at its centre.
-
-    Parameters
-    ----------
-    table : Table
-        The fold's rows, in the order of their classes.
-    starts : list of int
-        Where each class's rows start, and where the last one's end.
-    place : slice
-        Where the fold's log odds stand among those of all folds.
-    shape, least_leverage : ndarray (classes,)
-        ρ' of an attribute without parents, and h of a row at the centre.
-    scale : ndarray (classes, attributes, attributes)
-        Ψ' in standard units.
-    centre : ndarray (classes, attributes)
-    values : ndarray (attributes, rows)
-        The rows in the same units.
-    present : ndarray of bool (attributes,)
-    """
-
-    table: Table
-    starts: list[int]
-    place: slice
-    shape: Floats
-    least_leverage: Floats
-    scale: Floats
-    centre: Floats
-    values: Floats
-    present: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, table: Table, outside: Statistics, how: Estimation, start: int) -> Fold:
-        """The fold whose log odds begin at ``start``."""
-        assert table.labels is not None
-        n_classes = table.schema.n_classes
-        starts = np.searchsorted(table.labels, np.arange(n_classes + 1)).tolist()
-        place = slice(start, start + table.n_rows * (n_classes - 1))
-        for partition, moments in zip(outside.layout.partitions, outside.moments, strict=True):
-            posterior = how.posterior(moments, partition, table.schema)
-            present = ~posterior.absent
-            every = np.arange(partition.n_attributes)
-            scale = posterior.scale[0][:, posterior.pairs.place(every[:, None], every)]
-            scale = np.where(present[:, None] & present, scale, np.eye(len(every)))
-            centre = np.where(present, posterior.centre[0], 0.0)
-            values = standard_values(table, slice(0, table.n_rows), partition.values, posterior.units)
-            values[posterior.absent] = 0.0
-            return cls(
-                table, starts, place, posterior.shape[0], posterior.least_leverage[0], scale, centre, values, present
-            )
-        none = np.zeros(0)
-        return cls(table, starts, place, none, none, none, none, none, np.zeros(0, bool))
-
-    def centred(self, members: NDArray[np.intp]) -> Floats:
-        """Values of these attributes less their centre in each class: (classes, …, rows)."""
-        centred: Floats = self.values[members] - self.centre[:, members, None]
-        return centred
-
-    def against_truth(self, log_densities: Floats, out: Floats) -> None:
-        """Turn log densities (classes, groups, rows) into log odds (groups, (other classes × rows))."""
-        n_classes = len(log_densities)
-        odds = out[:, self.place].reshape(len(out), n_classes - 1, -1)
-        for label in range(n_classes):
-            rows = slice(self.starts[label], self.starts[label + 1])
-            for other in range(n_classes):
-                if other != label:
-                    # The other classes stand in their order, the row's own left out.
-                    np.subtract(
-                        log_densities[other, :, rows],
-                        log_densities[label, :, rows],
-                        out=odds[:, other - (other > label), rows],
-                    )
-
-
 class Folds:
-    """A labelled table cut into folds, with statistics of all that is outside each.
+    """A labelled table cut into folds, with the posterior of all continuous attributes that the others give each.
+
+    All folds have the same slots, in the order of the classes: as many of a class as the fold with most of its rows
+    has, so that what is done in one fold is done in many at once. A slot without a row has no weight. An absent
+    attribute, one with a single value in the other folds, is as if it were independent of all others and always at
+    its centre.
 
     Parameters
     ----------
@@ -120,15 +48,26 @@ class Folds:
     how : Estimation
     cuts : sequence of ndarray
         The rows of each fold.
+
+    Attributes
+    ----------
+    labels : ndarray of int (slots,)
+        The class of each slot, the same in all folds.
+    weights : ndarray (folds, slots)
+        What the row in each slot counts in a mean over folds of the means inside each.
+    class_odds : ndarray (other classes, folds, slots)
+        The log odds of the class alone.
+    acceptable : bool
+        Whether there are parameters of the class alone.
+    absent : list of int
+        The columns of X that have one value only.
     """
 
     def __init__(self, table: Table, how: Estimation, cuts: Sequence[NDArray[np.intp]]) -> None:
         assert table.labels is not None
         self.schema, self.how = table.schema, how
         self.n_rows, self.n_classes = table.n_rows, self.schema.n_classes
-        self.n_odds = table.n_rows * (self.n_classes - 1)
         continuous = self.schema.continuous
-        tables = [table.rows(cut[np.argsort(table.labels[cut], kind="stable")]) for cut in cuts]
         n_bytes = 8 * len(cuts) * self.n_classes * len(continuous) ** 2
         if n_bytes > MOST_BYTES:
             raise ValueError(
@@ -137,21 +76,47 @@ class Folds:
             )
         # Every pair of continuous attributes, once and for all groups.
         together = Families.of((), continuous, max(1, len(continuous)))
-        parts = [collect(part, together) for part in tables]
+        self._tables = [table.rows(cut[np.argsort(table.labels[cut], kind="stable")]) for cut in cuts]
+        parts = [collect(part, together) for part in self._tables]
         self.absent = _absent_columns(table, sum(parts))  # type: ignore[arg-type]
-        self.folds: list[Fold] = []
-        self.class_odds = np.empty((1, self.n_odds))
+
+        counts = np.array([np.bincount(table.labels[cut], minlength=self.n_classes) for cut in cuts])
+        self._ends = np.cumsum(counts.max(axis=0))  # where each class's slots end
+        self.labels = np.repeat(np.arange(self.n_classes), counts.max(axis=0))
+        self.weights = np.zeros((len(cuts), len(self.labels)))
+        self.class_odds = np.empty((self.n_classes - 1, *self.weights.shape))
         self.acceptable = True
-        start = 0
-        for part, outside in zip(tables, all_but_each(parts), strict=True):
-            fold = Fold.of(part, outside, how, start)
-            start = fold.place.stop
-            self.folds.append(fold)
-            self.acceptable &= how.averages or bool((outside.classes > 0).all())
-            if self.acceptable:
-                log_prior = how.class_log_prior(outside)
-                of_rows = np.broadcast_to(log_prior[:, None, None], (self.n_classes, 1, part.n_rows))
-                fold.against_truth(of_rows, self.class_odds)
+        self._slots = [  # of each fold's rows
+            np.concatenate([np.arange(end - n, end) for end, n in zip(self._ends, of_fold, strict=True)])
+            for of_fold in counts
+        ]
+        self._shape, self._least_leverage = np.ones((2, *counts.shape))
+        self._scale = np.empty((*counts.shape, len(continuous), len(continuous)))  # in standard units, as all below
+        self._centre = np.empty((*counts.shape, len(continuous)))
+        self._values = np.zeros((len(cuts), len(continuous), len(self.labels)))
+        self._present = np.empty((len(cuts), len(continuous)), bool)
+        for i, outside in enumerate(all_but_each(parts)):
+            self._place(i, outside)
+
+    def _place(self, i: int, outside: Statistics) -> None:
+        """Put a fold's rows into their slots, and what the other folds say beside them."""
+        part, slots = self._tables[i], self._slots[i]
+        weights = np.ones(part.n_rows) if part.weights is None else part.weights
+        self.weights[i, slots] = weights / (weights.sum() * len(self._tables))
+        self.acceptable &= self.how.averages or bool((outside.classes > 0).all())
+        if self.acceptable:
+            log_prior = self.how.class_log_prior(outside)[None, :, None, None]
+            self._against_truth(np.repeat(log_prior, len(self.labels), axis=3), self.class_odds[None, :, i : i + 1])
+        for partition, moments in zip(outside.layout.partitions, outside.moments, strict=True):
+            posterior = self.how.posterior(moments, partition, self.schema)
+            present = self._present[i] = ~posterior.absent
+            every = np.arange(partition.n_attributes)
+            scale = posterior.scale[0][:, posterior.pairs.place(every[:, None], every)]
+            self._scale[i] = np.where(present[:, None] & present, scale, np.eye(len(every)))
+            self._centre[i] = np.where(present, posterior.centre[0], 0.0)
+            self._shape[i], self._least_leverage[i] = posterior.shape[0], posterior.least_leverage[0]
+            values = standard_values(part, slice(0, part.n_rows), partition.values, posterior.units)
+            self._values[i][:, slots] = np.where(present[:, None], values, 0.0)
 
     def is_batched(self, group: Group) -> bool:
         """Whether the group is one of continuous attributes whose order is of no account."""
@@ -159,7 +124,7 @@ class Folds:
         return not ordered and all(self.schema.levels[column] is None for column in group)
 
     def log_odds(self, groups: Sequence[Group]) -> Iterator[tuple[Group, Floats | None]]:
-        """Each group with its log odds (other classes × rows), or None if its sample is not acceptable."""
+        """Each group with its log odds, or None if its sample is not acceptable."""
         if not self.acceptable:
             yield from ((group, None) for group in groups)
             return
@@ -170,8 +135,7 @@ class Folds:
             else:
                 yield group, self._of_any_group(group)
         for size, stacked in by_size.items():
-            # Few enough at a time for one class of one fold to stay in cache.
-            step = max(1, 4 * CHUNK // (size * self.n_classes * len(self.folds[0].table.codes)))
+            step = max(1, AT_ONCE // (size * self.n_classes * len(self.labels)))
             for start in range(0, len(stacked), step):
                 part = stacked[start : start + step]
                 odds, acceptable = self._of_continuous_groups(part)
@@ -181,19 +145,19 @@ class Folds:
     def _of_continuous_groups(self, groups: Sequence[Group]) -> tuple[Floats, NDArray[np.bool_]]:
         """Log odds of groups of one size, and which of them are acceptable."""
         members = np.array([self._positions(group) for group in groups])
-        odds = np.empty((len(groups), self.n_odds))
+        odds = np.empty((len(groups), *self.class_odds.shape))
         acceptable = np.ones(len(groups), bool)
-        for fold in self.folds:
-            scale = fold.scale[:, members[:, :, None], members[:, None, :]]  # (classes, groups, size, size)
-            factor, good = self._factorised(scale)
+        for folds in self._some_folds(members.size):
+            scale = self._scale[folds, :, members[:, :, None], members[:, None, :]]
+            factor, good = self._factorised(scale)  # (folds, classes, groups, size, size)
             acceptable &= good
             if not acceptable.any():
                 break
-            log_det = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-            whitened = _whitening(factor) @ fold.centred(members)  # (classes, groups, size, rows)
-            distance = np.square(whitened, out=whitened).sum(axis=2)
-            n_present = fold.present[members].sum(axis=1)
-            fold.against_truth(self._log_densities(fold, distance, log_det, n_present), odds)
+            whitened = _whitening(factor) @ self._centred(folds, members)  # (folds, classes, groups, size, slots)
+            distance = np.square(whitened, out=whitened).sum(axis=-2)
+            n_present = self._present[folds, members].sum(axis=-1)
+            found = self._log_densities(folds, distance, _log_det(factor), n_present)
+            self._against_truth(found, odds[:, :, folds])
         return odds, acceptable
 
     def near(self, group: Group, wanted: Sequence[Group]) -> Iterator[tuple[Group, Floats | None]]:
@@ -208,71 +172,98 @@ class Folds:
         shrunk = [other for other in wanted if len(other) < len(group)]
         more = self._positions(next(iter(set(other).difference(group))) for other in grown)
         less = np.array([group.index(*set(group).difference(other)) for other in shrunk], np.intp)
-        odds = np.empty((len(wanted), self.n_odds))
+        odds = np.empty((len(wanted), *self.class_odds.shape))
         accurate = np.ones(len(wanted), bool)
-        acceptable = np.ones(len(grown), bool)
-        for fold in self.folds:
-            scale = fold.scale[:, members[:, None], members]  # (classes, size, size)
-            factor, good = self._factorised(scale[:, None])
+        acceptable = np.ones(len(wanted), bool)
+        after_more, after_less = slice(0, len(grown)), slice(len(grown), len(wanted))
+        for folds in self._some_folds(len(members) + len(wanted)):
+            scale = self._scale[folds, :, members[:, None], members]  # (folds, classes, size, size)
+            factor, good = self._factorised(scale[:, :, None])
             if not good:
                 return
-            whitening = _whitening(factor[:, 0])
-            whitened = whitening @ fold.centred(members)  # (classes, size, rows)
-            whole = np.square(whitened).sum(axis=1)[:, None]
-            log_det = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            whitening = _whitening(factor[:, :, 0])
+            whitened = whitening @ self._centred(folds, members)  # (folds, classes, size, slots)
+            whole = np.square(whitened).sum(axis=2)[:, :, None]
 
-            slopes = whitening @ fold.scale[:, members[:, None], more]  # (classes, size, grown)
-            own = fold.scale[:, more, more]
-            left = own - np.square(slopes).sum(axis=1)
+            slopes = whitening @ self._scale[folds, :, members[:, None], more]  # (folds, classes, size, grown)
+            own = self._scale[folds, :, more, more]
+            left = own - np.square(slopes).sum(axis=2)
             regular = left > SINGULAR * (len(group) + 1) * own
-            acceptable &= regular.all(axis=0)
+            acceptable[after_more] &= regular.all(axis=(0, 1))
             left = np.where(regular, left, 1.0)
-            residual = fold.centred(more) - slopes.transpose(0, 2, 1) @ whitened
-            after_more = whole + np.square(residual, out=residual) / left[..., None]
+            precision = np.square(whitening).sum(axis=2)[..., less]  # K_jj: (folds, classes, shrunk)
+            inflation = precision * np.diagonal(scale, axis1=2, axis2=3)[..., less]
 
-            precision = np.square(whitening).sum(axis=1)[:, less]  # K_jj: (classes, shrunk)
-            inflation = precision * np.diagonal(scale, axis1=1, axis2=2)[:, less]
-            residual = whitening[:, :, less].transpose(0, 2, 1) @ whitened
-            after_less = whole - np.square(residual, out=residual) / precision[..., None]
-            accurate[len(grown) :] &= (inflation < MOST_INFLATION).all(axis=0)
-            accurate[len(grown) :] &= (whole <= MOST_LOSS * np.maximum(after_less, 1.0)).all(axis=(0, 2))
+            distance = np.empty((*left.shape[:2], len(wanted), len(self.labels)))
+            np.matmul(slopes.swapaxes(2, 3), whitened, out=distance[:, :, after_more])
+            distance[:, :, after_more] -= self._centred(folds, more)
+            np.matmul(whitening[..., less].swapaxes(2, 3), whitened, out=distance[:, :, after_less])
+            np.square(distance, out=distance)
+            distance *= np.concatenate([1 / left, -1 / precision], axis=2)[..., None]
+            distance += whole
+            remains = distance[:, :, after_less]
+            accurate[after_less] &= (inflation < MOST_INFLATION).all(axis=(0, 1))
+            accurate[after_less] &= (whole <= MOST_LOSS * np.maximum(remains, 1.0)).all(axis=(0, 1, 3))
+            np.maximum(remains, 0.0, out=remains)
 
-            found = self._log_densities(
-                fold,
-                np.concatenate([after_more, np.maximum(after_less, 0.0)], axis=1),
-                log_det + np.concatenate([np.log(left), np.log(precision)], axis=1),
-                fold.present[members].sum() + np.concatenate([fold.present[more], -1 * fold.present[members[less]]]),
+            log_det = _log_det(factor) + np.log(np.concatenate([left, precision], axis=2))
+            present = self._present[folds]
+            n_present = present[:, members].sum(axis=1, keepdims=True) + np.concatenate(
+                [present[:, more], -1 * present[:, members[less]]], axis=1
             )
-            fold.against_truth(found, odds)
+            self._against_truth(self._log_densities(folds, distance, log_det, n_present), odds[:, :, folds])
         if self.how.averages:  # what is singular by rounding alone is made regular elsewhere
-            accurate[: len(grown)] &= acceptable
-        acceptable = np.concatenate([acceptable, np.ones(len(shrunk), bool)])
+            accurate &= acceptable
         for other, found, good, exact in zip([*grown, *shrunk], odds, acceptable, accurate, strict=True):
             if exact:
                 yield other, found if good else None
+
+    def _some_folds(self, n_of_each: int) -> Iterator[slice]:
+        """As many folds at a time as stay in cache with so many numbers of each class and slot."""
+        step = max(1, AT_ONCE // (n_of_each * self.n_classes * len(self.labels)))
+        for start in range(0, len(self.weights), step):
+            yield slice(start, start + step)
+
+    def _centred(self, folds: slice, members: NDArray[np.intp]) -> Floats:
+        """Values of these attributes less their centre in each class: (folds, classes, …, slots)."""
+        centred: Floats = self._values[folds, None, members] - self._centre[folds, :, members, None]
+        return centred
+
+    def _against_truth(self, log_densities: Floats, out: Floats) -> None:
+        """Turn log densities (folds, classes, groups, slots) into log odds (groups, other classes, folds, slots)."""
+        for label, (start, end) in enumerate(pairwise([0, *self._ends])):
+            slots = slice(start, end)
+            for other in range(self.n_classes):
+                if other != label:
+                    # The other classes stand in their order, the row's own left out.
+                    np.subtract(
+                        log_densities[:, other, :, slots],
+                        log_densities[:, label, :, slots],
+                        out=out[:, other - (other > label), :, slots].swapaxes(0, 1),
+                    )
 
     def _positions(self, columns: Iterable[int]) -> NDArray[np.intp]:
         """Columns of X as positions among the continuous ones."""
         return np.array([self.schema.position[column] for column in columns], np.intp)
 
     def _factorised(self, scale: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Factors of (classes, groups, size, size), and of which groups they exist; the others have 1."""
+        """Factors of (folds, classes, groups, size, size), and of which groups they exist; the others have 1."""
         factor = factorised(scale, always=self.how.averages)
         if self.how.averages:
-            return factor, np.ones(scale.shape[1], bool)
+            return factor, np.ones(scale.shape[2], bool)
         size = scale.shape[-1]
         least = SINGULAR * size * np.diagonal(scale, axis1=-2, axis2=-1)
-        good = (np.diagonal(factor, axis1=-2, axis2=-1) ** 2 > least).all(axis=(0, 2))
+        good = (np.diagonal(factor, axis1=-2, axis2=-1) ** 2 > least).all(axis=(0, 1, 3))
         return (factor if good.all() else np.where(good[:, None, None], factor, np.eye(size))), good
 
-    def _log_densities(self, fold: Fold, distance: Floats, log_det: Floats, n_present: NDArray[np.intp]) -> Floats:
-        """Of (classes, groups, rows), given ln|Ψ'| (classes, groups) and the groups' sizes."""
-        log_det, size = log_det[..., None], n_present[:, None]
-        before, shape = (part[:, None, None] for part in (fold.least_leverage, fold.shape))
-        after = before + distance
+    def _log_densities(self, folds: slice, distance: Floats, log_det: Floats, n_present: NDArray[np.intp]) -> Floats:
+        """Of (folds, classes, groups, slots), given ln|Ψ'| (folds, classes, groups) and sizes (folds, groups)."""
+        given, whole = 0.0, distance
         if self.how.averages:
-            before, after = np.log(before), np.log(after, out=after)
-        return self.how.log_density_of_blocks(before, after, log_det, size, shape)
+            leverage = self._least_leverage[folds, :, None, None]
+            given, whole = np.log(leverage), np.log(leverage + distance)
+        shape = self._shape[folds, :, None, None]
+        return self.how.log_density_of_blocks(given, whole, log_det[..., None], n_present[:, None, :, None], shape)
 
     def _of_any_group(self, group: Group) -> Floats | None:
         """Log odds of a group that has discrete attributes or whose order matters."""
@@ -285,14 +276,16 @@ class Folds:
             return None
         structure = Structure.jan([schema.discrete_first(list(group))])
         families = structure.as_families(schema)
-        parts = [collect(fold.table, families) for fold in self.folds]
-        odds = np.empty((1, self.n_odds))
-        for fold, outside in zip(self.folds, all_but_each(parts), strict=True):
+        parts = [collect(part, families) for part in self._tables]
+        found = np.zeros((len(parts), self.n_classes, 1, len(self.labels)))
+        for i, outside in enumerate(all_but_each(parts)):
             try:
                 network = Network.of(structure, outside, self.how)
             except SampleNotAcceptable:
                 return None
-            fold.against_truth(network.log_likelihood(fold.table).T[:, None], odds)
+            found[i, :, 0, self._slots[i]] = network.log_likelihood(self._tables[i])
+        odds = np.empty((1, *self.class_odds.shape))
+        self._against_truth(found, odds)
         return odds[0]
 
 
@@ -303,6 +296,12 @@ def _absent_columns(table: Table, total: Statistics) -> list[int]:
     for partition, moments in zip(total.layout.partitions, total.moments, strict=True):
         absent += partition.columns[moments.constant()].tolist()
     return absent
+
+
+def _log_det(factor: Floats) -> Floats:
+    """ln of the determinants of matrices with these factors."""
+    log_det: Floats = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+    return log_det
 
 
 def _whitening(factor: Floats) -> Floats:

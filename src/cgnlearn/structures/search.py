@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, MaximumLikelihood
 from cgnlearn.model.families import Columns, Families, Node
@@ -24,8 +24,8 @@ from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 from cgnlearn.structures.fixed import Jan
-from cgnlearn.structures.learner import FOLDS, Learner, Resolved, Temperature, Watch
-from cgnlearn.structures.odds import Fold, Folds, Group
+from cgnlearn.structures.learner import NOTHING_OPEN, Learner, Resolved, Wish
+from cgnlearn.structures.odds import Folds, Group
 from cgnlearn.structures.selection import Scored
 
 Groups = tuple[Group, ...]
@@ -142,9 +142,9 @@ class Scores:
         self.any_acceptable = False
         self._folds = folds
         self._score_of = {"accuracy": _accuracies, "cll": _log_likelihoods}[scoring]
-        self._room = max(1, most_bytes // (8 * folds.n_odds))  # groups
+        self._room = max(1, most_bytes // folds.class_odds.nbytes)  # groups
         self._known: dict[Group, Floats | None] = {}
-        self._none = np.zeros(folds.n_odds)
+        self._none = np.zeros_like(folds.class_odds)
         # Inside a group the order is of no account, unless the prior's location is the paper's.
         self._key: Callable[[Group], Group] = (
             tuple if folds.how.prior.location == "paper" else lambda group: tuple(sorted(group))
@@ -171,13 +171,13 @@ class Scores:
         bad = np.array([found is None for found in odds], bool)
         # Sums over the kept groups, the class's own odds first: as a product of matrices, without a subtraction,
         # since "all less the removed" would lose every digit where one group finds a row all but impossible.
-        stacked = np.concatenate([self._folds.class_odds] + [self._none[None] if o is None else o[None] for o in odds])
+        stacked = np.stack([self._folds.class_odds, *(self._none if o is None else o for o in odds)])
         kept = np.ones((len(moves), len(stacked)))
         for i, move in enumerate(moves):
             kept[i, [1 + position for position in move.removed]] = 0.0
         scores = np.full(len(moves), -np.inf)
         possible = np.flatnonzero((kept[:, 1:] @ bad == 0) & self._folds.acceptable)
-        step = max(1, 64 * CHUNK // self._folds.n_odds)
+        step = max(1, 64 * CHUNK // self._none.size)
         for start in range(0, len(possible), step):
             chosen = possible[start : start + step].tolist()
             new = self._odds([added[i] for i in chosen], bases)
@@ -219,32 +219,24 @@ class Scores:
         yield from self._folds.log_odds([group for group in groups if group not in done])
 
     def _of_sums(self, kept: Floats, stacked: Floats, added: Sequence[Floats]) -> Floats:
-        total = np.zeros(len(kept))
-        for fold in self._folds.folds:
-            odds = kept @ stacked[:, fold.place]
-            for row, of_group in zip(odds, added, strict=True):
-                row += of_group[fold.place]
-            odds = odds.reshape(len(kept), self._folds.n_classes - 1, -1)
-            total += self._score_of(odds, fold)
-        return total / len(self._folds.folds)
+        odds = (kept @ stacked.reshape(len(stacked), -1)).reshape(-1, *stacked.shape[1:])
+        for of_move, of_group in zip(odds, added, strict=True):
+            of_move += of_group
+        return self._score_of(odds, self._folds)
 
 
-def _accuracies(odds: Floats, fold: Fold) -> Floats:
-    """The share of the fold's rows whose own class is the first of the most probable ones."""
-    labels, weights = fold.table.labels, fold.table.weights
-    assert labels is not None
+def _accuracies(odds: Floats, folds: Folds) -> Floats:
+    """The share of the rows whose own class is the first of the most probable ones."""
     # Against a later class equal odds suffice, that is, less than the least number above zero.
-    later = np.arange(odds.shape[1])[:, None] >= labels
+    later = np.arange(odds.shape[1])[:, None, None] >= folds.labels
     right = (odds < np.where(later, np.finfo(float).tiny, 0.0)).all(axis=1)
-    if weights is None:
-        return np.count_nonzero(right, axis=1) / len(labels)
-    shares: Floats = right @ weights / weights.sum()
+    shares: Floats = right.reshape(len(odds), -1) @ folds.weights.ravel()
     return shares
 
 
-def _log_likelihoods(odds: Floats, fold: Fold) -> Floats:
-    """The mean conditional log likelihood of the fold's rows."""
-    found: Floats = -np.average(np.logaddexp.reduce(odds, axis=1, initial=0.0), axis=1, weights=fold.table.weights)
+def _log_likelihoods(odds: Floats, folds: Folds) -> Floats:
+    """The mean conditional log likelihood of the rows."""
+    found: Floats = -np.logaddexp.reduce(odds, axis=1, initial=0.0).reshape(len(odds), -1) @ folds.weights.ravel()
     return found
 
 
@@ -300,6 +292,8 @@ class GreedyJan(Learner):
         self.parameters = parameters
         self.random_state = random_state
 
+    forgets = False
+
     @property
     def needs_rows(self) -> bool:
         """A search scores structures on rows."""
@@ -313,32 +307,35 @@ class GreedyJan(Learner):
         """A search has to come first."""
         raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
 
-    def resolved(
-        self, table: Table, how: Estimation, temperature: Temperature = 1.0, random_state: Any = 0, watch: Watch = iter
-    ) -> Resolved:
-        """Search, and choose the temperature, if it is ``"cv"``, with a search of its own in every fold."""
-        found: dict[str, Any] = {}
-        if temperature == "cv":
-            choice = self._choice(table, how, temperature, random_state, FOLDS)
-            temperature, found["cv_results_"] = choice.temperature, choice.results
+    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
+        """Search; what else is open is chosen with a search of its own in every fold."""
+        temperature, found = wish.temperature, dict[str, Any]()
+        if wish.is_open:
+            hows = wish.estimations(how)
+            choice, _ = self._choice(table, hows, wish)
+            how, temperature, found["cv_results_"] = hows[choice.candidate], choice.temperature, choice.results
         names = dict(enumerate(table.schema.names or range(table.schema.n_columns)))
-        found["search_path_"] = [state.renamed(names) for state in watch(self.states(table, how))]
-        return Resolved(Jan(found["search_path_"][-1].groups), temperature, found)
+        found["search_path_"] = [state.renamed(names) for state in wish.watch(self.states(table, how))]
+        return Resolved(Jan(found["search_path_"][-1].groups), how, float(temperature), found)
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], how: Estimation) -> Iterator[Scored]:
+    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
         """What a search over all other rows finds, and says of the rows of each fold."""
         for cut in cuts:
             train = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))
-            learner = self.resolved(train, how).learner
+            learner = self.resolved(train, hows[0]).learner
             statistics = collect(train, learner.families(table.schema))
-            yield Scored.by(learner.model(statistics, how), table.rows(cut))
+            yield Scored.by([learner.model(statistics, how) for how in hows], table.rows(cut), left_out=False)
 
     def states(self, table: Table, how: Estimation) -> Iterator[SearchState]:
         """The search, one visited state after the other; stop wherever you like."""
         self._check()
         schema = table.schema
         scored_by = (Bayes if self.parameters == "bayes" else MaximumLikelihood)(how.prior)
-        folds = Folds(table, scored_by, self._cuts(table, schema.n_classes))
+        assert table.labels is not None
+        cut = stratified(table.labels, self.cv, self.random_state)
+        if cut.fewer:
+            warnings.warn(cut.fewer, UserWarning, stacklevel=2)
+        folds = Folds(table, scored_by, [outside for _, outside in cut.pairs])
         columns = [column for column in range(schema.n_columns) if column not in set(folds.absent)]
         start: dict[str, Groups] = {
             "forward": (),
@@ -370,28 +367,6 @@ class GreedyJan(Learner):
                 raise ValueError(f"GreedyJan's {name} must be {options}, not {getattr(self, name)!r}")
         if not isinstance(self.cv, int | np.integer) or isinstance(self.cv, bool) or self.cv < 2:
             raise ValueError(f"GreedyJan's cv must be a whole number of at least 2, not {self.cv!r}")
-
-    def _cuts(self, table: Table, n_classes: int) -> list[NDArray[np.intp]]:
-        """The rows of each fold."""
-        from sklearn.model_selection import StratifiedKFold
-
-        labels = table.labels
-        assert labels is not None
-        sizes = np.bincount(labels, minlength=n_classes)
-        if sizes.max() < 2:
-            raise ValueError("a search cuts the rows into folds, but no class has two: give more rows, or a structure")
-        fewest = int(sizes.min())
-        n_folds = min(self.cv, max(fewest, 2))
-        if n_folds < self.cv:
-            warnings.warn(
-                f"the smallest class has {fewest} rows, so that the search cuts {n_folds} folds instead of {self.cv}",
-                UserWarning,
-                stacklevel=2,
-            )
-        cutter = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of a class with one row; we have said it
-            return [outside for _, outside in cutter.split(labels, labels)]
 
 
 def _visited(groups: Groups, schema: Schema, score: float, n_scored: int) -> SearchState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,21 +15,28 @@ from cgnlearn.model.families import Columns
 from cgnlearn.model.model import Model
 from cgnlearn.model.table import Table
 
-TEMPERATURES = np.geomspace(1e-4, 10, 101)  # twenty to the decade, 1 among them
-AS_GOOD = 1e-3  # nats of mean CLL that are no reason to leave temperature 1
+TEMPERATURES = np.geomspace(1e-4, 1, 81)  # twenty to the decade; where no row is wrong, more would never be enough
+TEMPERED = 0.2  # of a row: how little a logarithm of the temperature's square is held against it
+AT_ONCE = 1 << 20  # numbers that are normalised together
+SHARINGS = (0.0, 0.03, 0.1, 0.3, 1.0)
 
 
 class Scored(NamedTuple):
     """What the candidates, trained on all other rows, say of the rows of one fold."""
 
     log_likelihood: Floats  # (candidates, rows, classes)
-    class_log_prior: Floats  # (classes,)
+    class_log_prior: Floats  # (classes,), or (rows, classes)
     exists: NDArray[np.bool_]  # (candidates,)
 
     @classmethod
-    def by(cls, model: Model, table: Table) -> Scored:
-        """By one candidate."""
-        return cls(model.log_likelihood(table)[None], model.class_log_prior, np.ones(1, bool))
+    def by(cls, models: Sequence[Model], table: Table, *, left_out: bool) -> Scored:
+        """By models of other rows, or of the rows themselves, each of which is then left out."""
+        if left_out:
+            found = [model.leave_one_out(table) for model in models]
+            prior = found[0].class_log_prior
+            return cls(np.stack([part.log_likelihood for part in found]), prior, np.ones(len(models), bool))
+        likelihood = np.stack([model.log_likelihood(table) for model in models])
+        return cls(likelihood, models[0].class_log_prior, np.ones(len(models), bool))
 
 
 class Choice(NamedTuple):
@@ -47,11 +54,12 @@ def choose(
     temperature: float | Literal["cv"],
     *,
     scoring: str = "cll",
-    ks: Sequence[int] | None = None,
+    names: Mapping[str, Sequence[Any]],
 ) -> Choice:
     """The best candidate and the best temperature, if ``"cv"``, chosen together.
 
-    Equal candidates go by the other score, then to the first; ``ks`` name them in the results.
+    A temperature is judged with a weak log-normal prior around 1; of equal ones the smaller is taken, as it costs more
+    to be too sure than too unsure. Equal candidates go by the other score, then to the first; ``names`` name them.
     """
     temperatures = TEMPERATURES if temperature == "cv" else np.array([float(temperature)])
     parts, exists, weights = [], [], []
@@ -63,57 +71,42 @@ def choose(
     able = np.all(exists, axis=0)
     if not able.any():
         raise SampleNotAcceptable(
-            "maximum likelihood exists for no k in the inner folds, as some attribute has no variance in some class: "
-            'use parameters="bayes", more rows or fewer columns'
+            "maximum likelihood exists for no k without some of the rows, as some attribute has no variance in some "
+            'class: use parameters="bayes", more rows or fewer columns'
         )
     scores = dict(zip(("cll", "accuracy"), np.stack(parts, axis=1), strict=True))  # (folds, candidates, temperatures)
     mean = {name: np.average(values, axis=0, weights=weights) for name, values in scores.items()}
     for values in mean.values():
         values[~able] = -np.inf
-    candidate = _best(mean, scoring)
-    of_best = mean["cll"][candidate]
-    as_good = np.flatnonzero(of_best >= of_best.max() - AS_GOOD)
-    place = as_good[np.argmin(np.abs(np.log(temperatures[as_good])))]
-    deviation = {name: values.std(axis=0) for name, values in scores.items()}
-    return Choice(candidate, float(temperatures[place]), _results(mean, deviation, scoring, temperatures, ks))
+    judged = mean["cll"] - TEMPERED * np.log(temperatures) ** 2 / sum(weights)
+    at = np.argmax(judged, axis=1)
+    rows = np.arange(len(at))
+    of_best = {"cll": judged[rows, at], "accuracy": mean["accuracy"][rows, at]}
+    other = "accuracy" if scoring == "cll" else "cll"
+    candidate = int(np.lexsort((rows, -of_best[other], -of_best[scoring]))[0])
+    results: dict[str, NDArray[Any]] = {
+        f"param_{name}": np.repeat(values, len(temperatures)) for name, values in names.items()
+    }
+    results["param_temperature"] = np.tile(temperatures, len(at))
+    for name, values in scores.items():
+        results[f"mean_test_{name}"] = mean[name].ravel()
+        if len(cuts) > 1:
+            results[f"std_test_{name}"] = values.std(axis=0).ravel()
+    score = results[f"mean_test_{scoring}"]
+    results[f"rank_test_{scoring}"] = 1 + np.searchsorted(np.sort(-score), -score)
+    return Choice(candidate, float(temperatures[at[candidate]]), results)
 
 
 def _scores(found: Scored, table: Table, temperatures: Floats) -> Floats:
     """Mean CLL and accuracy of every candidate and temperature on the rows of one fold."""
     assert table.labels is not None
     scores = np.zeros((2, len(found.exists), len(temperatures)))
+    step = max(1, AT_ONCE // found.log_likelihood[0].size)
     for candidate in np.flatnonzero(found.exists).tolist():
-        for place, temperature in enumerate(temperatures):
-            log_proba = normalised(temperature * found.log_likelihood[candidate] + found.class_log_prior)
-            of_rows = np.stack([of_truth(log_proba, table.labels), right(log_proba, table.labels)])
-            scores[:, candidate, place] = np.average(of_rows, axis=1, weights=table.weights)
+        for start in range(0, len(temperatures), step):
+            part = slice(start, start + step)
+            joint = temperatures[part, None, None] * found.log_likelihood[candidate] + found.class_log_prior
+            log_proba = normalised(joint).transpose(1, 2, 0)  # (rows, classes, temperatures)
+            of_rows = np.stack([of_truth(log_proba, table.labels), right(log_proba, table.labels[:, None])])
+            scores[:, candidate, part] = np.average(of_rows, axis=1, weights=table.weights)
     return scores
-
-
-def _best(mean: dict[str, Floats], scoring: str) -> int:
-    """The best candidate at its best temperature; equal ones go by the other score, then to the first."""
-    at = np.argmax(mean["cll"], axis=1)
-    rows = np.arange(len(at))
-    scores = {name: score[rows, at] for name, score in mean.items()}
-    other = "accuracy" if scoring == "cll" else "cll"
-    return int(np.lexsort((rows, -scores[other], -scores[scoring]))[0])
-
-
-def _results(
-    mean: dict[str, Floats],
-    deviation: dict[str, Floats],
-    scoring: str,
-    temperatures: Floats,
-    ks: Sequence[int] | None,
-) -> dict[str, NDArray[Any]]:
-    """The whole curve, as scikit-learn's searches give it: a row for every k and temperature."""
-    results: dict[str, NDArray[Any]] = {}
-    if ks is not None:
-        results["param_k"] = np.repeat(ks, len(temperatures))
-    results["param_temperature"] = np.tile(temperatures, len(mean["cll"]))
-    for name in ("cll", "accuracy"):
-        results[f"mean_test_{name}"] = mean[name].ravel()
-        results[f"std_test_{name}"] = deviation[name].ravel()
-    score = results[f"mean_test_{scoring}"]
-    results[f"rank_test_{scoring}"] = 1 + np.searchsorted(np.sort(-score), -score)
-    return results

@@ -1,0 +1,108 @@
+"""Where along ordered columns the classes differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, draw_along, new_axes, taken_literally, without_frame
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PRIOR = 2 / 3  # of three kinds of regression two look at the class
+
+
+class RelevanceDisplay:
+    """How probable it is that each column depends on the class, and beneath it on how many columns it depends.
+
+    Parameters
+    ----------
+    relevance : array (columns,)
+    mean_order : array (columns,)
+        How many of the columns just before it a column depends on, on average.
+    positions : array (columns,)
+        Where along an axis, such as m/z, each column stands.
+    axis : str
+        What the positions are.
+    """
+
+    def __init__(self, relevance: ArrayLike, mean_order: ArrayLike, positions: ArrayLike, axis: str = "m/z") -> None:
+        self.relevance = np.asarray(relevance, dtype=float)
+        self.mean_order = np.asarray(mean_order, dtype=float)
+        self.positions = np.asarray(positions, dtype=float)
+        self.axis = axis
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        positions: ArrayLike | None = None,
+        axis: str | None = None,
+        axes: Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw what a classifier with the structure `BandAverage` has found.
+
+        Parameters
+        ----------
+        estimator : CGNClassifier
+            Fitted with ``BandAverage()``.
+        positions : array (columns,), optional
+            Where along an axis each column stands; None: at the number that is its name, or else at its index.
+        axis : str, optional
+            What the positions are; None: ``"m/z"``, or ``"column"`` where they are indexes.
+        axes : two matplotlib axes, optional
+
+        Examples
+        --------
+        >>> from cgnlearn import BandAverage, CGNClassifier
+        >>> from cgnlearn.datasets import make_spectra
+        >>> spectra = make_spectra(80, 60, random_state=0)
+        >>> model = CGNClassifier(BandAverage(k_max=5)).fit(spectra.data, spectra.target)
+        >>> RelevanceDisplay.from_estimator(model, positions=spectra.mz).axis
+        'm/z'
+        """
+        probability = estimator.order_probability_
+        if positions is None:
+            positions = _numbers(getattr(estimator, "feature_names_in_", []))
+        if positions is None:
+            positions, axis = np.arange(len(probability)), axis or "column"
+        found = cls(estimator.relevance_, probability @ np.arange(probability.shape[1]), positions, axis or "m/z")
+        return found.plot(axes)
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        axes : two matplotlib axes, optional
+        """
+        if axes is None:
+            axes = new_axes(None, figsize=(8.0, 4.4), nrows=2, sharex=True, height_ratios=(2, 1))
+        upper, lower = axes
+        draw_along(upper, self.positions, self.relevance)
+        upper.axhline(PRIOR, color=GREY, linewidth=0.8, linestyle="--", label="before any data")
+        upper.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
+        upper.set(ylabel="p(depends on class)", ylim=(0, 1.02))
+        lower.step(
+            self.positions, self.mean_order, where="mid", color=BLUE, linewidth=0.8,
+            rasterized=len(self.positions) > MOST_POINTS,
+        )  # fmt: skip
+        lower.set(ylabel="mean order", xlabel=self.axis, ylim=(0, None))
+        without_frame(lower)
+        taken_literally(lower)
+        self.axes_, self.figure_ = list(axes), upper.figure
+        return self
+
+
+def _numbers(names: Sequence[str] | NDArray[Any]) -> NDArray[np.float64] | None:
+    """The names as numbers, if all of them are."""
+    try:
+        found = np.array([float(name) for name in names])
+    except ValueError:
+        return None
+    return found if len(found) and np.isfinite(found).all() else None

@@ -1,0 +1,146 @@
+"""Compiled loops of the average over forests: densities of all pairs of attributes, and sums over forests, by rows.
+
+Importing this module imports numba, which takes half a second: import it where a large job begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cgnlearn.model.compilation import compiled
+from cgnlearn.model.exponentials import exponentials, logarithms
+
+FARTHEST_APART = 600.0  # nats that factors of all nodes together may span before plain numbers might underflow
+
+
+@compiled
+def log_forest_means(
+    standard: Any, places: Any, students: Any, logs: Any, log_weights: Any, shares: Any, out: Any
+) -> None:
+    """Of rows under one class, ln of the mean over forests of a product of densities: (rows,).
+
+    Each density is relative to that of the attribute alone. Those of continuous pairs are computed here from
+    ``standard`` (attributes, rows), standard values of the attributes that are the nodes ``places``; the logarithms of
+    all others stand in ``logs`` (1 + nodes, nodes, rows), which is written over.
+    """
+    n_nodes, n_rows = logs.shape[1], logs.shape[2]
+    pair_ratios(standard, places, students, logs)
+    highest = np.zeros((n_nodes, n_rows))
+    apart = np.zeros(n_rows)
+    lowest = np.empty(n_rows)
+    for a in range(n_nodes):
+        top = highest[a]
+        lowest[:] = 0.0
+        for u in range(1, 1 + n_nodes):
+            if log_weights[u, a] > -np.inf:
+                found = logs[u, a]
+                for t in range(n_rows):
+                    top[t] = max(top[t], found[t])
+                    lowest[t] = min(lowest[t], found[t])
+        for t in range(n_rows):
+            apart[t] += top[t] - lowest[t]
+    factors = np.empty_like(logs)
+    scratch = np.empty(n_rows)
+    below = np.empty(n_rows)
+    for a in range(n_nodes):
+        for u in range(1 + n_nodes):
+            if log_weights[u, a] > -np.inf:
+                for t in range(n_rows):
+                    below[t] = logs[u, a, t] - highest[a, t]
+                exponentials(below, factors[u, a], scratch)
+    _eliminate(factors, shares, out)
+    for t in range(n_rows):
+        if apart[t] > FARTHEST_APART:
+            out[t] = _log_mean(logs[:, :, t], log_weights, shares[0])
+        else:
+            out[t] += highest[:, t].sum()
+
+
+@compiled
+def pair_ratios(standard: Any, places: Any, students: Any, logs: Any) -> None:
+    """ln p(x_v | x_u) - ln p(x_v) of all continuous pairs, the same in both directions, into ``logs``."""
+    centre, shrink, slope, own_shrink, constant, least, power = students
+    m, n_rows = standard.shape
+    away = np.empty((m, n_rows))
+    leverage = np.empty((m, n_rows))
+    single = np.empty((m, n_rows))
+    whole = np.empty(n_rows)
+    log_whole = np.empty(n_rows)
+    for v in range(m):
+        for t in range(n_rows):
+            away[v, t] = standard[v, t] - centre[v]
+            white = away[v, t] * shrink[v]
+            leverage[v, t] = least + white * white
+            whole[t] = leverage[v, t]
+        logarithms(whole, single[v])
+    for v in range(m):
+        for u in range(v):
+            tilt, scale, height = slope[u, v], own_shrink[u, v], constant[u, v]
+            for t in range(n_rows):
+                white = (away[v, t] - tilt * away[u, t]) * scale
+                whole[t] = leverage[u, t] + white * white
+            logarithms(whole, log_whole)
+            there, back = logs[1 + places[u], places[v]], logs[1 + places[v], places[u]]
+            for t in range(n_rows):
+                there[t] = height + power * (single[u, t] + single[v, t]) - (power + 0.5) * log_whole[t]
+                back[t] = there[t]
+
+
+@compiled
+def _eliminate(factors: Any, shares: Any, out: Any) -> None:
+    """ln of what the sum over forests grows by if its weights are multiplied by factors (1 + nodes, nodes, rows)."""
+    _, parents, kept, passed = shares
+    n_nodes, n_rows = factors.shape[1], factors.shape[2]
+    whole = np.empty(n_rows)
+    product = np.ones(n_rows)
+    ratio = np.empty(n_rows)
+    for v in range(n_nodes - 1, -1, -1):
+        of_parents = parents[v * (v + 1) // 2 :]
+        whole[:] = 0.0
+        for u in range(v + 1):
+            share, into = of_parents[u], factors[u, v]
+            if share > 0:
+                for t in range(n_rows):
+                    whole[t] += share * into[t]
+        for t in range(n_rows):
+            product[t] *= whole[t]
+            whole[t] = 1.0 / whole[t]
+        start = (v - 1) * v * (v + 1) // 3
+        for a in range(v):
+            below = factors[1 + v, a]
+            for t in range(n_rows):
+                ratio[t] = below[t] * whole[t]
+            for u in range(v + 1):
+                more = passed[start + u * v + a]
+                if more > 0:
+                    keep, into, found = kept[start + u * v + a], factors[u, v], factors[u, a]
+                    if keep > 0:
+                        for t in range(n_rows):
+                            found[t] = keep * found[t] + more * (into[t] * ratio[t])
+                    else:
+                        for t in range(n_rows):
+                            found[t] = more * (into[t] * ratio[t])
+    for t in range(n_rows):
+        out[t] = np.log(product[t])
+
+
+@compiled
+def _log_mean(logs: Any, log_weights: Any, log_total: float) -> float:
+    """The same for one row all in logarithms: slow, and safe however far densities lie apart."""
+    n_nodes = logs.shape[1]
+    weights = log_weights + logs
+    total = -log_total
+    for v in range(n_nodes - 1, -1, -1):
+        into = weights[: v + 1, v].copy()
+        top = into.max()
+        log_sum = top + np.log(np.exp(into - top).sum())
+        total += log_sum
+        for a in range(v):
+            for u in range(v + 1):
+                way = into[u] - log_sum + weights[1 + v, a]
+                if u != 1 + a and way > -np.inf:
+                    high, low = max(weights[u, a], way), min(weights[u, a], way)
+                    weights[u, a] = high + np.log1p(np.exp(low - high))
+    return total

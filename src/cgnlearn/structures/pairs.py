@@ -1,0 +1,128 @@
+"""All pairs of attributes: what has to be counted of them, and what one says of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.model import densities
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Bayes, Units
+from cgnlearn.model.families import Families, Family
+from cgnlearn.model.layout import Pairs, Partition
+from cgnlearn.model.moments import Moments
+from cgnlearn.model.schema import Schema
+from cgnlearn.model.statistics import Statistics
+
+MOST_BYTES = 2 << 30  # of the moments of all pairs, and of what is made of them
+CHUNK = 1 << 18  # pairs that are scored together
+
+
+class PairScores(NamedTuple):
+    """What every attribute is worth alone and given each other one; nan where it is absent or may not be joined."""
+
+    alone: Floats  # (columns,)
+    joined: Floats  # (columns, columns), from parent to child; continuous pairs stand with the earlier one as parent
+
+
+def pair_families(schema: Schema) -> Families:
+    """Every attribute alone and, once for each pair that may be joined, with a parent."""
+    m = len(schema.continuous)
+    n_bytes = 8 * m * m * (2 * schema.n_classes + 3)  # moments, posterior; gains, costs and their sparse copy
+    if n_bytes > MOST_BYTES:
+        raise ValueError(
+            f"a tree over {m} continuous columns needs about {n_bytes / 2**30:.0f} GB for their covariances: "
+            "select columns first, or use Band, Box or naive Bayes"
+        )
+    alone = [Family(child, ()) for child in schema.discrete]
+    joined = [
+        Family(child, (parent,)) for parent in schema.discrete for child in range(schema.n_columns) if child != parent
+    ]
+    return Families.of(alone + joined, schema.continuous, max(m, 1))
+
+
+def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
+    """Log evidences; without an estimation the greatest log likelihoods, up to a constant of the child."""
+    schema, layout = statistics.schema, statistics.layout
+    n = schema.n_columns
+    alone = np.full(n, np.nan)
+    joined = np.full((n, n), np.nan)
+    for family, counts in zip(layout.discrete, statistics.counts, strict=True):
+        found = _log_maximum(counts) if how is None else densities.categorical_evidence(counts, how.dirichlet)
+        if family.cells.columns:
+            joined[family.cells.columns[0], family.column] = found.sum()
+        else:
+            alone[family.column] = found.sum()
+    for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
+        scored = (
+            _by_maximum(partition, moments, schema) if how is None else _by_evidence(partition, moments, schema, how)
+        )
+        columns, present = partition.columns, scored.present
+        if partition.cells.columns:
+            joined[partition.cells.columns[0], columns[present]] = scored.score(present)
+            continue
+        alone[columns[present]] = scored.score(present)
+        first, second = np.triu_indices(len(present), 1)
+        for start in range(0, len(first), CHUNK):
+            parent, child = (present[places[start : start + CHUNK]] for places in (first, second))
+            joined[columns[parent], columns[child]] = scored.score(child, parent)
+    return PairScores(alone, joined)
+
+
+class _Scored(NamedTuple):
+    """Scores of the continuous attributes of a partition; likelihoods up to a constant of the child."""
+
+    present: NDArray[np.intp]
+    score: Callable[..., Floats]  # of some attributes, alone or each given another, summed over the cells
+
+
+def _by_evidence(partition: Partition, moments: Moments, schema: Schema, how: Bayes) -> _Scored:
+    """Log evidences."""
+    prior = how.prior
+    posterior = how.posterior(moments, partition, schema)
+    before = prior.standard_scale(partition.columns, posterior.units.unit)
+    log_strength, regressions = how.log_strength_ratio(posterior.strength)
+    n, scale = posterior.n[:, regressions, None], posterior.scale[:, regressions]
+
+    def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
+        spread, log_det_ratio, n_parents = scale[..., child], np.zeros(len(child)), 0
+        if parent is not None:
+            spread = conditional_scale(scale, posterior.pairs, child, parent)
+            log_det_ratio, n_parents = np.log(before[parent] / scale[..., parent]), 1
+        shape = prior.shape + n_parents / 2
+        found = densities.regression_evidence(n, shape, before[child], spread, log_det_ratio, log_strength[..., None])
+        return (found - n * np.log(posterior.units.unit[child])).sum(axis=(0, 1))
+
+    return _Scored(np.flatnonzero(~posterior.absent), score)
+
+
+def _by_maximum(partition: Partition, moments: Moments, schema: Schema) -> _Scored:
+    """Greatest log likelihoods, which know of no prior."""
+    standard = moments.standardised(Units.of(moments, partition, schema).unit)
+    variance = standard.scatter / np.where(moments.n > 0, moments.n, 1.0)[..., None]
+
+    def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
+        left = variance[..., child] if parent is None else conditional_scale(variance, moments.pairs, child, parent)
+        # A cell without variance would be infinitely sure of itself: at most ten digits of the attribute's.
+        found: Floats = -0.5 * (moments.n[..., None] * np.log(np.maximum(left, 1e-20))).sum(axis=(0, 1))
+        return found
+
+    return _Scored(np.flatnonzero(~moments.constant()), score)
+
+
+def conditional_scale(scale: Floats, pairs: Pairs, child: NDArray[np.intp], parent: NDArray[np.intp]) -> Floats:
+    """What is left of the child's scale once the parent is known."""
+    of_parent = scale[..., parent]
+    between = scale[..., pairs.place(parent, child)]
+    left: Floats = scale[..., child] - between**2 / np.where(of_parent > 0, of_parent, np.inf)
+    return left
+
+
+def _log_maximum(counts: Floats) -> Floats:
+    """The greatest log likelihood of counts: (…, levels), 0 where there are none."""
+    total = counts.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(counts > 0, counts * np.log(counts / total), 0.0)

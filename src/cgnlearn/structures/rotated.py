@@ -1,0 +1,88 @@
+"""Complete structures over more continuous columns than there are rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from cgnlearn.model.estimation import Bayes, Estimation, SampleNotAcceptable, not_acceptable
+from cgnlearn.model.families import Columns, Families
+from cgnlearn.model.network import Network
+from cgnlearn.model.rotated import RotatedNetwork
+from cgnlearn.model.rotation import RotatedBlock, Rotation
+from cgnlearn.model.schema import Schema
+from cgnlearn.model.statistics import Statistics, collect
+from cgnlearn.model.structure import Structure
+from cgnlearn.model.table import Table
+from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.selection import Scored
+
+
+class RotatedComplete(Learner):
+    """`Complete`, resolved to the space that some training rows span: its model is of these rows and no others.
+
+    Parameters
+    ----------
+    rotation : Rotation
+    rotated : Statistics
+        Of the same rows, rotated.
+    """
+
+    def __init__(self, rotation: Rotation, rotated: Statistics) -> None:
+        self.rotation = rotation
+        self.rotated = rotated
+
+    @classmethod
+    def of(cls, table: Table, how: Estimation) -> RotatedComplete:
+        """From the training rows."""
+        if how.prior.location == "paper":
+            raise ValueError(
+                f"a complete structure over {len(table.schema.continuous)} columns and {table.n_rows} rows is fitted "
+                'by rotation, which cannot have the prior location "paper": take "pooled" or "cell"'
+            )
+        rotation = Rotation.of(table, how.prior)
+        return cls(rotation, rotation.statistics(table))
+
+    @property
+    def is_additive(self) -> bool:
+        """No: other rows lie outside of the space."""
+        return False
+
+    def families(self, schema: Schema) -> Families:
+        """What is counted besides: the discrete columns, and each continuous one by itself."""
+        return Families.of(_of_discrete(schema).families, schema.continuous)
+
+    def model(self, statistics: Statistics, how: Estimation) -> RotatedNetwork:
+        """The model, from what is held here and the statistics of the discrete columns."""
+        assert isinstance(how, Bayes)
+        pairs = zip(self.rotated.layout.partitions, self.rotated.moments, strict=True)
+        return RotatedNetwork(
+            Network.of(_of_discrete(statistics.schema), statistics, how),
+            tuple(RotatedBlock.of(self.rotation, partition, moments, how) for partition, moments in pairs),
+        )
+
+    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
+        """Each time from a rotation of all other rows, which serves every sharing."""
+        for cut in cuts:
+            outside = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))
+            learner = self.of(outside, hows[0])
+            statistics = collect(outside, learner.families(table.schema))
+            yield learner._scored(statistics, table.rows(cut), hows, left_out=False)
+
+
+def _of_discrete(schema: Schema) -> Structure:
+    return Structure.jan([schema.discrete] if schema.discrete else [])
+
+
+def without_likelihood(table: Table, how: Estimation) -> SampleNotAcceptable:
+    """Why more continuous columns than rows have no maximum likelihood, told without counting their pairs."""
+    schema = table.schema
+    assert table.labels is not None
+    statistics = collect(table, Structure.jan([[*schema.discrete, schema.continuous[0]]]).as_families(schema))
+    how.check(statistics)  # an empty cell has words of its own
+    (partition,) = statistics.layout.partitions
+    inside = (partition.cells.index(table) == 0) & ((table.labels == 0) | (how.sharing > 0))
+    n_parents = int(inside.sum()) - len(np.unique(table.labels[inside]))  # after each class's mean nothing is left
+    why = f"{inside.sum()} rows, {n_parents} continuous parents, and no variance left"
+    return not_acceptable(schema, schema.continuous[n_parents], partition.cells, (0, 0), why)
