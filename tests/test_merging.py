@@ -132,6 +132,43 @@ def test_merge(parts):
     np.testing.assert_allclose(load(model).predict_joint_log_proba(X), expected, rtol=1e-10)
 
 
+def test_parts_with_more_columns_than_rows_have_all_pairs_counted(rng, tmp_path):
+    """Fitted by themselves they would be rotated, and their statistics say nothing of pairs."""
+    y = np.arange(40) % 2
+    X = pd.DataFrame(rng.normal(size=(40, 310)) + y[:, None] * 0.1).rename(columns="c{}".format)
+    for name, part in (("a", slice(0, 24)), ("b", slice(24, 40))):
+        X[part].assign(y=y[part]).to_csv(tmp_path / f"{name}.csv", index=False)
+        code, err = run("fit", tmp_path / f"{name}.csv", "-t", "y", "-s", "complete", "-o", tmp_path / f"{name}.stats")
+        assert code == 0, err
+    model = tmp_path / "model.skops"
+    code, err = run("merge", tmp_path / "a.stats", tmp_path / "b.stats", "-s", "complete", "-o", model)
+    assert code == 0, err
+    whole = CGNClassifier("complete").fit(X, y)
+    np.testing.assert_allclose(load(model).predict_log_proba(X), whole.predict_log_proba(X), rtol=1e-7, atol=1e-9)
+
+
+def test_statistics_that_allow_no_model_are_not_written(parts):
+    rows, folder = parts
+    rows.assign(ratio=rows["marker"]).to_csv(folder / "twice.csv", index=False)
+    code, err = run("fit", folder / "twice.csv", "-t", "diagnosis", "--categorical", "stage", "-s", "complete",
+                    "-p", "ml", "-o", folder / "twice.stats")  # fmt: skip
+    assert (code, err.count("\n")) == (1, 1), err
+    assert not (folder / "twice.stats").exists()
+
+
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete"])
+def test_what_has_to_be_chosen_by_rows_is_refused(structure, patients, rng):
+    statistics = fitted(patients, structure).statistics_
+    for name in ("temperature", "sharing"):
+        options = {"structure": structure, name: "cv"}
+        with pytest.raises(ValueError, match=f"from_statistics cannot choose the {name}: fit once, then pass on"):
+            CGNClassifier.from_statistics(statistics, **options)
+        assert not hasattr(CGNClassifier(**options), "partial_fit")
+    rotated = CGNClassifier("complete").fit(rng.normal(size=(20, 310)), np.arange(20) % 2)
+    with pytest.raises(ValueError, match="from_statistics cannot add to what was fitted by rotation"):
+        CGNClassifier.from_statistics(rotated.statistics_, structure=rotated._learner)
+
+
 def test_what_cannot_be_merged_is_refused_in_one_line(parts):
     rows, folder = parts
     out = folder / "out.skops"

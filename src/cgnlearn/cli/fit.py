@@ -60,14 +60,18 @@ def fit(
     else:
         read = training_data(data, target, categorical, drop_missing)
         with waiting("fitting"):
-            model.fit(read.X, read.y)
+            if of_statistics and hasattr(model, "partial_fit"):  # does not rotate, which leaves nothing to merge
+                model.partial_fit(read.X, read.y, classes=read.y)
+            else:
+                model.fit(read.X, read.y)
+    n_parameters = model.n_parameters_  # raises before anything is written if the sample does not allow a model
     with waiting("saving"):
         save(model.statistics_ if of_statistics else model, output, minimum_cell=minimum_cell)
     if as_json:
         click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
     else:
         n_rows = f"{model.statistics_.classes.sum():.0f}"
-        say(f"{n_rows} rows, {model.n_features_in_} attributes, {model.n_parameters_} parameters: saved {output}")
+        say(f"{n_rows} rows, {model.n_features_in_} attributes, {n_parameters} parameters: saved {output}")
 
 
 def _in_parts(model: Any, data: Path, target: str, categorical: Sequence[str], drop_missing: bool) -> Any:
