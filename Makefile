@@ -31,6 +31,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python bench/ordered.py
 	$(BIN)/python bench/averaging.py
 	$(BIN)/python bench/ovarian.py
+	$(BIN)/python bench/spectra.py
 
 # The paper's experiments on the data in DATA (see `cgnlearn reproduce --help`), and the page about them.
 reproduction: $(VENV)/.installed

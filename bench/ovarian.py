@@ -10,9 +10,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
@@ -20,24 +20,30 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import Band, CGNClassifier, Prior, ordered_path
+from cgnlearn.evaluation.metrics import normalised
+from cgnlearn.model.estimation import Bayes
+from cgnlearn.model.statistics import collect
+from cgnlearn.model.table import read, read_training
+from cgnlearn.ordered.band import EveryK, every_family
+from cgnlearn.structures.selection import TEMPERATURES, TEMPERED
 from measuring import parser, publish, versions
 
-SEEDS = (0, 1, 2)
+SEEDS = range(10)
 K_MAX = 110
-BAND = "k-BAND, k and temperature chosen inside the fold, sharing=1"
+BAND = "k-BAND, k and temperature chosen by leave-one-out, sharing=1"
+AVERAGED = "the same, averaged over k (pseudo-BMA+)"
 LOGISTIC = "LogisticRegressionCV"
 PAPER = "the paper's k-BAND of each class"
 
 
 def models(seed):
     return {
-        BAND: CGNClassifier(Band("cv", k_max=K_MAX, cv=10), sharing=1.0, temperature="cv", random_state=seed),
+        BAND: CGNClassifier(Band("cv", k_max=K_MAX), sharing=1.0, temperature="cv"),
         LOGISTIC: make_pipeline(StandardScaler(), LogisticRegressionCV(**LOGISTIC_SETTINGS)),
         "shrinkage LDA on PCA scores": make_pipeline(
             StandardScaler(), PCA(0.99), LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
         ),
         "GaussianNB": GaussianNB(),
-        "random forest, 500 trees": RandomForestClassifier(500, random_state=seed, n_jobs=-1),
     }
 
 
@@ -49,6 +55,26 @@ def scores(log_proba, classes, y):
     # A probability of exactly zero would cost infinitely much: 1e-15, as scikit-learn's log_loss has it.
     cll = np.maximum(log_proba[np.arange(len(y)), true], np.log(1e-15))
     return np.argmax(log_proba, axis=1) == true, cll
+
+
+def averaged(X, y, X_test, draws=400):
+    """Every k with its own temperature, weighted by how the rows left out fare (pseudo-BMA+; Yao et al. 2018)."""
+    table, classes = read_training(X, y)
+    how = Bayes(sharing=1.0)
+    statistics = collect(table, every_family(table.schema, K_MAX))
+    left_out = EveryK.left_out(statistics, table, how, k_max=K_MAX, shapes=("band",))
+    new = EveryK.of(statistics, read(X_test, table.schema), how, k_max=K_MAX, shapes=("band",))
+    of_rows, log_proba = [], []
+    for k in range(K_MAX):
+        joint = TEMPERATURES[:, None, None] * left_out.log_likelihood[0, k] + left_out.class_log_prior
+        found = normalised(joint)[:, np.arange(len(y)), table.labels]  # (temperatures, rows)
+        best = np.argmax(found.mean(axis=1) - TEMPERED * np.log(TEMPERATURES) ** 2 / len(y))
+        of_rows.append(found[best])
+        log_proba.append(normalised(TEMPERATURES[best] * new.log_likelihood[0, k] + new.class_log_prior))
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(y)), draws)  # Bayesian bootstraps of the rows
+    log_weight = len(y) * weights @ np.array(of_rows).T  # (draws, k)
+    share = np.exp(normalised(log_weight)).mean(axis=0)
+    return logsumexp(np.array(log_proba), axis=0, b=share[:, None, None]), classes
 
 
 def evaluated(X, y):
@@ -69,6 +95,11 @@ def evaluated(X, y):
                 right, cll = scores(log_proba, model.classes_, y[test])
                 found.setdefault(name, {seed: [] for seed in SEEDS})[seed].append((right, cll, took))
             start = time.perf_counter()
+            log_proba, classes = averaged(X[train], y[train], X[test])
+            took = time.perf_counter() - start
+            right, cll = scores(log_proba, classes, y[test])
+            found.setdefault(AVERAGED, {seed: [] for seed in SEEDS})[seed].append((right, cll, took))
+            start = time.perf_counter()
             joint = ordered_path(
                 X[train], y[train], X[test], k_max=50, structures=["band"], prior=Prior(location="paper")
             )[0]
@@ -81,8 +112,8 @@ def evaluated(X, y):
 
 
 def table(found):
-    yield "| model | accuracy | by seed | CLL | by seed | s a fold |"
-    yield "|---|---:|---|---:|---|---:|"
+    yield "| model | accuracy | CLL | by seed | worst row | s a fold |"
+    yield "|---|---:|---:|---|---:|---:|"
     summary = {}
     for name, of_seeds in found.items():
         right, cll = (
@@ -94,15 +125,21 @@ def table(found):
             right, cll = right[:, best], cll[:, best]
             name = f"{name}, at its best k = {best + 1} (found on the test rows)"
         took = np.mean([fold[2] for folds in of_seeds.values() for fold in folds])
-        summary[name] = right.mean(), cll.mean()
-        by_seed = [", ".join(f"{value:.3f}" for value in part.mean(axis=1)) for part in (right, cll)]
-        yield (f"| {name} | {right.mean():.3f} | {by_seed[0]} | {cll.mean():.3f} | {by_seed[1]} | {took:.2f} |")
-    accuracy, cll = summary[BAND]
+        summary[name] = cll
+        by_seed = ", ".join(f"{value:.3f}" for value in cll.mean(axis=1))
+        figures = f"{right.mean():.3f} | {cll.mean():.4f} | {by_seed} | {cll.min():.1f} | {took:.2f}"
+        yield f"| {name} | {figures} |"
+    ours, theirs = summary[AVERAGED], summary[LOGISTIC]
+    ahead = ours.mean() - theirs.mean()
+    n_better = int((ours.mean(axis=1) > theirs.mean(axis=1)).sum())
     yield ""
-    verdict = "met" if accuracy >= 0.98 else "missed"
-    yield f"- accuracy of the band at least 0.98: {accuracy:.4f}, {verdict}"
-    verdict = "met" if cll > summary[LOGISTIC][1] else "missed"
-    yield f"- CLL of the band better than {LOGISTIC}'s: {cll:.4f} against {summary[LOGISTIC][1]:.4f}, {verdict}"
+    for words, value, met in (
+        ("CLL of the average -.052 or better", f"{ours.mean():.4f}", ours.mean() >= -0.052),
+        ("no row below -10", f"{ours.min():.1f}", ours.min() >= -10),
+        (f"ahead of {LOGISTIC} in the mean by .01", f"{ahead:.4f}", ahead >= 0.01),
+        ("ahead on at least eight seeds of ten", n_better, n_better >= 8),
+    ):
+        yield f"- {words}: {value}, {'met' if met else 'missed'}"
 
 
 def report(data_dir):
@@ -124,7 +161,7 @@ def report(data_dir):
         f"Chosen inside the folds: k from {k.min():.0f} to {k.max():.0f} (median {np.median(k):.0f}), temperature from "
         f"{temperature.min():.2f} to {temperature.max():.2f} (median {np.median(temperature):.2f}).",
         "",
-        f'The band is `CGNClassifier(Band("cv", k_max={K_MAX}, cv=10), sharing=1.0, temperature="cv")`,',
+        f'The band is `CGNClassifier(Band("cv", k_max={K_MAX}), sharing=1.0, temperature="cv")`,',
         f"the logistic regression `LogisticRegressionCV({logistic})`",
         "on standardised columns.",
         "These spectra are known to differ between the classes by more than biology (Baggerly, Morris and Coombes",

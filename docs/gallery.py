@@ -9,7 +9,14 @@ from sklearn.model_selection import train_test_split
 
 from cgnlearn import Band, BandAverage, CGNClassifier, Structure, ordered_path
 from cgnlearn.datasets import make_spectra
-from cgnlearn.plots import ContributionsDisplay, PathDisplay, RelevanceDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn.plots import (
+    ContributionsDisplay,
+    PathDisplay,
+    RelevanceDisplay,
+    ReliabilityDisplay,
+    SpectrumDisplay,
+    StructureDisplay,
+)  # fmt: skip
 
 mpl.use("agg")
 IMAGES = Path(__file__).parent / "images"
@@ -40,6 +47,8 @@ def main():
 
     averaged = CGNClassifier(BandAverage(k_max=20)).fit(train, y_train)
     save(RelevanceDisplay.from_estimator(averaged, positions=spectra.mz), "relevance")
+    whole = SpectrumDisplay.from_estimator(tuned, test, y_test, mz=spectra.mz)
+    save(whole, "spectrum")
 
     k_max, n = 40, train.shape[1]
     joint = ordered_path(train, y_train, test, k_max=k_max)

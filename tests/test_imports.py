@@ -16,10 +16,10 @@ ORDER = [
     "ordered.lattice", "model.network", "model.rotated", "model.sampling", "model.surprise", "structures.selection",
     "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective",
     "structures.pairs", "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests",
-    "structures.odds", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
-    "classifier", "ordered.path", "persistence", "streams", "distributed", "datasets", "evaluation.run",
-    "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli",
-    "__main__",
+    "structures.odds", "structures.left_out", "structures.search", "structures.names", "ordered.band",
+    "ordered.average", "progress", "prediction", "classifier", "ordered.path", "persistence", "streams", "distributed",
+    "spectra", "datasets", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study",
+    "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -6,7 +6,14 @@ import pytest
 from sklearn.datasets import load_iris
 
 from cgnlearn import Band, BandAverage, CGNClassifier, Jan, Structure
-from cgnlearn.plots import ContributionsDisplay, PathDisplay, RelevanceDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn.plots import (
+    ContributionsDisplay,
+    PathDisplay,
+    RelevanceDisplay,
+    ReliabilityDisplay,
+    SpectrumDisplay,
+    StructureDisplay,
+)  # fmt: skip
 from cgnlearn.plots.structure import _places, pattern
 
 
@@ -174,5 +181,28 @@ def test_relevance_stands_where_the_columns_do(iris):
     assert RelevanceDisplay.from_estimator(odd).axis == "column"
     given = RelevanceDisplay.from_estimator(numbered, positions=[4, 3, 2, 1], axis="time")
     assert (given.axes_[1].get_xlabel(), given.positions.tolist()) == ("time", [4, 3, 2, 1])
-    with pytest.raises(AttributeError, match="BandAverage"):
+    with pytest.raises(AttributeError, match="belongs to an average"):
         RelevanceDisplay.from_estimator(CGNClassifier().fit(X, y))
+
+
+def test_mirrored_spectra_and_the_evidence_of_their_peaks():
+    from cgnlearn.datasets import make_spectra
+
+    made = make_spectra(80, 300, n_peaks=10, n_markers=2, effect=3.0, random_state=0)
+    model = CGNClassifier(temperature=0.3).fit(made.data, made.target)
+    one = drawn(
+        SpectrumDisplay.from_estimator(model, made.data, made.target, mz=made.mz, row=5, of="case", against="control")
+    )
+    parts = model.contributions(made.data[5:6])[0]
+    assert one.evidence_.sum() + one.between_ == pytest.approx(0.3 * (parts[:, 0] - parts[:, 1]).sum())
+    np.testing.assert_allclose(one.above, made.data[made.target == "case"].mean(axis=0))
+    spectra, evidence = one.axes_
+    assert evidence.get_xlabel() == "m/z"
+    assert min(np.min(line.get_ydata()) for line in spectra.lines) == pytest.approx(-one.below.max())
+    many = drawn(SpectrumDisplay.from_estimator(model, made.data, made.target, mz=made.mz))
+    strongest = many.peaks_[np.argsort(-many.evidence_)[:2]]
+    for marker in made.peaks[made.effects != 0]:
+        assert np.abs(strongest / marker - 1).min() < 0.03
+    assert 1 <= len(evidence.texts) <= 8
+    with pytest.raises(ValueError, match="same length"):
+        SpectrumDisplay([1.0, 2.0], [1.0], [1.0], [1.0], "a", "b", "c")

@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, LeaveOneOut, StratifiedKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptable
 from cgnlearn.model.estimation import Bayes, MaximumLikelihood
 from cgnlearn.model.table import read, schema_of
+from cgnlearn.structures.left_out import EachRowLeftOut
 from cgnlearn.structures.odds import Folds
 from cgnlearn.structures.search import Scores
 
@@ -87,13 +88,13 @@ def literal_neighbours(search, groups, n_columns):
     return found
 
 
-def refitting_search(X, y, learner, prior):
+def refitting_search(X, y, learner, prior, score_of=refitted_score):
     n = X.shape[1]
     now = {"forward": [], "backward": [[v] for v in range(n)], "condensed": [list(range(n))]}[learner.search]
-    score = refitted_score(now, X, y, learner, prior)
+    score = score_of(now, X, y, learner, prior)
     path = [(now, score)]
     while candidates := literal_neighbours(learner.search, now, n):
-        scores = [refitted_score(candidate, X, y, learner, prior) for candidate in candidates]
+        scores = [score_of(candidate, X, y, learner, prior) for candidate in candidates]
         best = max(scores)
         chosen = next(i for i, s in enumerate(scores) if s == best or s > best - 1e-12)
         if scores[chosen] < score - 1e-12:
@@ -142,6 +143,133 @@ def test_paper_location_depends_on_the_order_in_a_group():
     theirs = refitting_search(X, y, learner, prior)
     assert [s.groups for s in ours.search_path_] == [tuple(map(tuple, groups)) for groups, _ in theirs]
     np.testing.assert_allclose([s.score for s in ours.search_path_], [s for _, s in theirs], rtol=1e-9)
+
+
+# ---- without folds
+
+
+def left_out_score(groups, X, y, learner, prior, weights=None):
+    try:
+        model = CGNClassifier(Jan(groups), parameters=learner.parameters, prior=prior).fit(X, y, weights)
+    except SampleNotAcceptable:
+        return -np.inf
+    log_proba = model.leave_one_out_log_proba(X, y, weights)
+    scores = log_proba.argmax(axis=1) == y if learner.scoring == "accuracy" else log_proba[np.arange(len(y)), y]
+    return np.average(scores, weights=weights)
+
+
+def assert_same_path_without_folds(X, y, learner, prior, weights=None):
+    ours = CGNClassifier(learner, prior=prior).fit(X, y, weights).search_path_
+    theirs = refitting_search(X, y, learner, prior, lambda *given: left_out_score(*given, weights))
+    names = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
+    assert [s.groups for s in ours] == [
+        tuple(tuple(names[v] for v in group) for group in groups) for groups, _ in theirs
+    ]
+    np.testing.assert_allclose([s.score for s in ours], [s for _, s in theirs], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("scoring", "parameters", "prior"),
+    [
+        ("accuracy", "ml", Prior()),
+        ("cll", "ml", Prior()),
+        ("accuracy", "bayes", Prior()),
+        ("cll", "bayes", Prior(strength=3.0, location="cell")),
+    ],
+)
+def test_same_path_as_leaving_rows_out_of_every_candidate(name, search, weighted, scoring, parameters, prior):
+    X, y = SETS[name]()
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y)) if weighted else None
+    assert_same_path_without_folds(X, y, GreedyJan(search, "loo", scoring, parameters), prior, weights)
+
+
+@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+@pytest.mark.parametrize("location", ["pooled", "cell"])
+def test_left_out_groups_and_their_neighbours_are_those_of_the_network(parameters, location):
+    X, y = load_wine(return_X_y=True)
+    X = np.column_stack([X[:, :6], X[:, 0] + 1e-4 * X[:, 5], X[:, 0] - X[:, 1]])
+    X[7, 3] = 1e3  # of great leverage
+    if parameters == "bayes":
+        X, y = np.column_stack([X, np.full(len(y), 3.0)])[:131], y[:131]  # a constant, and a class of one row
+    table = read(X, schema_of(X, np.unique(y), None), y)
+    rows = EachRowLeftOut(table, WAYS[parameters](Prior(location=location)))
+    for base in ((0, 1, 2, 4), (1, 2, 3, 5), (0, 2, 6), (4,)):
+        shrunk = [base[:j] + base[j + 1 :] for j in range(len(base))] if len(base) > 1 else []
+        grown = [tuple(sorted((*base, v))) for v in range(X.shape[1]) if v not in base]
+        near = dict(rows.near(base, shrunk + grown))
+        assert len(near) > len(shrunk + grown) / 2
+        for group, odds in rows.log_odds([base, *shrunk, *grown]):
+            alone = rows._of_any_group(group)
+            assert (odds is None) == (alone is None)
+            if odds is not None:
+                tolerance = 1e-5 if {0, 6} <= set(group) else 1e-8
+                np.testing.assert_allclose(odds, alone, rtol=tolerance, atol=tolerance)
+                if group in near:
+                    np.testing.assert_allclose(near[group], alone, rtol=tolerance, atol=tolerance)
+
+
+def test_left_out_scores_are_those_of_as_many_refits_as_rows():
+    X, y = subset(load_wine, [0, 6, 9])
+    X, y = X[::4], y[::4]
+    prior = Prior(location=X.mean(axis=0), scale=X.var(axis=0))  # held, whatever the rows
+    path = CGNClassifier(GreedyJan("backward", "loo", "cll", "bayes"), prior=prior).fit(X, y).search_path_
+    assert len(path) > 1
+    for state in path:
+        model = CGNClassifier(Jan(state.groups), prior=prior)
+        expected = cross_val_score(model, X, y, cv=LeaveOneOut(), scoring=own_class_log_proba, error_score="raise")
+        np.testing.assert_allclose(state.score, expected.mean(), rtol=1e-9)
+
+
+def test_rows_that_maximum_likelihood_cannot_do_without_are_impossible():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [8, 30])
+    X = rng.normal(size=(38, 7)) + y[:, None]
+    X[1:8, 0] = 2.5  # but for its first row class 0 is constant here
+    cll = CGNClassifier(GreedyJan("condensed", "loo", "cll")).fit(X, y).search_path_
+    accuracy = CGNClassifier(GreedyJan("condensed", "loo", "accuracy")).fit(X, y).search_path_
+    # Of its 8 rows any 7 have a scatter of rank 6, so that one column has to go, and the first one at that.
+    assert cll[0].score == -np.inf
+    assert np.isfinite([state.score for state in cll[1:]]).all()
+    assert cll[1].groups == (tuple(range(1, 7)),)
+    assert 0 < accuracy[0].score <= 30 / 38  # no row of class 0 is right
+    forward = CGNClassifier(GreedyJan("forward", "loo", "cll")).fit(X, y).search_path_
+    assert not any(0 in group for group in forward[-1].groups)
+    backward = CGNClassifier(GreedyJan("backward", "loo", "cll")).fit(X, y).search_path_
+    assert [state.groups[0] for state in backward[:2]] == [(0,), (1,)]
+    assert np.isfinite(backward[1].score)
+    # A difference of distances cannot tell such a row from an unlikely one.
+    rows = EachRowLeftOut(read(X, schema_of(X, np.unique(y), None), y), MaximumLikelihood())
+    assert not list(rows.near(tuple(range(1, 7)), [tuple(range(7))]))
+
+
+def test_levels_seen_once_are_impossible_without_their_row():
+    X, y = mixed()
+    X["rare"] = pd.Categorical(np.where(np.arange(len(y)) % 2, "b", "a"))
+    once = np.flatnonzero((y == 1) & (X["rare"] == "a"))
+    X.loc[once[1:], "rare"] = "b"
+    for search in ("forward", "backward"):
+        assert_same_path_without_folds(X, y, GreedyJan(search, "loo", "cll"), Prior())
+
+
+def test_a_class_of_one_row_without_folds():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:101], y[:101]
+    for prior in (Prior(), Prior(location="cell")):
+        assert_same_path_without_folds(X, y, GreedyJan("forward", "loo", "cll", "bayes"), prior)
+    with pytest.warns(UserWarning, match="met no structure"):
+        ml = CGNClassifier(GreedyJan("backward", "loo")).fit(X, y)
+    assert ml.structure_.nodes == ()
+
+
+def test_the_papers_location_needs_folds():
+    X, y = load_iris(return_X_y=True)
+    prior = Prior(location="paper")
+    with pytest.raises(ValueError, match='location "paper": take folds, such as cv=10'):
+        CGNClassifier(GreedyJan(cv="loo", parameters="bayes"), prior=prior).fit(X, y)
+    assert_same_path_without_folds(X, y, GreedyJan(cv="loo"), prior)  # maximum likelihood has no prior
 
 
 # ---- what the answer may depend on
@@ -372,6 +500,7 @@ def test_too_many_cells_are_not_acceptable():
         ({"cv": 1}, "cv must be a whole number of at least 2"),
         ({"cv": True}, "cv must be"),
         ({"cv": 2.5}, "cv must be"),
+        ({"cv": "LOO"}, "cv must be a whole number of at least 2, or \"loo\", not 'LOO'"),
     ],
 )
 def test_wrong_options_are_refused(changed, message):
@@ -430,9 +559,10 @@ def test_the_parameter_is_left_alone_and_the_path_goes_with_the_structure():
     [
         CGNClassifier(GreedyJan(cv=2, parameters="bayes")),
         CGNClassifier(GreedyJan("backward", cv=2, scoring="cll", parameters="bayes")),
+        CGNClassifier(GreedyJan(cv="loo", parameters="bayes")),
     ],
     expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": "a row twice may fall into two folds, a weight of 2 cannot"
+        "check_sample_weight_equivalence_on_dense_data": "a row twice may be parted, a weight of 2 cannot"
     },
 )
 def test_scikit_learn_contract(estimator, check):

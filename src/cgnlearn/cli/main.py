@@ -11,6 +11,7 @@ from cgnlearn.cli.inspect import inspect
 from cgnlearn.cli.merge import merge
 from cgnlearn.cli.predict import predict
 from cgnlearn.cli.reproduce import reproduce
+from cgnlearn.cli.spectra import spectra
 from cgnlearn.cli.terminal import Program
 
 
@@ -25,5 +26,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, evaluate, fit, inspect, merge, predict, reproduce):
+for command in (demo, evaluate, fit, inspect, merge, predict, reproduce, spectra):
     main.add_command(command)

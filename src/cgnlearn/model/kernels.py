@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model.compilation import compiled, in_threads
+from cgnlearn.model.densities import LEAST_LEFT
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +19,6 @@ TILE = 64  # rows whose numbers stay in the first-level cache together
 ROWS = 128  # rows that are gone through one by one, along their columns, and kept in the cache for a second time
 WIDTH = 128  # columns of such a tile
 PARTS = 8  # of the rows, for threads
-LEAST_LEFT = 1e-14  # of a scale that forgets a row: less is rounding
 FULL = 1e150  # a product beyond this is turned into a logarithm before it can overflow
 
 

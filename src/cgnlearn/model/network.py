@@ -118,7 +118,8 @@ class Network:
             cell = counts[:, family.cells.index(table)].transpose(1, 0, 2)  # (rows, classes, levels)
             code = table.codes[:, family.code]
             cell[rows, :, code] -= lost
-            total += densities.categorical(np.maximum(cell, 0.0), self.how.dirichlet)[rows, :, code]
+            with np.errstate(divide="ignore"):  # by maximum likelihood a level whose only row is gone has probability 0
+                total += densities.categorical(np.maximum(cell, 0.0), self.how.dirichlet)[rows, :, code]
         for solver in self.solvers:
             total += solver.left_out(table)
         if self.how.class_prior is not None:

@@ -17,7 +17,7 @@ from scipy.linalg import qr
 
 from cgnlearn.model import densities
 from cgnlearn.model.blocks import factorised, whiten
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import LEAST_LEFT, Floats
 from cgnlearn.model.estimation import Bayes, Posterior, Units
 from cgnlearn.model.families import Families, Family
 from cgnlearn.model.forgetting import Forgotten
@@ -189,8 +189,6 @@ class RotatedBlock:
 
     def left_out(self, table: Table) -> Floats:
         """The same for training rows, which are all inside, each by the block without it."""
-        from cgnlearn.model.kernels import LEAST_LEFT
-
         found = np.empty((table.schema.n_classes, table.n_rows)).T
         for rows, configuration, inside, _ in self._parts(table):
             forgotten = Forgotten.of(table, rows, configuration, self.posterior, self.how)

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.model.compilation import compiled
+from cgnlearn.model.densities import LEAST_LEFT
 from cgnlearn.ordered.recursion import ROOM, _residuals
-
-LEAST_LEFT = 1e-14  # of a scale that forgets a row: less is rounding
 
 
 @compiled

@@ -4,6 +4,14 @@ from cgnlearn.plots.contributions import ContributionsDisplay
 from cgnlearn.plots.path import PathDisplay
 from cgnlearn.plots.relevance import RelevanceDisplay
 from cgnlearn.plots.reliability import ReliabilityDisplay
+from cgnlearn.plots.spectrum import SpectrumDisplay
 from cgnlearn.plots.structure import StructureDisplay
 
-__all__ = ["ContributionsDisplay", "PathDisplay", "RelevanceDisplay", "ReliabilityDisplay", "StructureDisplay"]
+__all__ = [
+    "ContributionsDisplay",
+    "PathDisplay",
+    "RelevanceDisplay",
+    "ReliabilityDisplay",
+    "SpectrumDisplay",
+    "StructureDisplay",
+]

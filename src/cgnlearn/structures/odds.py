@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.model.blocks import factorised
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Estimation, SampleNotAcceptable
+from cgnlearn.model.estimation import Estimation, Posterior, SampleNotAcceptable
 from cgnlearn.model.families import Families
 from cgnlearn.model.moments import CHUNK
 from cgnlearn.model.network import Network
@@ -95,28 +95,50 @@ class Folds:
         self._centre = np.empty((*counts.shape, len(continuous)))
         self._values = np.zeros((len(cuts), len(continuous), len(self.labels)))
         self._present = np.empty((len(cuts), len(continuous)), bool)
-        for i, outside in enumerate(all_but_each(parts)):
+        for i, outside in enumerate(self._training(parts)):
             self._place(i, outside)
 
-    def _place(self, i: int, outside: Statistics) -> None:
-        """Put a fold's rows into their slots, and what the other folds say beside them."""
+    # ---- what a row is seen by: the other folds
+
+    def _training(self, parts: Sequence[Statistics]) -> Iterator[Statistics]:
+        """What is known when each fold is scored, from the statistics of all folds."""
+        return all_but_each(parts)
+
+    def _class_log_prior(self, i: int, training: Statistics) -> Floats:
+        """Of a fold: (rows or 1, classes)."""
+        return self.how.class_log_prior(training)[None]
+
+    def _log_likelihood(self, i: int, network: Network) -> Floats:
+        """What a network says of a fold's rows: (rows, classes)."""
+        return network.log_likelihood(self._tables[i])
+
+    def _place(self, i: int, training: Statistics) -> None:
+        """Put a fold's rows into their slots, and what they are seen by beside them."""
         part, slots = self._tables[i], self._slots[i]
         weights = np.ones(part.n_rows) if part.weights is None else part.weights
         self.weights[i, slots] = weights / (weights.sum() * len(self._tables))
-        self.acceptable &= self.how.averages or bool((outside.classes > 0).all())
+        self.acceptable &= self.how.averages or bool((training.classes > 0).all())
         if self.acceptable:
-            log_prior = self.how.class_log_prior(outside)[None, :, None, None]
-            self._against_truth(np.repeat(log_prior, len(self.labels), axis=3), self.class_odds[None, :, i : i + 1])
-        for partition, moments in zip(outside.layout.partitions, outside.moments, strict=True):
+            log_prior = np.zeros((self.n_classes, len(self.labels)))
+            log_prior[:, slots] = self._class_log_prior(i, training).T
+            self._against_truth(log_prior[None, :, None], self.class_odds[None, :, i : i + 1])
+        for partition, moments in zip(training.layout.partitions, training.moments, strict=True):
             posterior = self.how.posterior(moments, partition, self.schema)
-            present = self._present[i] = ~posterior.absent
-            every = np.arange(partition.n_attributes)
-            scale = posterior.scale[0][:, posterior.pairs.place(every[:, None], every)]
-            self._scale[i] = np.where(present[:, None] & present, scale, np.eye(len(every)))
-            self._centre[i] = np.where(present, posterior.centre[0], 0.0)
-            self._shape[i], self._least_leverage[i] = posterior.shape[0], posterior.least_leverage[0]
+            self._hold(i, posterior)
+            present = self._present[i]
             values = standard_values(part, slice(0, part.n_rows), partition.values, posterior.units)
             self._values[i][:, slots] = np.where(present[:, None], values, 0.0)
+
+    def _hold(self, i: int, posterior: Posterior) -> None:
+        """Keep what is needed of the posterior of all pairs of attributes."""
+        present = self._present[i] = ~posterior.absent
+        every = np.arange(len(present))
+        scale = posterior.scale[0][:, posterior.pairs.place(every[:, None], every)]
+        self._scale[i] = np.where(present[:, None] & present, scale, np.eye(len(every)))
+        self._centre[i] = np.where(present, posterior.centre[0], 0.0)
+        self._shape[i], self._least_leverage[i] = posterior.shape[0], posterior.least_leverage[0]
+
+    # ---- log odds of groups
 
     def is_batched(self, group: Group) -> bool:
         """Whether the group is one of continuous attributes whose order is of no account."""
@@ -205,6 +227,7 @@ class Folds:
             accurate[after_less] &= (inflation < MOST_INFLATION).all(axis=(0, 1))
             accurate[after_less] &= (whole <= MOST_LOSS * np.maximum(remains, 1.0)).all(axis=(0, 1, 3))
             np.maximum(remains, 0.0, out=remains)
+            accurate &= self._are_accurate(distance)
 
             log_det = _log_det(factor) + np.log(np.concatenate([left, precision], axis=2))
             present = self._present[folds]
@@ -229,10 +252,18 @@ class Folds:
         centred: Floats = self._values[folds, None, members] - self._centre[folds, :, members, None]
         return centred
 
+    def _are_accurate(self, distance: Floats) -> NDArray[np.bool_]:
+        """Of which groups the log densities are as accurate as distances (folds, classes, groups, slots) are."""
+        return np.ones(distance.shape[2], bool)
+
+    def _slots_by_class(self) -> Iterator[tuple[int, slice]]:
+        """Each class with its slots."""
+        for label, (start, end) in enumerate(pairwise([0, *self._ends])):
+            yield label, slice(start, end)
+
     def _against_truth(self, log_densities: Floats, out: Floats) -> None:
         """Turn log densities (folds, classes, groups, slots) into log odds (groups, other classes, folds, slots)."""
-        for label, (start, end) in enumerate(pairwise([0, *self._ends])):
-            slots = slice(start, end)
+        for label, slots in self._slots_by_class():
             for other in range(self.n_classes):
                 if other != label:
                     # The other classes stand in their order, the row's own left out.
@@ -278,12 +309,12 @@ class Folds:
         families = structure.as_families(schema)
         parts = [collect(part, families) for part in self._tables]
         found = np.zeros((len(parts), self.n_classes, 1, len(self.labels)))
-        for i, outside in enumerate(all_but_each(parts)):
+        for i, training in enumerate(self._training(parts)):
             try:
-                network = Network.of(structure, outside, self.how)
+                network = Network.of(structure, training, self.how)
             except SampleNotAcceptable:
                 return None
-            found[i, :, 0, self._slots[i]] = network.log_likelihood(self._tables[i])
+            found[i, :, 0, self._slots[i]] = self._log_likelihood(i, network)
         odds = np.empty((1, *self.class_odds.shape))
         self._against_truth(found, odds)
         return odds[0]

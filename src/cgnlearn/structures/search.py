@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
@@ -25,6 +26,7 @@ from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 from cgnlearn.structures.fixed import Jan
 from cgnlearn.structures.learner import NOTHING_OPEN, Learner, Resolved, Wish
+from cgnlearn.structures.left_out import EachRowLeftOut
 from cgnlearn.structures.odds import Folds, Group
 from cgnlearn.structures.selection import Scored
 
@@ -172,6 +174,7 @@ class Scores:
         # Sums over the kept groups, the class's own odds first: as a product of matrices, without a subtraction,
         # since "all less the removed" would lose every digit where one group finds a row all but impossible.
         stacked = np.stack([self._folds.class_odds, *(self._none if o is None else o for o in odds)])
+        impossible = np.isposinf(stacked)
         kept = np.ones((len(moves), len(stacked)))
         for i, move in enumerate(moves):
             kept[i, [1 + position for position in move.removed]] = 0.0
@@ -183,7 +186,10 @@ class Scores:
             new = self._odds([added[i] for i in chosen], bases)
             good = [i for i, of_group in zip(chosen, new, strict=True) if of_group is not None]
             if good:
-                scores[good] = self._of_sums(kept[good], stacked, [o for o in new if o is not None])
+                sums = _sums(kept[good], stacked, impossible)
+                for of_move, of_group in zip(sums, (o for o in new if o is not None), strict=True):
+                    of_move += of_group
+                scores[good] = self._score_of(sums, self._folds)
         return scores
 
     def _forget_all_but(self, needed: set[Group]) -> None:
@@ -218,11 +224,16 @@ class Scores:
                     yield group, odds
         yield from self._folds.log_odds([group for group in groups if group not in done])
 
-    def _of_sums(self, kept: Floats, stacked: Floats, added: Sequence[Floats]) -> Floats:
-        odds = (kept @ stacked.reshape(len(stacked), -1)).reshape(-1, *stacked.shape[1:])
-        for of_move, of_group in zip(odds, added, strict=True):
-            of_move += of_group
-        return self._score_of(odds, self._folds)
+
+def _sums(kept: Floats, stacked: Floats, impossible: NDArray[np.bool_]) -> Floats:
+    """Sums over the kept log odds of those stacked, where what is not kept may be infinite."""
+    shape = (len(kept), *stacked.shape[1:])
+    flat, infinite = stacked.reshape(len(stacked), -1), impossible.reshape(len(stacked), -1)
+    if not infinite.any():
+        return (kept @ flat).reshape(shape)
+    sums = kept @ np.where(infinite, 0.0, flat)
+    sums[kept @ infinite > 0] = np.inf
+    return sums.reshape(shape)
 
 
 def _accuracies(odds: Floats, folds: Folds) -> Floats:
@@ -252,13 +263,15 @@ class GreedyJan(Learner):
     Parameters
     ----------
     search : {"forward", "backward", "condensed"}
-    cv : int, default=10
-        Stratified folds, cut once; fewer if a class has fewer rows.
+    cv : int or "loo", default=10
+        Stratified folds, cut once; fewer if a class has fewer rows. With ``"loo"`` there are none: every row is scored
+        by the parameters of all others, exactly, from one factorisation of each group, with the prior held as it is.
     scoring : {"accuracy", "cll"}
-        The share of rows classified correctly, or the mean log probability of the true class; mean over the folds.
+        The share of rows classified correctly, or the mean log probability of the true class; mean over the folds,
+        or over the rows where there are none.
     parameters : {"ml", "bayes"}
         Which parameters the scored structures have. With ``"ml"`` a structure for which they do not exist in some
-        fold scores minus infinity.
+        fold, or without folds for all rows, scores minus infinity.
     random_state : int, RandomState or None, default=0
         How the folds are cut.
 
@@ -281,7 +294,7 @@ class GreedyJan(Learner):
     def __init__(
         self,
         search: Literal["forward", "backward", "condensed"] = "forward",
-        cv: int = 10,
+        cv: int | Literal["loo"] = 10,
         scoring: Literal["accuracy", "cll"] = "accuracy",
         parameters: Literal["ml", "bayes"] = "ml",
         random_state: Any = 0,
@@ -331,11 +344,7 @@ class GreedyJan(Learner):
         self._check()
         schema = table.schema
         scored_by = (Bayes if self.parameters == "bayes" else MaximumLikelihood)(how.prior)
-        assert table.labels is not None
-        cut = stratified(table.labels, self.cv, self.random_state)
-        if cut.fewer:
-            warnings.warn(cut.fewer, UserWarning, stacklevel=2)
-        folds = Folds(table, scored_by, [outside for _, outside in cut.pairs])
+        folds = self._folds(table, scored_by)
         columns = [column for column in range(schema.n_columns) if column not in set(folds.absent)]
         start: dict[str, Groups] = {
             "forward": (),
@@ -356,6 +365,15 @@ class GreedyJan(Learner):
                 stacklevel=2,
             )
 
+    def _folds(self, table: Table, how: Estimation) -> Folds:
+        if self.cv == "loo":
+            return EachRowLeftOut(table, how)
+        assert table.labels is not None
+        cut = stratified(table.labels, self.cv, self.random_state)
+        if cut.fewer:
+            warnings.warn(cut.fewer, UserWarning, stacklevel=3)
+        return Folds(table, how, [outside for _, outside in cut.pairs])
+
     def _check(self) -> None:
         for name, allowed in (
             ("search", tuple(NEIGHBOURS)),
@@ -365,8 +383,10 @@ class GreedyJan(Learner):
             if getattr(self, name) not in allowed:
                 options = " or ".join(f'"{word}"' for word in allowed)
                 raise ValueError(f"GreedyJan's {name} must be {options}, not {getattr(self, name)!r}")
-        if not isinstance(self.cv, int | np.integer) or isinstance(self.cv, bool) or self.cv < 2:
-            raise ValueError(f"GreedyJan's cv must be a whole number of at least 2, not {self.cv!r}")
+        cv = self.cv
+        are_folds = isinstance(cv, int | np.integer) and not isinstance(cv, bool) and cv >= 2
+        if not are_folds and not (isinstance(cv, str) and cv == "loo"):
+            raise ValueError(f'GreedyJan\'s cv must be a whole number of at least 2, or "loo", not {cv!r}')
 
 
 def _visited(groups: Groups, schema: Schema, score: float, n_scored: int) -> SearchState:

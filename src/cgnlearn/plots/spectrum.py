@@ -1,0 +1,206 @@
+"""Mean spectra of two classes, and beneath them what a classifier sees in which part of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cgnlearn.plots.style import BLUE, GREY, INK, MOST_POINTS, ORANGE, new_axes, taken_literally, without_frame
+from cgnlearn.spectra.peaks import peak_regions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_LABELS = 8
+
+
+class SpectrumDisplay:
+    """Two mean spectra, one above and one below the m/z axis, and the log-odds of their peaks on the same axis.
+
+    Parameters
+    ----------
+    mz : array (bins,)
+        Rising.
+    above, below : array (bins,)
+        The mean spectra of the two classes.
+    log_odds : array (bins,)
+        What each bin adds.
+    of, against : str
+        The class above, for which positive log-odds speak, and the one below.
+    subject : str
+        Whose log-odds these are.
+
+    Attributes
+    ----------
+    peaks_ : ndarray (peaks,)
+        m/z of the peaks to which bins are gathered.
+    evidence_ : ndarray (peaks,)
+        The sum of the log-odds of each peak's bins.
+    between_ : float
+        The sum of those of the bins between the peaks.
+    axes_ : ndarray of matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(
+        self,
+        mz: ArrayLike,
+        above: ArrayLike,
+        below: ArrayLike,
+        log_odds: ArrayLike,
+        of: str,
+        against: str,
+        subject: str,
+    ) -> None:
+        self.mz = np.asarray(mz, dtype=float)
+        self.above = np.asarray(above, dtype=float)
+        self.below = np.asarray(below, dtype=float)
+        self.log_odds = np.asarray(log_odds, dtype=float)
+        self.of = of
+        self.against = against
+        self.subject = subject
+        if len({self.mz.shape, self.above.shape, self.below.shape, self.log_odds.shape}) > 1 or self.mz.ndim != 1:
+            raise ValueError("mz, above, below and log_odds must be columns of the same length")
+        tops, self._region = peak_regions(self.above + self.below)
+        self.peaks_: NDArray[np.float64] = self.mz[tops]
+        gathered = np.bincount(self._region + 1, self.log_odds, len(tops) + 1).astype(np.float64)
+        self.between_ = float(gathered[0])
+        self.evidence_: NDArray[np.float64] = gathered[1:]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        mz: ArrayLike,
+        row: int | None = None,
+        of: Any = None,
+        against: Any = None,
+    ) -> Self:
+        """Draw what a fitted classifier sees in one spectrum, or on average in those of two classes.
+
+        Parameters
+        ----------
+        estimator : CGNClassifier
+        X : array or data frame (spectra, bins)
+        y : array (spectra,)
+            Their classes.
+        mz : array (bins,)
+            Such as ``mz_`` of `cgnlearn.spectra.Bin`.
+        row : int, optional
+            Which spectrum; None: those of both classes, the mean of what speaks for the class that each is of, with
+            its sign: positive where more is seen for ``of``.
+        of, against : class labels, optional
+            None: the last class and the first, or for one spectrum the two most probable.
+
+        Examples
+        --------
+        >>> from cgnlearn import CGNClassifier
+        >>> from cgnlearn.datasets import make_spectra
+        >>> made = make_spectra(40, 300, random_state=0)
+        >>> model = CGNClassifier().fit(made.data, made.target)
+        >>> display = SpectrumDisplay.from_estimator(model, made.data, made.target, mz=made.mz, row=0)
+        >>> display.evidence_.shape == display.peaks_.shape
+        True
+        """
+        values, labels = np.asarray(X, dtype=float), np.asarray(y)
+        classes = estimator.classes_.tolist()
+        if len(classes) < 2:
+            raise ValueError("a classifier of one class sees no difference: fit it on two")
+        rows = np.arange(len(values)) if row is None else np.array([row])
+        if row is None:
+            second, first = 0, len(classes) - 1
+        else:
+            second, first = np.argsort(estimator.predict_joint_log_proba(X[row : row + 1])[0])[-2:]
+        first = first if of is None else classes.index(of)
+        second = second if against is None else classes.index(against)
+        if row is None:
+            rows = rows[np.isin(labels, [classes[first], classes[second]])]
+        parts = estimator.contributions(values[rows])
+        log_odds = estimator.temperature_ * (parts[:, :, first] - parts[:, :, second])
+        if row is None:
+            subject = "mean evidence for the true class"
+            log_odds = np.where((labels[rows] == classes[first])[:, None], log_odds, -log_odds)
+        else:
+            subject = f"spectrum {row}"
+        above, below = (values[labels == classes[code]].mean(axis=0) for code in (first, second))
+        display = cls(mz, above, below, log_odds.mean(axis=0), str(classes[first]), str(classes[second]), subject)
+        return display.plot()
+
+    def plot(self, axes: NDArray[Any] | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        axes : array of two matplotlib axes, optional
+        """
+        if axes is None:
+            layout: dict[str, Any] = {"nrows": 2, "sharex": True, "height_ratios": (3, 2)}
+            axes = new_axes(None, figsize=(9.0, 5.2), **layout)
+        assert axes is not None
+        spectra, evidence = axes
+        self._draw_spectra(spectra)
+        self._draw_evidence(evidence)
+        for ax in axes:
+            taken_literally(ax)
+        self.axes_, self.figure_ = axes, spectra.figure
+        return self
+
+    def _draw_spectra(self, ax: Axes) -> None:
+        as_pixels = len(self.mz) > MOST_POINTS
+        for values, colour in ((self.above, BLUE), (-self.below, ORANGE)):
+            ax.fill_between(self.mz, values, color=colour, alpha=0.25, linewidth=0, rasterized=as_pixels)
+            ax.plot(self.mz, values, color=colour, linewidth=0.7, rasterized=as_pixels)
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
+        ax.set_ylabel("mean intensity")
+        for name, place, colour in ((self.of, 0.96, BLUE), (self.against, 0.04, ORANGE)):
+            ax.text(
+                0.99,
+                place,
+                name,
+                color=colour,
+                transform=ax.transAxes,
+                ha="right",
+                va="top" if place > 0.5 else "bottom",
+            )
+        without_frame(ax)
+
+    def _draw_evidence(self, ax: Axes) -> None:
+        thinnest = (self.mz[-1] - self.mz[0]) / 250  # or a sharp peak's bar could not be seen
+        edges = [self.mz[self._region == peak][[0, -1]] for peak in range(len(self.peaks_))]
+        widths = [max(float(high - low), thinnest) for low, high in edges]
+        colours = [BLUE if value >= 0 else ORANGE for value in self.evidence_]
+        ax.bar(self.peaks_, self.evidence_, widths, color=colours, linewidth=0)
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.margins(y=0.18)
+        for peak in self._labelled():
+            value = self.evidence_[peak]
+            ax.annotate(
+                f"{self.peaks_[peak]:.0f}",
+                (self.peaks_[peak], value),
+                (0, 3 if value >= 0 else -3),
+                textcoords="offset points",
+                ha="center",
+                va="bottom" if value >= 0 else "top",
+                fontsize=8,
+                color=INK,
+            )
+        both = self.subject.startswith("mean")
+        ax.set(xlabel="m/z", ylabel="log-odds" if both else f"log-odds\n← {self.against}    {self.of} →")
+        ax.set_title(f"{self.subject}; between the peaks {self.between_:+.2f}", fontsize=9, color=INK, loc="left")
+        without_frame(ax)
+
+    def _labelled(self) -> list[int]:
+        """The strongest peaks, without those whose labels would lie on a stronger one's."""
+        apart = (self.mz[-1] - self.mz[0]) / 25
+        chosen: list[int] = []
+        for peak in np.argsort(-np.abs(self.evidence_), kind="stable").tolist():
+            clear = all(abs(self.peaks_[peak] - self.peaks_[other]) > apart for other in chosen)
+            if clear and self.evidence_[peak] != 0 and len(chosen) < MOST_LABELS:
+                chosen.append(peak)
+        return chosen

@@ -1,0 +1,13 @@
+"""From raw spectra to a table of features: reading, the usual steps, binning and peaks, and a simulator."""
+
+from cgnlearn.spectra.binning import Bin, Peaks
+from cgnlearn.spectra.presets import preset
+from cgnlearn.spectra.readers import read, stream
+from cgnlearn.spectra.simulation import RawSpectra, make_raw_spectra
+from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
+from cgnlearn.spectra.steps import Align, Baseline, Normalise, Smooth, SquareRoot, Trim
+
+__all__ = [
+    "Align", "Baseline", "Bin", "Normalise", "Peaks", "RawSpectra", "Smooth", "Spectrum", "SpectrumError", "SquareRoot",
+    "Trim", "make_raw_spectra", "preset", "read", "stream",
+]  # fmt: skip

@@ -1,0 +1,284 @@
+"""Every real file is read as it is described, or refused with a reason; hostile ones are refused in one line."""
+
+import gzip
+import io
+import tarfile
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+
+from cgnlearn.spectra import Spectrum, SpectrumError, read, stream
+
+POINTS = {
+    "MALDIquantForeign/ascii.txt": [5],
+    "MALDIquantForeign/brukerflex": [5],
+    "MALDIquantForeign/compressed/csv.tar.gz": [5],
+    "MALDIquantForeign/compressed/csv.zip": [5],
+    "MALDIquantForeign/compressed/csv1.csv.gz": [5],
+    "MALDIquantForeign/csv1.csv": [5],
+    "MALDIquantForeign/csv2.csv": [5],
+    "MALDIquantForeign/tiny1-centroided.mzML1.1.mzML": [5, 5],
+    "MALDIquantForeign/tiny1-centroided.mzXML3.0.mzXML": [5],
+    "MALDIquantForeign/tiny1-compressed.mzML1.1.mzML": [5, 5],
+    "MALDIquantForeign/tiny1-compressed.mzXML3.0.mzXML": [5],
+    "MALDIquantForeign/tiny1.mzML1.1.mzML": [5, 5],
+    "MALDIquantForeign/tiny1.mzXML3.0.mzXML": [5],
+    "MaldiAMRKit/1s.txt": [20712],
+    "MaldiAMRKit/bruker_sample": [21331],
+    "caMassClass/IMAC_normal_01_1.csv": [11883],
+    "caMassClass/test1.mzXML": [30, 12],
+    "matchms/pesticides.mgf": 76,
+    "matchms/testdata.mzXML": 5,
+    "matchms/testdata.mzml": 12,
+    "msProcess/W924A.txt": [17804],
+    "msProcess/W924B.txt": [17804],
+    "ms_deisotope/microscans.mzXML": 4,
+    "ms_deisotope/only_ms2_mzml.mzML": [1000],
+    "ms_deisotope/three_test_scans.mzML.gz": [27826, 3493, 5390],
+    "mzdata/three_test_scans.mzML": [27826, 3493, 5390],
+    "openms-doc/peakpicker_tutorial_2.mzML": [21936],
+    "pymzml/example.mzML.gz": 11,
+    "pyteomics/test.mgf": 2,
+    "pyteomics/test.mzML": [19914, 19914],
+    "pyteomics/test.mzXML": [1313, 43],
+    "pyteomics/tiny.pwiz.1.1.mzML": 3,  # and one without points
+    "readBrukerFlexData/2010_05_19_Gibb_C8_A1": [22431, 22431],
+    "readBrukerFlexData/hpc/fid": [113811],
+    "readBrukerFlexData/hpc/mzXML/hpc.mzXML": [24860],
+    "species4_raw_bruker/species_bruker_flex.tar.gz": [20882] * 96,
+}
+REFUSED = {
+    "MALDIquantForeign/ciphergen/tiny.xml": "convert it",
+    "MALDIquantForeign/tiny.cdf": "netCDF is not read",
+    "MALDIquantForeign/tiny1.msd": "mMass is not read",
+    "MALDIquantForeign/tiny_continuous.imzML": "imzML is not read",
+    "MALDIquantForeign/tiny_continuous.ibd": "imzML is not read",
+    "MALDIquantForeign/tiny_processed.imzML": "imzML is not read",
+    "MALDIquantForeign/tiny_processed.ibd": "imzML is not read",
+    "msProcess/W924A.xml": "convert it",
+    "mzdata/three_test_scans.converted.mzMLb": "mzMLb is not read",
+    "pymzml/mini_numpress.chrom.mzML": "holds no spectra",
+}
+
+
+@pytest.mark.shared
+@pytest.mark.filterwarnings("ignore:.*(negative|no points).*")
+def test_every_file_has_the_points_that_it_should_have(shared):
+    folder = shared / "data" / "spectra"
+    for name, points in POINTS.items():
+        found = [len(spectrum) for spectrum in read(folder / name)]
+        assert (len(found) if isinstance(points, int) else found) == points, name
+    for name, reason in REFUSED.items():
+        with pytest.raises(SpectrumError, match=reason) as error:
+            read(folder / name)
+        assert "\n" not in str(error.value)
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    named = {*POINTS, *REFUSED}
+    assert {name for name in files if not any(name.startswith(known) for known in named)} == set()
+
+
+@pytest.mark.shared
+@pytest.mark.filterwarnings("ignore:.*negative.*")
+def test_a_folder_gives_what_its_files_give(shared):
+    folder = shared / "data" / "spectra" / "MALDIquantForeign"
+    spectra, refused = read(folder, skip_bad=True)
+    known = {name: points for name, points in POINTS.items() if name.startswith("MALDIquantForeign")}
+    in_archives = 2  # which a folder does not open
+    assert len(spectra) == sum(len(points) for points in known.values()) - in_archives
+    assert len(refused) == sum(name.startswith("MALDIquantForeign") for name in REFUSED) + in_archives
+    with pytest.raises(SpectrumError):
+        read(folder)
+
+
+@pytest.mark.shared
+def test_bruker_spectra_are_those_of_the_vendors_export(shared):
+    folder = shared / "data" / "spectra" / "readBrukerFlexData" / "hpc"
+    (ours,), (vendors,) = read(folder / "fid"), read(folder / "mzXML" / "hpc.mzXML")
+    kept = (ours.intensity > 0) & (ours.mz >= 700) & (ours.mz <= 4000)  # as the export was made
+    np.testing.assert_array_equal(ours.intensity[kept], vendors.intensity)
+    away = np.abs(ours.mz[kept] - vendors.mz)
+    assert away.max() < 1e-3
+    assert np.median(away) < 5e-5  # half of the rounding of its 32-bit floats
+    assert (away > 2e-4).sum() < 10
+
+
+@pytest.mark.shared
+def test_bruker_spectra_of_an_archive_are_those_that_others_read(shared):
+    known = dict(np.load(shared / "data" / "ms" / "species4_bacteria.npz"))
+    spectra = read(shared / "data" / "spectra" / "species4_raw_bruker" / "species_bruker_flex.tar.gz")
+    by_place = {}
+    for spectrum in spectra:
+        species, _, replicate, _ = spectrum.metadata["file"].split("/")
+        by_place[species, spectrum.metadata["spot"], int(replicate)] = spectrum
+    assert len(by_place) == 96
+    for row in range(96):
+        spectrum = by_place[str(known["y"][row]), str(known["spot"][row]), int(known["replicate"][row])]
+        np.testing.assert_array_equal(spectrum.intensity, known["X"][row])
+        np.testing.assert_allclose(spectrum.mz, known["mz_grids"][known["grid_index"][row]], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "1000.5 3\n1001 8\n", "1000.5,3\n1001,8\n", "1000.5;3\n1001;8\n", "1000.5\t3\n1001\t8\n",
+        "1000,5;3\n1001,0;8\n", "M/Z,Intensity\n1000.5,3\n1001,8\n", '# made by x\n"mass","int"\n1000.5,3\n1001,8\n',
+        "\ufeffmz;i\n1000.5;3\n1001;8\n", "1000.5, 3\n1001, 8\n", "1000.5  3\r\n1001  8\r\n", "1.0005e3 3\n1001 8\n\n",
+    ],
+)  # fmt: skip
+def test_two_columns_of_text_of_any_kind(tmp_path, content):
+    file = tmp_path / "a.txt"
+    file.write_text(content, encoding="utf-8", newline="")
+    (spectrum,) = read(file)
+    assert spectrum.mz.tolist() == [1000.5, 1001.0]
+    assert spectrum.intensity.tolist() == [3.0, 8.0]
+    assert spectrum.metadata["sample"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "is empty"),
+        ("hello\nworld\n", "no two columns of numbers"),
+        ("1000 3\n1001 x\n", "line 2 holds 'x'"),
+        ("1000 3\n1001\n", "line 2 has another number of columns"),
+        ("1000 3 1\n1001 4 1\n", "3 columns"),
+        ("1001 3\n1000 4\n", "m/z falls at point 2"),
+        ("1000 nan\n1001 4\n", "intensity of point 1 is not a finite"),
+        ("1000 3\ninf 4\n", "m/z of point 2 is not a finite"),
+        ("-3 3\n-2 4\n", "every m/z is negative"),
+        ("1000 3\n\0\0\0\n", "binary zeros"),
+    ],
+)
+def test_bad_text_is_refused_in_one_line_that_names_the_file(tmp_path, content, reason):
+    file = tmp_path / "bad.txt"
+    file.write_text(content)
+    (tmp_path / "good.txt").write_text("1000 3\n1001 4\n")
+    with pytest.raises(SpectrumError, match=reason) as error:
+        read(file)
+    assert "bad.txt" in str(error.value)
+    assert "\n" not in str(error.value)
+    spectra, refused = read(tmp_path, skip_bad=True)
+    assert [spectrum.metadata["file"] for spectrum in spectra] == ["good.txt"]
+    assert len(refused) == 1
+    assert "bad.txt" in str(refused[0])
+
+
+def test_what_is_odd_is_told_once(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text("-2 9\n1000 3\n1001 -4\n")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        spectra = read(tmp_path)
+    assert [len(spectrum) for spectrum in spectra] == [2, 2, 2]
+    assert sorted(str(warning.message) for warning in told) == [
+        "a.txt: points at negative m/z are cut (and 2 more)",
+        "a.txt: some intensities are negative (and 2 more)",
+    ]
+    (tmp_path / "cut.csv").write_text("1000,3\n1001,4")
+    with pytest.warns(UserWarning, match="may have been cut"):
+        read(tmp_path / "cut.csv")
+
+
+def test_a_table_of_labels_is_no_spectrum(tmp_path):
+    (tmp_path / "a.txt").write_text("1000 3\n1001 4\n")
+    (tmp_path / "labels.csv").write_text("sample,label\na,ill\n")
+    with pytest.raises(SpectrumError, match=r"labels\.csv"):
+        read(tmp_path)
+    assert len(list(stream(tmp_path, ignore=[tmp_path / "labels.csv"]))) == 1
+
+
+def test_paths_that_are_nothing(tmp_path):
+    with pytest.raises(SpectrumError, match="no such file"):
+        read(tmp_path / "nothing")
+    with pytest.raises(SpectrumError, match="holds no files"):
+        read(tmp_path)
+    (tmp_path / "a.doc").write_text("1 2\n")
+    with pytest.raises(SpectrumError, match="ending"):
+        read(tmp_path / "a.doc")
+    (tmp_path / "fid").write_bytes(b"\0" * 8)
+    with pytest.raises(SpectrumError, match="neither acqu nor acqus"):
+        read(tmp_path)
+
+
+def zipped(path, entries):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["../evil.txt", "/etc/evil.txt", "a/../../evil.txt", "..\\evil.txt", "C:/evil.txt"])
+def test_archives_do_not_leave_their_folder(tmp_path, name):
+    (tmp_path / "in").mkdir()
+    with pytest.raises(SpectrumError, match="leads out"):
+        read(zipped(tmp_path / "in" / "a.zip", {name: "1 2\n3 4\n"}))
+    with tarfile.open(tmp_path / "in" / "a.tar", "w") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = 8
+        tar.addfile(entry, io.BytesIO(b"1 2\n3 4\n"))
+    with pytest.raises(SpectrumError, match="leads out"):
+        read(tmp_path / "in" / "a.tar")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.tar", "a.zip", "in"]
+
+
+def test_links_in_archives_are_refused(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        entry = tarfile.TarInfo("a.txt")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(entry)
+    with pytest.raises(SpectrumError, match="link or a device"):
+        read(tmp_path / "a.tar")
+
+
+def test_bombs_are_refused(tmp_path):
+    zeros = b"1000 0\n" * (4 * 2**20)
+    with pytest.raises(SpectrumError, match="bomb"):
+        read(zipped(tmp_path / "a.zip", {"a.txt": zeros}))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(zeros))
+    with pytest.raises(SpectrumError, match="bomb"):
+        read(tmp_path / "a.txt.gz")
+    (tmp_path / "b.tar.gz").write_bytes(gzip.compress(b"\0" * 2**25))
+    with pytest.raises(SpectrumError, match="bomb"):
+        read(tmp_path / "b.tar.gz")
+    laughs = '<?xml version="1.0"?><!DOCTYPE z [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><mzML>&b;</mzML>'
+    for name in ("a.mzML", "a.mzXML"):
+        (tmp_path / name).write_text(laughs)
+        with pytest.raises(SpectrumError, match="document type or entities"):
+            read(tmp_path / name)
+    (tmp_path / "c.mzML").write_text(laughs, encoding="utf-16")
+    with pytest.raises(SpectrumError, match="UTF-16"):
+        read(tmp_path / "c.mzML")
+
+
+def test_archives_within_archives_are_refused(tmp_path):
+    inner = zipped(tmp_path / "inner.zip", {"a.txt": "1 2\n3 4\n"}).read_bytes()
+    with pytest.raises(SpectrumError, match="archive within an archive"):
+        read(zipped(tmp_path / "outer.zip", {"inner.zip": inner}))
+    (tmp_path / "none.zip").write_bytes(b"no zip at all")
+    with pytest.raises(SpectrumError, match="damaged, or none"):
+        read(tmp_path / "none.zip")
+
+
+def test_a_spectrum_is_a_value():
+    import copy
+    import pickle
+
+    mz, intensity = np.arange(3.0), np.ones(3)
+    spectrum = Spectrum(mz, intensity, {"sample": "a"})
+    mz[0] = 9
+    assert spectrum.mz.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError):
+        spectrum.mz[0] = 5
+    with pytest.raises(TypeError):
+        spectrum.metadata["sample"] = "b"
+    with pytest.raises(AttributeError):
+        spectrum.mz = mz
+    for other in (pickle.loads(pickle.dumps(spectrum)), copy.deepcopy(spectrum)):
+        assert other.metadata == spectrum.metadata
+        np.testing.assert_array_equal(other.mz, spectrum.mz)
+    with pytest.raises(SpectrumError, match="equally long"):
+        Spectrum([1.0, 2.0], [1.0])
+    with pytest.raises(SpectrumError, match="no points"):
+        Spectrum([], [])
