@@ -1,5 +1,6 @@
 """Model files: exact round trips, and nothing but models let in."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -13,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, PowerTransformer, Standar
 
 import cgnlearn
 from cgnlearn import Band, Box, CGNClassifier, GreedyJan, Jan, Prior, Structure, Tree
-from cgnlearn.persistence import HEADER, ModelFileError, load, read_header, save
+from cgnlearn.persistence import FORMAT, HEADER, ModelFileError, load, read_header, save
 
 STRUCTURES = {
     "naive_bayes": "naive_bayes",
@@ -131,7 +132,7 @@ def rewritten(path, change=None, header=None, drop=None):
     if change:
         entries = {name: change(name, content) for name, content in entries.items() if name != drop}
     told = json.loads(entries.pop(HEADER))
-    told["entries"] = {name: cgnlearn.persistence._sha256(content) for name, content in entries.items()}
+    told["entries"] = {name: hashlib.sha256(content).hexdigest() for name, content in entries.items()}
     told |= header or {}
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in entries.items():
@@ -185,7 +186,7 @@ def test_functions_cannot_be_smuggled_in(saved, name, loader):
 
 def test_newer_versions_are_refused(saved):
     _, path = saved
-    for header in ({"versions": {"cgnlearn": "1.2.0"}}, {"format": 2}):
+    for header in ({"versions": {"cgnlearn": "1.2.0"}}, {"format": FORMAT + 1}):
         rewritten(path, header=header)
         with pytest.raises(ModelFileError, match=r"newer than this one .* upgrade"):
             load(path)
@@ -252,3 +253,47 @@ def _damaged(whole, kind, rng):
                 new.writestr(f"{name}x" if name == chosen else name, old.read(name))
         return buffer.getvalue()
     return bytes(content)
+
+
+def test_older_files_are_refused(saved):
+    _, path = saved
+    rewritten(path, header={"format": 1})
+    with pytest.raises(ModelFileError, match=r"written by an older cgnlearn: fit the model again"):
+        load(path)
+
+
+def test_entries_that_nothing_refers_to_and_bombs_are_refused_before_they_are_read(saved, monkeypatch):
+    _, path = saved
+    good = path.read_bytes()
+    with zipfile.ZipFile(path, "a", compression=zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("more.npy", bytes(100))
+    rewritten(path)
+    monkeypatch.setattr(cgnlearn.persistence, "_sha256_of", lambda *_: pytest.fail("an entry was read"))
+    with pytest.raises(ModelFileError, match=r"nothing refers to its entry 'more\.npy'"):
+        load(path)
+    path.write_bytes(good)
+    with zipfile.ZipFile(path) as archive:
+        array = next(name for name in archive.namelist() if name.endswith(".npy"))
+        others = {name: archive.read(name) for name in archive.namelist() if name != array}
+    with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED) as archive:
+        for name, content in others.items():
+            archive.writestr(name, content)
+        archive.writestr(array, bytes(100 << 20))
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(ModelFileError, match=r"claims to unpack to 100 MB, and 64 MB are the most"):
+        load(path)
+    path.write_bytes(good)
+    with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_LZMA) as archive:
+        for name, content in others.items():
+            archive.writestr(name, content)
+    with pytest.raises(ModelFileError, match="packed in a way that is not ours"):
+        load(path)
+
+
+def test_a_model_of_mostly_zeros_is_not_packed_so_tightly_that_it_would_be_refused(path, mixed, monkeypatch):
+    X, y, new = mixed
+    monkeypatch.setattr(cgnlearn.persistence, "SMALL_BYTES", 0)
+    monkeypatch.setattr(cgnlearn.persistence, "MOST_TIMES", 1.5)
+    model = CGNClassifier("complete", categorical_features=[0, 1]).fit(X, y)
+    save(model, path)
+    np.testing.assert_array_equal(load(path).predict_proba(new), model.predict_proba(new))

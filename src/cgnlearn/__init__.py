@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cgnlearn.classifier import CGNClassifier as CGNClassifier
+    from cgnlearn.distributed import fit_dask as fit_dask
+    from cgnlearn.distributed import predict_dask as predict_dask
     from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.model.prior import Prior as Prior
     from cgnlearn.model.structure import Structure as Structure
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from cgnlearn.ordered.path import ordered_path as ordered_path
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
+    from cgnlearn.streams import fit_stream as fit_stream
+    from cgnlearn.streams import predict_stream as predict_stream
     from cgnlearn.structures.fixed import Complete as Complete
     from cgnlearn.structures.fixed import Jan as Jan
     from cgnlearn.structures.fixed import NaiveBayes as NaiveBayes
@@ -42,8 +46,12 @@ _HOMES = {
     "Structure": "model.structure",
     "Tree": "structures.tree",
     "TreeAverage": "structures.forests",
+    "fit_dask": "distributed",
+    "fit_stream": "streams",
     "load": "persistence",
     "ordered_path": "ordered.path",
+    "predict_dask": "distributed",
+    "predict_stream": "streams",
     "save": "persistence",
 }
 

@@ -30,18 +30,28 @@ from cgnlearn.structures.learner import Learner, Wish
 from cgnlearn.structures.names import learner_of
 
 
-def _needs_no_rows(model: CGNClassifier) -> bool:
-    if learner_of(model.structure).needs_rows:
-        raise AttributeError(
-            f"partial_fit cannot learn the structure {model.structure!r}: fit once, then pass on its structure_"
-        )
+def counting_learner(model: CGNClassifier, who: str) -> Learner:
+    """The learner of a classifier that can be made of statistics alone; else a ValueError that says what to do."""
+    learner = learner_of(model.structure)
+    if learner.needs_rows:
+        raise ValueError(f"{who} cannot learn the structure {model.structure!r}: fit once, then pass on its structure_")
+    if not learner.is_additive:
+        raise ValueError(f"{who} cannot add to what was fitted by rotation, all rows at once: call fit")
     if model.parameters == "discriminative" or hasattr(model, "discriminative_"):
-        raise AttributeError(
-            'partial_fit cannot have parameters="discriminative", which need all rows: use fit or "bayes"'
+        raise ValueError(
+            f'{who} cannot have parameters="discriminative", which need all rows: use fit, or parameters="bayes"'
         )
     for name in ("temperature", "sharing"):
         if _is_open(getattr(model, name)):
-            raise AttributeError(f"partial_fit cannot choose the {name}: fit once, then pass on its {name}_")
+            raise ValueError(f"{who} cannot choose the {name}: fit once, then pass on its {name}_")
+    return learner
+
+
+def _needs_no_rows(model: CGNClassifier) -> bool:
+    try:
+        counting_learner(model, "partial_fit")
+    except ValueError as error:
+        raise AttributeError(str(error)) from None
     return True
 
 
@@ -189,7 +199,9 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         return self
 
     @available_if(_needs_no_rows)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, decay: float = 1.0
+    ) -> Self:
         """Add rows; after any number of calls the model equals one `fit` on all of them.
 
         The first call needs ``classes``, all that will ever occur; a categorical column's levels are those of its
@@ -201,14 +213,19 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         y : array (rows,)
         classes : array, optional
         sample_weight : array (rows,), optional
+        decay : float above 0 and up to 1, default=1.0
+            Below one the rows of all calls before count that much less from now on: after calls with the same decay
+            the model equals one `fit` in which the rows of the call before last weigh decay², and so on.
         """
+        if not (is_number(decay) and 0 < decay <= 1):
+            raise ValueError(f"decay must be a number above 0 and up to 1, not {decay!r}")
         if hasattr(self, "statistics_"):
             if classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
             if not self._learner.is_additive:
                 raise ValueError("more columns than rows are fitted by rotation, all rows at once: call fit")
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)
-            self.statistics_ = self.statistics_ + more
+            self.statistics_ = (self.statistics_ if decay == 1 else decay * self.statistics_) + more
             for outdated in ("_model", "_reference"):
                 self.__dict__.pop(outdated, None)
             return self
@@ -240,17 +257,13 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         array([0, 0])
         """
         model = cls(**parameters)
-        try:
-            _needs_no_rows(model)
-        except AttributeError as error:
-            raise ValueError(str(error).replace("partial_fit", "from_statistics")) from None
+        model._learner = counting_learner(model, "from_statistics")
         schema = statistics.schema
         model.classes_ = np.array(schema.classes)
         model.n_features_in_ = schema.n_columns
         if schema.names is not None:
             model.feature_names_in_ = np.array(schema.names, dtype=object)
         model._set_up(schema)
-        model._learner = learner_of(model.structure)
         model.statistics_ = statistics.restricted(model._learner.families(schema))
         _ = model._model
         return model

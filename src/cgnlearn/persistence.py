@@ -1,4 +1,4 @@
-"""Model files: `save` and `load`, without pickle.
+"""Files of models and of statistics: `save` and `load`, without pickle.
 
 A file is a zip archive as skops writes it (JSON that names types, and plain arrays) with one entry more,
 ``header.json``: versions, classes, feature names, a checksum of what was learned, and the checksum of every other
@@ -23,11 +23,16 @@ from typing import Any
 import numpy as np
 
 from cgnlearn import __version__
+from cgnlearn.files import write_whole
+from cgnlearn.model.statistics import Statistics
 
-FORMAT = 1  # raised when older code can no longer read what newer code writes
+FORMAT = 2  # raised when older code can no longer read what newer code writes, or newer what older wrote
 HEADER = "header.json"
 SCHEMA = "schema.json"
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
+SMALL_BYTES = 64 << 20  # unpacked content that may be as much greater than the file as it likes
+MOST_TIMES = 100  # as great as the file may any other content be; `save` does not pack tighter
+PIECE = 1 << 20  # bytes of an entry that are in memory at once while its checksum is computed
 
 _OUR_MODULES = (
     "classifier", "model.discriminative", "model.estimation", "model.families", "model.prior", "model.rotation",
@@ -41,8 +46,17 @@ class ModelFileError(ValueError):
     """A file that cannot be read, or must not be, as a model."""
 
 
-def save(model: Any, path: str | Path) -> None:
-    """Write a fitted CGNClassifier, or a Pipeline that ends in one, to a file, by custom called ``.skops``.
+def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
+    """Write a fitted classifier, a Pipeline that ends in one, or statistics to a file.
+
+    Parameters
+    ----------
+    model : CGNClassifier, Pipeline or Statistics
+        Statistics are written without any single row's values, so that they can be given to others.
+    path : str or Path
+        By custom it ends in ``.skops``, or in ``.stats`` if it holds statistics.
+    minimum_cell : float
+        Refuse statistics with a cell (a class, with levels of discrete columns) that has fewer rows, but some.
 
     Examples
     --------
@@ -57,6 +71,10 @@ def save(model: Any, path: str | Path) -> None:
     array([0, 0])
     """
     skops_io = _skops()
+    if isinstance(model, Statistics):
+        model = model.for_others(minimum_cell)
+    elif minimum_cell:
+        raise ValueError("minimum_cell is for statistics: save the model's statistics_")
     header = _header_of(model)
     try:
         content = skops_io.dumps(model, compression=zipfile.ZIP_DEFLATED)
@@ -68,15 +86,17 @@ def save(model: Any, path: str | Path) -> None:
             f"this model cannot be saved: it holds {foreign[0]}, which `load` would refuse; "
             "leave it out of the model or replace it by a part of scikit-learn"
         )
+    if _unpacked(content) > _most_unpacked(content):  # mostly zeros
+        content = skops_io.dumps(model, compression=zipfile.ZIP_STORED)
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
-        header["entries"] = {name: _sha256(archive.read(name)) for name in archive.namelist()}
+        header["entries"] = {name: _sha256_of(archive, name) for name in archive.namelist()}
         archive.writestr(HEADER, json.dumps(header, indent=1))
-    Path(path).write_bytes(buffer.getvalue())
+    write_whole(path, buffer.getvalue())
 
 
 def load(path: str | Path) -> Any:
-    """Read a model that `save` wrote.
+    """Read the model or the statistics that `save` wrote.
 
     A damaged or altered file, one that names a type which is not part of cgnlearn or scikit-learn, and one written
     by a newer major version raise `ModelFileError`. No code of the file's is run.
@@ -110,8 +130,8 @@ def read_header(path: str | Path) -> dict[str, Any]:
 
 
 def training_checksum(model: Any) -> str:
-    """SHA-256 of the statistics a classifier has kept of its training data."""
-    statistics = classifier_of(model).statistics_
+    """SHA-256 of statistics, or of those that a classifier has kept of its training data."""
+    statistics = _statistics_of(model)
     digest = hashlib.sha256()
     moments = (array for of_block in statistics.moments for array in (of_block.n, of_block.mean, of_block.scatter))
     for array in (statistics.classes, *statistics.counts, *moments):
@@ -130,23 +150,32 @@ def classifier_of(model: Any) -> Any:
     last = model
     while isinstance(last, Pipeline):
         last = last[-1]
+    if isinstance(last, Statistics):
+        raise TypeError("these are statistics, no model: make one of them by from_statistics, or by `cgnlearn merge`")
     if not isinstance(last, CGNClassifier):
         raise TypeError(f"a model file holds a CGNClassifier or a Pipeline that ends in one, not {type(last).__name__}")
     check_is_fitted(last, "statistics_")
     return last
 
 
+def _statistics_of(model: Any) -> Statistics:
+    found: Statistics = model if isinstance(model, Statistics) else classifier_of(model).statistics_
+    return found
+
+
 def _header_of(model: Any) -> dict[str, Any]:
-    classifier = classifier_of(model)
-    names = getattr(model, "feature_names_in_", None)
+    statistics = _statistics_of(model)
+    schema = statistics.schema
+    names = getattr(model, "feature_names_in_", schema.names if model is statistics else None)
     return {
         "format": FORMAT,
+        "holds": "statistics" if model is statistics else "model",
         "versions": {"cgnlearn": __version__, "python": platform.python_version()}
         | {name: version(name) for name in ("numpy", "scikit-learn", "skops")},
-        "classes": [str(label) for label in classifier.classes_.tolist()],
-        "n_features": int(model.n_features_in_),
+        "classes": [str(label) for label in schema.classes],
+        "n_features": int(getattr(model, "n_features_in_", schema.n_columns)),
         "feature_names": None if names is None else [str(name) for name in names],
-        "training_rows": float(classifier.statistics_.classes.sum()),
+        "training_rows": float(statistics.classes.sum()),
         "training_sha256": training_checksum(model),
     }
 
@@ -159,18 +188,28 @@ def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
             names = archive.namelist()
             if HEADER not in names or SCHEMA not in names or len(set(names)) < len(names):
                 raise ModelFileError(f"{damaged} (entries are missing or doubled)")
-            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-                raise ModelFileError(f"{damaged} (it claims to unpack to more than {MOST_BYTES >> 30} GB)")
+            # Other ways to pack are not ours, and give out more than was asked for.
+            if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in archive.filelist):
+                raise ModelFileError(f"{damaged} (it is packed in a way that is not ours)")
+            if (claimed := _unpacked(content)) > (most := _most_unpacked(content)):
+                raise ModelFileError(
+                    f"{damaged} (it claims to unpack to {claimed >> 20} MB, and {most >> 20} MB are the most here)"
+                )
             header = json.loads(archive.read(HEADER))
-            found = {name: _sha256(archive.read(name)) for name in names if name != HEADER}
-        written_by = header["versions"]["cgnlearn"]
-        newer = header["format"] > FORMAT or _major(written_by) > _major(__version__)
+            file_format, written_by = int(header["format"]), header["versions"]["cgnlearn"]
+            newer = file_format > FORMAT or _major(written_by) > _major(__version__)
+            if file_format < FORMAT:
+                raise ModelFileError(f"{path} was written by an older cgnlearn: fit the model again")
+            needless = set(names) - {HEADER, SCHEMA} - _referred(json.loads(archive.read(SCHEMA)))
+            if needless and not newer:
+                raise ModelFileError(f"{damaged} (nothing refers to its entry {min(needless)!r})")
+            found = {name: _sha256_of(archive, name) for name in names if name != HEADER}
         agrees = found == header["entries"] and isinstance(header["training_sha256"], str)
     except ModelFileError:
         raise
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError,  # the archive
-        NotImplementedError, RuntimeError, OverflowError, MemoryError,  # its flags: encryption, odd compression, sizes
+        NotImplementedError, RuntimeError, OverflowError, MemoryError,  # its flags: encryption, odd sizes
         KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError,  # the header
     ) as error:  # fmt: skip
         raise ModelFileError(f"{damaged} ({_one_line(error)})") from error
@@ -181,6 +220,30 @@ def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
     if not agrees:
         raise ModelFileError(f"{damaged} (a checksum differs)")
     return dict(header)
+
+
+def _unpacked(content: bytes) -> int:
+    """How many bytes the entries claim to be; zipfile reads no more of an entry than it claims."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return sum(entry.file_size for entry in archive.filelist)
+
+
+def _most_unpacked(content: bytes) -> int:
+    return min(MOST_BYTES, max(SMALL_BYTES, MOST_TIMES * len(content)))
+
+
+def _referred(schema: Any) -> set[str]:
+    """The entries that a skops schema speaks of."""
+    found, open_parts = set(), [schema]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("file"), str):
+                found.add(part["file"])
+            open_parts += part.values()
+        elif isinstance(part, list):
+            open_parts += part
+    return found
 
 
 def _our_types() -> frozenset[str]:
@@ -197,8 +260,12 @@ def _major(written: str) -> int:
     return int(written.split(".")[0])
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _sha256_of(archive: zipfile.ZipFile, name: str) -> str:
+    digest = hashlib.sha256()
+    with archive.open(name) as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _one_line(error: BaseException) -> str:

@@ -105,6 +105,23 @@ def read(
     return Data(path, source.sha256, pd.DataFrame(X), y, of_groups, source.lines[kept], int(empty.sum()))
 
 
+def memory_needed(path: Path) -> int:
+    """About how many bytes `read` takes for a file that can also be read in parts; 0 for others."""
+    suffix = path.suffix.lower()
+    if SUFFIXES.get(suffix) is not None:
+        return 15 * path.stat().st_size  # a cell is an object of text
+    if suffix != ".parquet":
+        return 0
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        told = pq.read_metadata(path)
+    except (pa.ArrowException, OSError):
+        return 0  # `read` says what is wrong
+    return int(5 * 8 * told.num_rows * told.num_columns)
+
+
 @dataclass(frozen=True, eq=False)
 class _Source:
     """Columns as they were found, with where they were found."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cgnlearn.cli.options import NEW_FILE, jobs_option, json_option
+from cgnlearn.cli.options import NEW_REPORT, jobs_option, json_option
 from cgnlearn.cli.terminal import finish, print_comparisons, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-o", "--output", type=NEW_FILE, default=Path("demo/report.html"), show_default=True,
+@click.option("-o", "--output", type=NEW_REPORT, default=Path("demo/report.html"), show_default=True,
               help="Where the report goes.")  # fmt: skip
 @jobs_option(1)
 @json_option

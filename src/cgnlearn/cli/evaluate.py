@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @options.jobs_option(1)
 @click.option("-o", "--output", type=options.NEW_FOLDER,
               help="Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there.")  # fmt: skip
-@click.option("--report", type=options.NEW_FILE, help="Where to write the HTML report.")
+@click.option("--report", type=options.NEW_REPORT, help="Where to write the HTML report.")
 @options.json_option
 def evaluate(
     data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, groups: str | None,
@@ -40,9 +40,10 @@ def evaluate(
     }
     from sklearn.dummy import DummyClassifier
 
-    from cgnlearn.evaluation.run import Run, write_whole
+    from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.splits import cut, fewer
     from cgnlearn.evaluation.study import BASELINE, Study, summary_text
+    from cgnlearn.files import write_whole
 
     models[BASELINE] = DummyClassifier(strategy="prior")
     read = options.training_data(data, target, categorical, drop_missing, groups)

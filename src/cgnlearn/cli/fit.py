@@ -3,35 +3,81 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from cgnlearn.cli.inspect import description
-from cgnlearn.cli.options import NEW_FILE, classifier, data_options, json_option, model_options, training_data
-from cgnlearn.cli.terminal import say, waiting
+from cgnlearn.cli.options import (
+    NEW_FILE,
+    classifier,
+    data_options,
+    is_beyond,
+    json_option,
+    listed_columns,
+    memory_option,
+    model_options,
+    target_of,
+    training_data,
+)
+from cgnlearn.cli.terminal import counted, say, waiting
 
 
 @click.command()
 @data_options
 @model_options(many=False)
-@click.option("-o", "--output", type=NEW_FILE, required=True, help="Where the model goes, such as model.skops.")
+@click.option(
+    "-o",
+    "--output",
+    type=NEW_FILE,
+    required=True,
+    help="Where the model goes, such as model.skops; what ends in .stats gets the statistics, to be merged.",
+)
+@click.option(
+    "--minimum-cell",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="For .stats: refuse cells with fewer rows, but some.",
+)
+@memory_option
 @json_option
 def fit(
     data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, structure: str, parameters: str,
-    output: Path, as_json: bool, **model_options: Any,
+    output: Path, minimum_cell: float, memory: int | None, as_json: bool, **model_options: Any,
 ) -> None:  # fmt: skip
     """Fit a classifier and save it."""
+    of_statistics = output.suffix.lower() == ".stats"
+    if minimum_cell and not of_statistics:
+        raise click.UsageError("--minimum-cell is for statistics: let the output end in .stats")
     model = classifier(structure, parameters, **model_options)
     from cgnlearn import save
 
-    read = training_data(data, target, categorical, drop_missing)
-    with waiting("fitting"):
-        model.fit(read.X, read.y)
-        save(model, output)
+    if is_beyond(data, memory):
+        model = _in_parts(model, data, target_of(data, target), listed_columns(categorical), drop_missing)
+    else:
+        read = training_data(data, target, categorical, drop_missing)
+        with waiting("fitting"):
+            if of_statistics and hasattr(model, "partial_fit"):  # does not rotate, which leaves nothing to merge
+                model.partial_fit(read.X, read.y, classes=read.y)
+            else:
+                model.fit(read.X, read.y)
+    n_parameters = model.n_parameters_  # raises before anything is written if the sample does not allow a model
+    with waiting("saving"):
+        save(model.statistics_ if of_statistics else model, output, minimum_cell=minimum_cell)
     if as_json:
         click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
     else:
-        counted = f"{len(read.lines)} rows, {model.n_features_in_} attributes, {model.n_parameters_} parameters"
-        say(f"{counted}: saved {output}")
+        n_rows = f"{model.statistics_.classes.sum():.0f}"
+        say(f"{n_rows} rows, {model.n_features_in_} attributes, {n_parameters} parameters: saved {output}")
+
+
+def _in_parts(model: Any, data: Path, target: str, categorical: Sequence[str], drop_missing: bool) -> Any:
+    """The model, fitted to a file that does not fit into memory."""
+    from cgnlearn import fit_stream
+
+    with counted(f"counting {data}") as progress:
+        as_text = {*categorical, target}
+        return fit_stream(model, data, target, as_text=as_text, drop_missing=drop_missing, progress=progress)

@@ -44,8 +44,10 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
 
 
 def _draw(model: Any, path: Path) -> None:
+    from cgnlearn.files import whole_file, write_whole
+
     if path.suffix.lower() == ".dot":
-        path.write_text(model.structure_.to_dot() + "\n", encoding="utf-8")
+        write_whole(path, model.structure_.to_dot() + "\n")
         return
     from matplotlib.figure import Figure
 
@@ -53,7 +55,8 @@ def _draw(model: Any, path: Path) -> None:
 
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     StructureDisplay.from_estimator(model, ax=figure.subplots())
-    figure.savefig(path)
+    with whole_file(path) as file:
+        figure.savefig(file, format=path.suffix.lower()[1:])
 
 
 def description(model: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from cgnlearn.cli.demo import demo
 from cgnlearn.cli.evaluate import evaluate
 from cgnlearn.cli.fit import fit
 from cgnlearn.cli.inspect import inspect
+from cgnlearn.cli.merge import merge
 from cgnlearn.cli.predict import predict
 from cgnlearn.cli.reproduce import reproduce
 from cgnlearn.cli.spectra import spectra
@@ -25,5 +26,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, evaluate, fit, inspect, predict, reproduce, spectra):
+for command in (demo, evaluate, fit, inspect, merge, predict, reproduce, spectra):
     main.add_command(command)

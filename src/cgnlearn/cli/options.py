@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -45,9 +47,45 @@ def folds_and_repeats(value: str) -> tuple[int, int]:
     return pair
 
 
+class Output(click.Path):
+    """Where something is to be written: tried when the command is called, not when the work is done."""
+
+    def __init__(self, *, makes_folder: bool = False, is_folder: bool = False) -> None:
+        super().__init__(dir_okay=is_folder, file_okay=not is_folder, path_type=Path)
+        self.makes_folder = makes_folder
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The path, if it can be written to."""
+        from cgnlearn.files import NotWritten, check_writable
+
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        try:
+            check_writable(path, makes_folder=self.makes_folder)
+        except NotWritten as error:
+            self.fail(str(error), param, ctx)
+        return path
+
+
+class Bytes(click.ParamType):  # type: ignore[type-arg]
+    """An amount of memory, such as 2GB."""
+
+    name = "SIZE"
+    units: ClassVar = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """The number of bytes."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([KMGT]?)I?B?", value.strip().upper())
+        if found is None:
+            self.fail(f"{value!r} is no amount of memory such as 500MB or 2GB")
+        return int(float(found[1]) * self.units[found[2]])
+
+
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
-NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
+NEW_FILE = Output()
+NEW_REPORT = Output(makes_folder=True)
+NEW_FOLDER = Output(makes_folder=True, is_folder=True)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -71,6 +109,9 @@ data_options = _options(
 
 
 seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+memory_option = click.option(
+    "--memory", type=Bytes(), help="Files that need more are read in parts; default: half of the machine's memory."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -110,17 +151,25 @@ def jobs_option(default: int) -> Decorator:
                         help="Processes; -1 takes all cores.")  # fmt: skip
 
 
+def is_beyond(path: Path, memory: int | None) -> bool:
+    """Whether a file that can be read in parts needs more memory than it may have."""
+    from cgnlearn.cli import datafile
+
+    if memory is None:
+        try:
+            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        except (AttributeError, ValueError, OSError):
+            return False  # where a system does not tell, only what is asked for counts
+    return datafile.memory_needed(path) > memory
+
+
 def training_data(
     path: Path, target: str | None, categorical: Sequence[str], drop_missing: bool, groups: str | None = None
 ) -> Data:
     """The data that the options ask for; a column that is not there is a wrong call."""
     from cgnlearn.cli import datafile
 
-    if target is None:
-        if path.suffix.lower() != ".npz":
-            raise click.UsageError("name the column of the classes: add --target COLUMN")
-        target = "y"
-    listed = [name.strip() for given in categorical for name in given.split(",") if name.strip()]
+    target, listed = target_of(path, target), listed_columns(categorical)
     try:
         with waiting(f"reading {path}"):
             data = datafile.read(path, target=target, groups=groups, categorical=listed, drop_missing=drop_missing)
@@ -136,6 +185,18 @@ def training_data(
     if data.n_dropped:
         say(f"left out {data.n_dropped} of {data.n_dropped + len(data.y)} rows, which have empty cells")
     return data
+
+
+def target_of(path: Path, target: str | None) -> str:
+    """The column of the classes."""
+    if target is None and path.suffix.lower() != ".npz":
+        raise click.UsageError("name the column of the classes: add --target COLUMN")
+    return target or "y"
+
+
+def listed_columns(given: Sequence[str]) -> list[str]:
+    """Names separated by commas, in one option or several."""
+    return [name.strip() for names in given for name in names.split(",") if name.strip()]
 
 
 def classifier(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option
+from cgnlearn.cli.options import EXISTING, NEW_FILE, is_beyond, json_option, memory_option
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
@@ -22,15 +22,24 @@ if TYPE_CHECKING:
 @click.argument("model", type=EXISTING)
 @click.argument("data", type=EXISTING)
 @click.option("-o", "--output", type=NEW_FILE, help="A csv file; default: stdout.")
+@memory_option
 @json_option
-def predict(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
+def predict(model: Path, data: Path, output: Path | None, memory: int | None, as_json: bool) -> None:
     """Predict the rows of a file with a saved model.
 
     For each row: the most probable class, the probability of every class, and the log density of the row, which is
     low where it is unlike the training data.
     """
     from cgnlearn import load
+    from cgnlearn.files import write_whole
 
+    if is_beyond(data, memory):
+        if output is None or as_json:
+            raise click.UsageError("the file is too great for --json and stdout: give --output, or more --memory")
+        with waiting("predicting"):
+            n_rows = _in_parts(load(model), data, output)
+        say(f"{n_rows} rows: {output}")
+        return
     with waiting("predicting"):
         found = predicted(load(model), data)
     if as_json:
@@ -40,21 +49,64 @@ def predict(model: Path, data: Path, output: Path | None, as_json: bool) -> None
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8", newline="")
+        write_whole(output, text)
         say(f"{len(found)} rows: {output}")
 
 
 def predicted(model: Any, path: Path) -> pd.DataFrame:
     """A line for each row of a file that has the columns the model was trained on, and maybe others."""
+    from cgnlearn.persistence import classifier_of
+
+    classifier_of(model)  # refuses statistics
+    return _lines(model, _matching(model, path))
+
+
+def _in_parts(model: Any, path: Path, output: Path) -> int:
+    """Write the predictions for a file that does not fit into memory, and return how many there are."""
+    import numpy as np
+
+    from cgnlearn.cli.datafile import Data
+    from cgnlearn.files import whole_file
+    from cgnlearn.persistence import classifier_of
+    from cgnlearn.streams import Stream
+
+    wanted, levels = _columns(model, classifier_of(model))
+    if wanted is None:
+        raise click.UsageError("the model was trained on columns without names: give more --memory")
+    discrete = [name for name, own in zip(wanted, levels, strict=True) if own is not None]
+    stream = Stream.of(path, discrete, wanted)
+    n_done = 0
+    with whole_file(output) as file:
+        for batch, n_read in stream.batches(wanted):
+            places = np.arange(n_done, n_read) + (2 if path.suffix.lower() in (".csv", ".tsv") else 0)
+            part = Data(path, "", stream.as_frame(batch).to_pandas(), None, None, places)
+            lines = _lines(model, _in_form(model, part, wanted, levels), n_done)
+            file.write(lines.to_csv(index=False, header=not n_done, lineterminator="\n").encode())
+            n_done = n_read
+    return n_done
+
+
+def _lines(model: Any, X: Any, first: int = 0) -> pd.DataFrame:
+    """A line for each row, counted from the first."""
     import numpy as np
     import pandas as pd
 
-    X = _matching(model, path)
     log_proba = model.predict_log_proba(X)
     classes = np.array([str(label) for label in model.classes_.tolist()])
-    columns = {"row": np.arange(len(log_proba)), "predicted": classes[log_proba.argmax(axis=1)]}
+    columns = {"row": np.arange(first, first + len(log_proba)), "predicted": classes[log_proba.argmax(axis=1)]}
     columns |= {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
     return pd.DataFrame(columns | {"log_density": model.score_samples(X)})
+
+
+def _columns(model: Any, classifier: Any) -> tuple[list[str] | None, Sequence[Any]]:
+    """The names of the columns that a model needs, if they have any, and their levels."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return None, ()
+    # What a pipeline does to its columns before the classifier sees them is its own affair.
+    return [str(name) for name in names], (
+        classifier.statistics_.schema.levels if classifier is model else (None,) * len(names)
+    )
 
 
 def _matching(model: Any, path: Path) -> Any:
@@ -62,8 +114,8 @@ def _matching(model: Any, path: Path) -> Any:
     from cgnlearn.cli import datafile
     from cgnlearn.persistence import classifier_of
 
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    wanted, levels = _columns(model, classifier_of(model))
+    if wanted is None:
         data = datafile.read(path)
         if data.X.shape[1] != model.n_features_in_ or any(str(kind) == "category" for kind in data.X.dtypes):
             raise datafile.DataFileError(
@@ -71,20 +123,23 @@ def _matching(model: Any, path: Path) -> Any:
                 "give a file with exactly these"
             )
         return data.X.to_numpy()
-    wanted = [str(name) for name in names]
-    classifier = classifier_of(model)
-    # What a pipeline does to its columns before the classifier sees them is its own affair.
-    levels = classifier.statistics_.schema.levels if classifier is model else (None,) * len(wanted)
     discrete = [name for name, own in zip(wanted, levels, strict=True) if own is not None]
-    data = datafile.read(path, columns=wanted, categorical=discrete)
-    if classifier is not model:
+    return _in_form(model, datafile.read(path, columns=wanted, categorical=discrete), wanted, levels)
+
+
+def _in_form(model: Any, data: Data, wanted: Sequence[str], levels: Sequence[Any]) -> Any:
+    """Columns that have been read in the form of the training data."""
+    from cgnlearn.cli.datafile import DataFileError
+    from cgnlearn.persistence import classifier_of
+
+    if classifier_of(model) is not model:
         return data.X
     for name, own in zip(wanted, levels, strict=True):
         if own is not None:
             data.X[name] = _recoded(data, name, own)
         elif str(data.X[name].dtype) == "category":
-            raise datafile.DataFileError(
-                f"{path}: column {name!r} holds {data.X[name].iloc[0]!r} in {data.place(0)}, "
+            raise DataFileError(
+                f"{data.path}: column {name!r} holds {data.X[name].iloc[0]!r} in {data.place(0)}, "
                 "but the model was trained on numbers there: correct the column"
             )
     return data.X

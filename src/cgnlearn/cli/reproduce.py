@@ -94,7 +94,7 @@ def _rows(work: Work[Any], folder: Path, jobs: int) -> list[dict[str, str]]:
 
 
 def _write(folder: Path, page: str, files: dict[str, str]) -> None:
-    from cgnlearn.evaluation.run import write_whole
+    from cgnlearn.files import write_whole
 
     for name, text in (files | {"tables.md": page}).items():
         write_whole(folder / name, text)

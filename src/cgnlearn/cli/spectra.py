@@ -44,6 +44,7 @@ def spectra(
     """
     import pandas as pd
 
+    from cgnlearn.files import whole_file
     from cgnlearn.spectra import preset, stream
 
     if output.suffix not in (".parquet", ".csv"):
@@ -89,10 +90,8 @@ def spectra(
     table = pd.DataFrame(X, columns=bins.get_feature_names_out())
     special = pd.DataFrame(found, columns=["file", "sample", "label"])
     table = pd.concat([special, table], axis=1)
-    if output.suffix == ".csv":
-        table.to_csv(output, index=False)
-    else:
-        table.to_parquet(output, index=False)
+    with whole_file(output) as file:
+        (table.to_csv if output.suffix == ".csv" else table.to_parquet)(file, index=False)
     n_samples = len(set(special["sample"]))
     say(f"{len(table)} spectra of {n_samples} samples, {X.shape[1]} bins: wrote {output}")
     if n_samples < len(table):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,27 @@ def with_progress(results: Iterable[Any], what: str, n_done: int, n_all: int) ->
         for result in results:
             progress.advance(task)
             yield result
+
+
+@contextmanager
+def counted(what: str) -> Iterator[Callable[[int, int], None]]:
+    """What may be called with the rows done and all rows: a bar on a terminal, a line now and then elsewhere."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = _stderr()
+    said = monotonic()
+
+    def tell(n_done: int, n_all: int) -> None:
+        nonlocal said
+        if not console.is_terminal and monotonic() - said > SECONDS_BETWEEN_LINES:
+            said = monotonic()
+            say(f"{what}: {n_done:,} of {n_all:,} rows")
+        progress.update(task, completed=n_done, total=n_all)
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None)
+        yield tell
 
 
 def finish(run: Run[Any], what: str, jobs: int) -> bool:

@@ -31,6 +31,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from cgnlearn import __version__
+from cgnlearn.files import held, write_whole
 from cgnlearn.model.densities import Floats
 
 Result = TypeVar("Result")
@@ -90,6 +91,15 @@ class Run(Generic[Result]):
 
     def go_on(self, jobs: int | None = 1) -> Iterator[Unit]:
         """Compute what is missing, one unit after the other as they finish."""
+        if self.folder is None:
+            yield from self._computing(jobs)
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with held(self.folder):
+            self._take_up(self.folder)  # once more: another run may have gone on there meanwhile
+            yield from self._computing(jobs)
+
+    def _computing(self, jobs: int | None) -> Iterator[Unit]:
         from joblib import Parallel, delayed, parallel_config
 
         missing, started, main = self.missing, perf_counter(), os.getpid()
@@ -118,7 +128,6 @@ class Run(Generic[Result]):
     def _write_rows(self) -> None:
         """All rows that are there, in their order."""
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
             blocks = (self._block(unit, self._results[unit]) for unit in self.work.sizes if unit in self._results)
             write_whole(self.folder / "rows.csv", chain([csv_text(self.work.columns)], blocks))
 
@@ -131,6 +140,7 @@ class Run(Generic[Result]):
     def _take_up(self, folder: Path) -> None:
         """What the folder holds; what a killed process left half-written is dropped, to be computed again."""
         manifest, path = folder / "manifest.json", folder / "rows.csv"
+        self._results = {}
         if manifest.exists():
             self._sessions = self._checked(manifest)
         elif path.exists():
@@ -237,14 +247,6 @@ def csv_text(*rows: Row) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerows([f"{value:.10g}" if isinstance(value, float) else value for value in row] for row in rows)
     return buffer.getvalue()
-
-
-def write_whole(path: Path, content: str | Iterable[str]) -> None:
-    """Write a text, or texts one after the other, whole or not at all."""
-    beside = path.with_name(path.name + ".part")
-    with beside.open("w", encoding="utf-8", newline="") as file:
-        file.writelines([content] if isinstance(content, str) else content)
-    os.replace(beside, path)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

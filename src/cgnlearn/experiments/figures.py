@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cgnlearn.experiments.ovarian import AVERAGED, CHOSEN, TEMPERED, Point
+from cgnlearn.files import whole_file
 
 # Colours tell the way to the parameters, line styles the family of structures.
 COLOURS = {"ml": "#c44e52", "bayes paper": "#1f4e9c", "shared": "#2a8f5c", TEMPERED: "#8e5aa8"}
@@ -44,7 +45,8 @@ def draw(points: Sequence[Point], folder: Path) -> list[Path]:
             }
             figure.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=3, fontsize=7.5)
             path = folder / f"{metric}.svg"
-            figure.savefig(path, metadata={"Date": None})
+            with whole_file(path) as file:
+                figure.savefig(file, format="svg", metadata={"Date": None})
             written.append(path)
     return written
 

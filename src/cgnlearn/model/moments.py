@@ -63,6 +63,14 @@ class Moments:
     def __rmul__(self, weight: float) -> Moments:
         return replace(self, n=weight * self.n, scatter=weight * self.scatter)
 
+    def recentred(self) -> Moments:
+        """The same, measured from the mean over all cells instead of from a row: no row's values are left in it."""
+        if not self.n.any():
+            return self
+        origin = self.origin + self.overall()[0]
+        mean = np.where(self.n[..., None] > 0, self.mean - (origin - self.origin), 0.0)
+        return replace(self, mean=mean, origin=origin)
+
     def products(self, vector: Floats) -> Floats:
         """v vᵀ on the pairs."""
         found: Floats = np.take(vector, self.pairs.first, axis=-1)

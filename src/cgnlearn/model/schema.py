@@ -92,6 +92,19 @@ class Schema:
         """The same columns, the discrete ones ahead, as no continuous one may be their parent."""
         return sorted(columns, key=lambda column: self.levels[column] is None)
 
+    def difference(self, other: Schema) -> str:
+        """The first thing in which the other is not like this one, and what to do."""
+        if (self.names, self.n_columns) != (other.names, other.n_columns):
+            mine, theirs = (own.names or f"{own.n_columns} columns without names" for own in (self, other))
+            return f"they are of other columns ({_short(mine)}, not {_short(theirs)}): read the same ones in one order"
+        if self.classes != other.classes:
+            return f"they are of other classes ({_short(self.classes)}, not {_short(other.classes)}): name all in each"
+        column = next(i for i in range(self.n_columns) if self.levels[i] != other.levels[i])
+        mine, theirs = (
+            "numbers" if own is None else _short(own) for own in (self.levels[column], other.levels[column])
+        )
+        return f"{self.name(column)} has other levels ({mine}, not {theirs}): declare the same ones in each"
+
     def __getstate__(self) -> dict[str, Any]:
         # Without what is derived; times as text, since files hold plain values only.
         state = {part.name: getattr(self, part.name) for part in fields(self)}
@@ -107,3 +120,9 @@ class Schema:
         for i in state.pop("times"):
             levels[i] = tuple(datetime.fromisoformat(text) for text in levels[i])
         self.__dict__.update(state | {"levels": tuple(levels)})
+
+
+def _short(values: Any, most: int = 6) -> str:
+    if isinstance(values, str):
+        return values
+    return ", ".join(str(value) for value in values[:most]) + (", …" if len(values) > most else "")

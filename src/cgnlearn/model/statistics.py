@@ -55,7 +55,7 @@ class Statistics:
         if not isinstance(other, Statistics):
             return NotImplemented
         if self.schema != other.schema:
-            raise ValueError("these statistics are of other columns, levels or classes, and cannot be added")
+            raise ValueError(f"these statistics cannot be added: {self.schema.difference(other.schema)}")
         if self.families != other.families:
             raise ValueError(
                 "these statistics are of other structures and cannot be added: count both for the same one, "
@@ -104,6 +104,37 @@ class Statistics:
             counts=tuple(part.sum(axis=0, keepdims=True) for part in self.counts),
             moments=tuple(part.pooled(1) for part in self.moments),
         )
+
+    def for_others(self, minimum_cell: float = 0.0) -> Statistics:
+        """The same without any single row's values; refused if a cell has fewer rows than the minimum, but some.
+
+        Parameters
+        ----------
+        minimum_cell : float
+            The least weight that a cell of a family may have, unless it is empty.
+        """
+        for n, columns in self._cells():
+            few = np.argwhere((n > 0) & (n < minimum_cell))
+            if len(few):
+                label, *levels = few[0].tolist()
+                cell = [f"class {self.schema.classes[label]!r}"] + [
+                    f"{self.schema.name(column)} = {self.schema.levels_of(column)[level]!r}"
+                    for column, level in zip(columns, levels, strict=True)
+                ]
+                raise ValueError(
+                    f"the cell {', '.join(cell)} has {n[tuple(few[0])]:g} rows, fewer than {minimum_cell:g}: "
+                    "join levels, leave out columns, or choose a simpler structure"
+                )
+        return replace(self, moments=tuple(part.recentred() for part in self.moments))
+
+    def _cells(self) -> Iterator[tuple[Floats, tuple[int, ...]]]:
+        """The weights of all cells, as arrays by class and levels, and whose levels these are."""
+        yield self.classes, ()
+        for family, counts in zip(self.layout.discrete, self.counts, strict=True):
+            columns = (*family.cells.columns, family.column)
+            yield counts.reshape(len(counts), *family.cells.levels, family.n_levels), columns
+        for partition, moments in zip(self.layout.partitions, self.moments, strict=True):
+            yield moments.n.T.reshape(-1, *partition.cells.levels), partition.cells.columns
 
     def _counts_of(self, family: DiscreteFamily) -> Floats:
         wanted = (*family.cells.columns, family.column)

@@ -83,7 +83,7 @@ def _target(y: Any, name: str = "y") -> NDArray[Any]:
     """A flat array of labels of one kind, none of them missing."""
     cells = np.asarray(y)
     if cells.ndim == 1 and cells.dtype.kind in "fO":
-        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([_is_missing(cell) for cell in cells], bool)
+        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([is_missing(cell) for cell in cells], bool)
         if missing.any():
             raise ValueError(f"{name} has missing values (NaN), the first in row {np.argmax(missing)}: drop their rows")
         if len({isinstance(cell, str) for cell in cells.tolist()} if cells.dtype.kind == "O" else ()) > 1:
@@ -93,7 +93,8 @@ def _target(y: Any, name: str = "y") -> NDArray[Any]:
     return found
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
+    """Whether a cell says that there is no value."""
     return cell is None or is_pandas_na(cell) or is_scalar_nan(cell)
 
 
@@ -104,7 +105,7 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
     if frame is not None:
         columns = frame.columns
         names = tuple(columns) if all(isinstance(name, str) for name in columns) else None
-        chosen = _chosen_columns(categorical_features, columns, len(columns))
+        chosen = chosen_columns(categorical_features, columns, len(columns))
         if chosen is None:
             kinds = frame.schema.values()
             chosen = [i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)]
@@ -113,7 +114,7 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
             levels[i] = _levels_of_series(frame[columns[i]], f"column {columns[i]!r}")
         return Schema(names, tuple(levels), labels, frame.implementation.value)
     array = as_array(X)
-    chosen = _chosen_columns(categorical_features, None, array.shape[1]) or []
+    chosen = chosen_columns(categorical_features, None, array.shape[1]) or []
     levels = [None] * array.shape[1]
     for i in chosen:
         levels[i] = tuple(_distinct(array[:, i], f"column {i}")[0].tolist())
@@ -338,7 +339,7 @@ def as_array(X: Any) -> NDArray[Any]:
 
 
 def _distinct(column: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    if any(_is_missing(cell) for cell in column if not isinstance(cell, str)):
+    if any(is_missing(cell) for cell in column if not isinstance(cell, str)):
         raise ValueError(f"{name} has missing values: impute them or drop their rows")
     _refuse_mixture(column.tolist(), name)
     return np.unique(column, return_inverse=True)
@@ -353,7 +354,7 @@ def _levels_of_series(series: nw.Series[Any], name: str) -> Levels:
         _refuse_mixture(levels, name)
         return tuple(levels)
     # A polars Categorical draws on a pool that other columns share, so only the levels held can be its own.
-    levels = [level for level in series.unique().to_list() if not _is_missing(level)]
+    levels = [level for level in series.unique().to_list() if not is_missing(level)]
     _refuse_mixture(levels, name)
     return tuple(sorted(levels))
 
@@ -363,7 +364,7 @@ def _refuse_mixture(levels: list[Any], name: str) -> None:
         raise ValueError(f"{name} mixes levels of different types: make them all text or all numbers")
 
 
-def _chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
+def chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
     """Indexes of the columns that `categorical_features` names; None leaves the choice to the dtypes."""
     if isinstance(categorical_features, str):
         if categorical_features == "from_dtype":

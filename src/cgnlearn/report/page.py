@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cgnlearn import __version__
 from cgnlearn.evaluation.study import Study
+from cgnlearn.files import write_whole
 
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
@@ -35,7 +36,7 @@ def write_report(
         parts=[_part(study, f"s{i}") for i, study in enumerate(studies)],
     )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(text, encoding="utf-8")
+    write_whole(path, text)
 
 
 def _part(study: Study, anchor: str) -> dict[str, Any]:

@@ -1,0 +1,159 @@
+"""Files that are written whole or not at all, and folders that one process at a time works in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+
+class NotWritten(OSError):
+    """A file that could not be written; what stood in its place before still does."""
+
+
+class FolderInUse(RuntimeError):
+    """Another process works in the folder."""
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A new file to write to, which takes the place of ``path`` once all is written, or vanishes.
+
+    Devices and pipes, which cannot be replaced, are written to as they are.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "numbers.txt")
+    >>> with whole_file(path) as file:
+    ...     _ = file.write(b"1 2 3")
+    >>> path.read_text()
+    '1 2 3'
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if _is_special(target):
+        with target.open("wb") as file:
+            yield file
+        return
+    try:
+        with _beside(target) as new:
+            with new.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())  # some file systems tell only now that they are full
+            if target.exists():
+                shutil.copymode(target, new)
+            os.replace(new, target)
+    except OSError as error:
+        if error.errno is None or (error.filename is not None and not _is_about(error, target)):
+            raise  # trouble of what was to be written, such as a file to read
+        raise _not_written(path, error, target) from error
+
+
+def write_whole(path: str | Path, content: bytes | str | Iterable[str]) -> None:
+    """Write bytes, a text, or texts one after the other, whole or not at all."""
+    with whole_file(path) as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            file.writelines(text.encode() for text in ([content] if isinstance(content, str) else content))
+
+
+def check_writable(path: str | Path, *, makes_folder: bool = False) -> None:
+    """Find out, before the work, whether a file or folder can be written there afterwards.
+
+    Parameters
+    ----------
+    path : str or Path
+    makes_folder : bool
+        Whether missing folders will be made.
+    """
+    target = Path(os.path.realpath(path))
+    if _is_special(target):
+        if not os.access(target, os.W_OK):
+            raise NotWritten(f"{path} cannot be written: choose another")
+        return
+    folder = target if target.is_dir() else target.parent
+    while makes_folder and not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.exists():
+        raise NotWritten(f"{path} cannot be written: there is no folder {folder}, make it first")
+    if not folder.is_dir():
+        raise NotWritten(f"{path} cannot be written: {folder} is no folder, choose another")
+    try:
+        with _beside(folder / target.name) as trial:
+            trial.touch(exist_ok=False)
+    except OSError as error:
+        raise _not_written(path, error, target) from error
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder meanwhile; a killed process keeps out nobody."""
+    path = folder / ".lock"
+    while True:
+        with path.open("ab") as file:
+            if not _locked(file):
+                raise FolderInUse(f"{folder} is in use by another run: wait for its end, or choose another folder")
+            if not _stands_at(path, file):
+                continue
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)  # still locked: who has opened it meanwhile finds it gone and looks again
+            return
+
+
+def _stands_at(path: Path, file: BinaryIO) -> bool:
+    """Whether an open file is still the one of that name: who held it last has removed it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _locked(file: Any) -> bool:
+    """Lock a file as long as it is open, or say that another process has."""
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """The path of a file beside the target, gone afterwards whatever happens."""
+    new = target.with_name(f".{target.name[:40]}.{uuid4().hex[:8]}.part")
+    try:
+        yield new
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _is_about(error: OSError, target: Path) -> bool:
+    return Path(os.fsdecode(error.filename)).parent == target.parent
+
+
+def _not_written(path: str | Path, error: OSError, target: Path) -> NotWritten:
+    kept = "; the file that was there is as it was" if target.is_file() else ""
+    return NotWritten(f"{path} cannot be written ({error.strerror or error}){kept}: make room or choose another place")

@@ -1,0 +1,191 @@
+"""Fits to files that do not fit into memory equal fits to all rows at once."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pytest
+from click.testing import CliRunner
+
+from cgnlearn import Band, CGNClassifier, fit_stream, load, predict_stream
+from cgnlearn.cli.main import main
+
+
+@pytest.fixture
+def rows(rng):
+    """Mixed columns, far from 0, sorted so that no file has all levels and classes."""
+    n = 3000
+    label = np.sort(rng.integers(0, 3, n))
+    frame = pd.DataFrame(
+        {
+            "a": 1e8 + label + rng.normal(size=n),
+            "site": pd.Categorical(np.array(["x", "y", "z"])[(label + rng.integers(0, 2, n)) % 3]),
+            "b": (rng.normal(size=n) - label).astype(np.float32),
+            "kind": rng.integers(0, 2, n),
+            "c": rng.integers(0, 100, n),
+            "class": np.array(["no", "perhaps", "yes"])[label],
+        }
+    )
+    frame["b"] += (frame["a"] - 1e8).astype(np.float32)
+    return frame
+
+
+def written(frame, folder, form):
+    for number, part in enumerate(np.array_split(np.arange(len(frame)), 4)):
+        path = folder / f"part{number}.{form}"
+        piece = frame.iloc[part]
+        if form == "parquet":
+            piece.to_parquet(path, row_group_size=200, index=False)
+        elif form == "arrow":
+            pa.feather.write_feather(pa.Table.from_pandas(piece, preserve_index=False), path)
+        else:
+            piece.to_csv(path, index=False, sep="\t" if form == "tsv" else ",", float_format="%.17g")
+    return folder
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "tsv"])
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tree", Band(2)])
+def test_streams_batches_and_memory_agree(form, structure, rows, tmp_path):
+    X, y = rows.drop(columns="class"), rows["class"]
+    told = []
+    model = CGNClassifier(structure, categorical_features=["site", "kind"])
+    found = fit_stream(model, written(rows, tmp_path, form), "class", batch_rows=150,
+                       progress=lambda *done: told.append(done))  # fmt: skip
+    whole = CGNClassifier(structure, categorical_features=["site", "kind"]).fit(X, y)
+    expected = whole.predict_joint_log_proba(X)
+    np.testing.assert_allclose(found.predict_joint_log_proba(X), expected, rtol=1e-10)
+    assert found.structure_ == whole.structure_
+    assert found.classes_.tolist() == ["no", "perhaps", "yes"]
+    assert told[-1] == (3000, 3000)
+    assert len(told) >= 20
+    assert not hasattr(model, "statistics_")
+    if form != "parquet":
+        return
+    batched = CGNClassifier(structure, categorical_features=["site", "kind"])
+    X = X.assign(kind=pd.Categorical(X["kind"]))
+    for part in np.array_split(np.arange(len(y)), 100):
+        batched.partial_fit(X.iloc[part], y.iloc[part], classes=["no", "perhaps", "yes"])
+    np.testing.assert_allclose(batched.predict_joint_log_proba(X), expected, rtol=1e-10)
+
+
+def test_predictions_come_in_batches(rows, tmp_path):
+    folder = written(rows, tmp_path, "parquet")
+    model = CGNClassifier("tree").fit(rows.drop(columns="class"), rows["class"])
+    for method in ("predict", "predict_log_proba", "score_samples"):
+        parts = list(predict_stream(model, folder, method=method, batch_rows=500))
+        assert len(parts) > 4
+        np.testing.assert_array_equal(np.concatenate(parts), getattr(model, method)(rows.drop(columns="class")))
+
+
+def test_only_the_needed_columns_are_read(rows, tmp_path):
+    """A column that cannot be read does no harm where it is not asked for."""
+    rows["when"] = pd.Timestamp("2026-01-01")
+    path = tmp_path / "rows.parquet"
+    rows.to_parquet(path)
+    found = fit_stream(CGNClassifier(), path, "class", columns=["a", "b"])
+    assert found.feature_names_in_.tolist() == ["a", "b"]
+    dataset = ds.dataset(path)
+    np.testing.assert_array_equal(
+        fit_stream(CGNClassifier(), dataset, "class", columns=["a", "b"]).predict_proba(rows[["a", "b"]]),
+        found.predict_proba(rows[["a", "b"]]),
+    )
+    with pytest.raises(ValueError, match=r"column 'when' holds timestamp.* turn it into numbers"):
+        fit_stream(CGNClassifier(), path, "class")
+
+
+def test_rows_with_empty_cells_are_refused_or_left_out(rows, tmp_path):
+    holes = rows.astype({"a": float, "site": object}).copy()
+    holes.loc[5, "a"] = np.nan
+    holes.loc[2000, "site"] = None
+    kept = holes.dropna()
+    for form in ("parquet", "csv"):
+        folder = tmp_path / form
+        folder.mkdir()
+        written(holes, folder, form)
+        with pytest.raises(ValueError, match="missing values"):
+            fit_stream(CGNClassifier(), folder, "class")
+        with pytest.raises(ValueError, match=r"in the batch that ends with row .* column 'a' holds NaN"):
+            fit_stream(CGNClassifier(), folder, "class", columns=["a"])
+        found = fit_stream(CGNClassifier(), folder, "class", drop_missing=True)
+        assert found.statistics_.classes.sum() == len(kept) == 2998
+        X = kept.drop(columns="class")
+        whole = CGNClassifier(categorical_features=["site"]).fit(X, kept["class"])
+        np.testing.assert_allclose(found.predict_proba(X), whole.predict_proba(X), rtol=1e-9)
+
+
+def test_numbers_as_text_are_levels_and_the_same_ones_in_every_kind_of_file(rows, tmp_path):
+    found = []
+    for form in ("parquet", "csv"):
+        folder = tmp_path / form
+        folder.mkdir()
+        written(rows.astype({"kind": float}) if form == "parquet" else rows, folder, form)
+        found.append(fit_stream(CGNClassifier(), folder, "class", as_text=["kind"]).statistics_.schema)
+    assert found[0] == found[1]
+    assert found[0].levels[3] == ("0", "1")
+
+
+def test_what_cannot_be_streamed_is_refused_in_one_line(rows, tmp_path):
+    folder = tmp_path / "csv"
+    folder.mkdir()
+    written(rows, folder, "csv")
+    for structure, options in ((Band("cv"), {}), ("fwgjan", {}), ("tree", {"temperature": "cv"})):
+        with pytest.raises(ValueError, match=r"fit_stream cannot (learn|choose).*: fit once, then pass on"):
+            fit_stream(CGNClassifier(structure, **options), "nowhere", "class")
+    for wrong, message in (
+        ({"target": "klass"}, "no column 'klass'"),
+        ({"target": "class", "columns": ["d"]}, "no column 'd'"),
+        ({"target": "class", "columns": []}, "no columns besides"),
+        ({"target": "a"}, "Unknown label type|more than"),
+    ):
+        with pytest.raises(ValueError, match=message) as raised:
+            fit_stream(CGNClassifier(), folder, **wrong)
+        assert "\n" not in str(raised.value)
+    with pytest.raises(ValueError, match="has one class only, 'no'"):
+        fit_stream(CGNClassifier(), folder / "part0.csv", "class")
+    (folder / "part4.csv").write_text("a,site,b,kind,c,class\n1,x,one,1,1,no\n")
+    with pytest.raises(ValueError, match=r"cannot be read.*declare a column"):
+        fit_stream(CGNClassifier(), folder, "class")
+    (folder / "part4.parquet").write_bytes(b"no parquet")
+    with pytest.raises(ValueError, match="all files must end in the same"):
+        fit_stream(CGNClassifier(), folder, "class")
+    with pytest.raises(ValueError, match="cannot be read"):
+        fit_stream(CGNClassifier(), folder / "part4.parquet", "class")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        fit_stream(CGNClassifier(), tmp_path / "absent.csv", "class")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="has no files"):
+        fit_stream(CGNClassifier(), tmp_path / "empty", "class")
+
+
+# ---- the commands
+
+
+def run(*words):
+    found = CliRunner().invoke(main, [str(word) for word in words], prog_name="cgnlearn")
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_commands_read_in_parts_what_does_not_fit(form, rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = rows.assign(site=rows["site"].astype(str))
+    data = f"data.{form}"
+    rows.to_parquet(data, row_group_size=500) if form == "parquet" else rows.to_csv(data, index=False)
+    made = {}
+    for name, memory in (("whole", "1GB"), ("parts", "20kB")):
+        options = ("-t", "class", "--categorical", "kind", "-s", "tree", "--memory", memory, "-o", f"{name}.skops")
+        code, _, err = run("fit", data, *options)
+        assert (code, "3000 rows, 5 attributes" in err) == (0, True), err
+        code, _, err = run("predict", f"{name}.skops", data, "--memory", memory, "-o", f"{name}.csv")
+        assert (code, "3000 rows" in err) == (0, True), err
+        made[name] = load(f"{name}.skops"), pd.read_csv(f"{name}.csv")
+    (whole, expected), (parts, found) = made.values()
+    assert parts.statistics_.schema == whole.statistics_.schema
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
+    code, out, err = run("predict", "parts.skops", data, "--memory", "1kB")
+    assert (code, out, "give --output" in err) == (2, "", True)
+    code, _, err = run("fit", data, "-t", "class", "-s", "fwgjan", "--memory", "1kB", "-o", "x.skops")
+    assert (code, "cannot learn the structure" in err, err.count("\n")) == (1, True, 1)
+    code, _, err = run("fit", data, "-t", "class", "--memory", "much", "-o", "x.skops")
+    assert (code, "no amount of memory" in err) == (2, True)
