@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model import densities
-from cgnlearn.model.blocks import Regressions
 from cgnlearn.model.layout import Stack
 from cgnlearn.model.network import Network
+from cgnlearn.model.regressions import Regressions
 from cgnlearn.model.table import Table
 
 

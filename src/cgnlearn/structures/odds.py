@@ -14,12 +14,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.blocks import factorised
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior, SampleNotAcceptable
 from cgnlearn.model.families import Families
 from cgnlearn.model.moments import CHUNK
 from cgnlearn.model.network import Network
+from cgnlearn.model.regressions import factorised
 from cgnlearn.model.solver import SINGULAR, standard_values
 from cgnlearn.model.statistics import Statistics, all_but_each, collect
 from cgnlearn.model.structure import Structure

@@ -1,0 +1,378 @@
+"""The regressions of a stack of blocks: each member of a block on the members before it.
+
+With L the Cholesky factor of Ψ' over a block and w = L⁻¹(y - m'), member j has the residual L_jj w_j, the spread
+F = L_jj² and the leverage h = 1 + 1/κ' + Σ_{i<j} w_i² given the members before it. One factorisation so serves all
+members, and forward substitution is all that prediction needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+
+from cgnlearn.model import densities
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms, Units
+from cgnlearn.model.forgetting import Forgotten
+from cgnlearn.model.layout import Cells, Partition, Stack
+from cgnlearn.model.moments import CHUNK, COMPILED_PAYS, rows_by_cell
+from cgnlearn.model.solver import FARTHEST, SINGULAR, Rows, Singular, rounding, standard_values
+from cgnlearn.model.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Regressions:
+    """A stack's posterior, factorised; arrays over (configurations, classes, blocks, members).
+
+    Parameters
+    ----------
+    cells : Cells
+        The configurations of the discrete parents.
+    values, columns : ndarray (blocks, members)
+        The members as positions among a table's values, and as columns of X.
+    n_given : int
+        The first so many members are parents only.
+    units : Units
+        Of the members: (blocks, members).
+    centre, spread : ndarray (…, blocks, members)
+        m' and F.
+    factor : ndarray (…, blocks, members, members)
+        L.
+    n : ndarray (configurations, classes)
+        The rows behind each regression.
+    shape : ndarray (configurations, classes, members)
+        ρ'.
+    strength, least_leverage : ndarray (configurations, classes)
+        κ', and h of a row at the centre.
+    overall : ndarray (blocks, members)
+        The centre of all rows.
+    shift : ndarray (…, blocks, members) or None
+        What separates the centre from the expectation of the member as a child.
+    """
+
+    cells: Cells
+    values: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    n_given: int
+    units: Units
+    centre: Floats
+    spread: Floats
+    factor: Floats
+    n: Floats
+    shape: Floats
+    strength: Floats
+    least_leverage: Floats
+    overall: Floats
+    shift: Floats | None
+
+    @classmethod
+    def of(cls, partition: Partition, stack: Stack, posterior: Posterior, *, always: bool) -> Regressions:
+        """Factorise the blocks of a stack; ``always``: also where rounding has made a scale singular."""
+        members = stack.members
+        scale = posterior.scale[..., posterior.pairs.place(members[:, :, None], members[:, None, :])]
+        factor = factorised(scale, always=always)  # (…, blocks, size, size)
+        spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
+        if posterior.own_spread is not None:
+            spread = spread + posterior.own_spread[..., members]
+        return cls(
+            cells=partition.cells,
+            values=partition.values[members],
+            columns=partition.columns[members],
+            n_given=stack.n_given,
+            units=Units(*(part[members] for part in posterior.units)),
+            centre=posterior.centre[..., members],
+            spread=spread,
+            factor=factor,
+            n=posterior.n,
+            shape=posterior.shape[..., None] + np.arange(stack.size) / 2,
+            strength=posterior.strength,
+            least_leverage=posterior.least_leverage,
+            overall=posterior.overall[members],
+            shift=None if posterior.shift is None else posterior.shift[..., members],
+        )
+
+    @property
+    def size(self) -> int:
+        """Members of each block."""
+        return int(self.columns.shape[1])
+
+    def singular(self) -> Singular | None:
+        """The first member whose maximum likelihood regression does not exist, if there is one."""
+        # The factor's row j has the member's variance as its squared length.
+        variance = np.square(np.tril(self.factor)).sum(axis=-1)
+        bad = ~(self.spread > np.maximum(SINGULAR * self.size * variance, rounding(self.centre)))
+        bad[..., : self.n_given] = False
+        if not bad.any():
+            return None
+        configuration, label, block, member = (int(i) for i in np.argwhere(bad)[0])
+        return Singular(int(self.columns[block, member]), configuration, label, self.n[configuration, label], member)
+
+    # ---- densities
+
+    def log_likelihood(self, table: Table, how: Estimation) -> Floats:
+        """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (rows, classes)."""
+        from cgnlearn.model.compilation import in_threads
+
+        n_classes = self.n.shape[1]
+        total = np.zeros((n_classes, table.n_rows)).T
+        per_row = n_classes * len(self.columns) * self.size**2
+        parts = [
+            (configuration, part)
+            for configuration, rows in _rows_by_configuration(self.cells, table)
+            for part in _parts(rows, max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row))  # worth a thread
+        ]
+
+        def fill(of: tuple[int, Rows]) -> None:
+            total[of[1]] = self._log_likelihood_compiled(table, how, *of)
+
+        in_threads(fill, parts)
+        return total
+
+    def _log_likelihood_compiled(self, table: Table, how: Estimation, configuration: int, rows: Rows) -> Floats:
+        """The same for rows of one configuration, with one logarithm for many factors."""
+        from cgnlearn.model.kernels import gathered_leverages
+
+        indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        n_classes = self.n.shape[1]
+        given = np.zeros((n_classes, len(indexes)))
+        whole = np.zeros_like(given)
+        least = self.least_leverage[configuration]
+        gathered_leverages(
+            table.values,
+            indexes,
+            self.values,
+            self.units.origin,
+            1 / self.units.unit,
+            FARTHEST,
+            self.centre[configuration],
+            self.factor[configuration],
+            least,
+            self.n_given,
+            how.averages,
+            given,
+            whole,
+        )
+        own = slice(self.n_given, None)
+        if self.n_given == 0:
+            given = len(self.columns) * (np.log(least) if how.averages else least)  # the same for all rows
+        found = np.empty((n_classes, len(indexes))).T
+        n_blocks, size = self.columns[:, own].shape
+        for label in range(n_classes):
+            log_det = np.log(self.spread[configuration, label][:, own]).sum()
+            shape = self.shape[configuration, label, self.n_given]
+            found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
+        found -= np.log(self.units.unit[:, own]).sum()
+        return found
+
+    def left_out(self, table: Table, posterior: Posterior, how: Estimation) -> Floats:
+        """`log_likelihood` of training rows, each by the regressions without it."""
+        from cgnlearn.model.compilation import in_threads
+
+        total = np.zeros((self.n.shape[1], table.n_rows)).T
+        parts = [
+            (configuration, part)
+            for configuration, rows in _rows_by_configuration(self.cells, table)
+            for part in _parts(rows, max(1024, CHUNK // self.size))
+        ]
+
+        def fill(of: tuple[int, Rows]) -> None:
+            total[of[1]] = self._left_out(table, posterior, how, *of)
+
+        in_threads(fill, parts)
+        return total
+
+    def _left_out(self, table: Table, posterior: Posterior, how: Estimation, configuration: int, rows: Rows) -> Floats:
+        from cgnlearn.model.kernels import left_out_leverages
+
+        indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        forgotten = Forgotten.of(table, indexes, configuration, posterior, how)
+        given, whole, gained = np.zeros((3, self.n.shape[1], len(indexes)))
+        left_out_leverages(
+            table.values, indexes, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
+            (self.centre[configuration], self.factor[configuration], self.overall),
+            (forgotten.labels, forgotten.before, forgotten.down, forgotten.growth, forgotten.alone),
+            self.n_given, how.sharing > 0, how.averages, (given, whole, gained),
+        )  # fmt: skip
+        own = slice(self.n_given, None)
+        n_blocks, size = self.columns[:, own].shape
+        if self.n_given == 0:
+            given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
+        found = np.empty((self.n.shape[1], len(indexes))).T
+        for label, lighter in enumerate(forgotten.lighter):
+            log_det = np.log(self.spread[configuration, label][:, own]).sum() + gained[label]
+            shape = self.shape[configuration, label, self.n_given] - lighter / 2
+            if not how.averages:
+                # The scale is a variance: as many rows fewer divide it.
+                n = self.n[configuration, label]
+                kept = np.maximum(1 - lighter / n, 0.0)
+                with np.errstate(divide="ignore"):
+                    log_det = log_det - n_blocks * size * np.log(kept)
+                whole[label] = given[label] + (whole[label] - given[label]) * kept
+            found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
+            if not how.averages:
+                # Without its only row a class has no variance, and says that the row cannot be.
+                found[forgotten.alone & (forgotten.labels == label), label] = -np.inf
+        found -= np.log(self.units.unit[:, own]).sum()
+        return found
+
+    def terms(self, table: Table) -> Iterator[Terms]:
+        """What ln p(member | members before it, cell) of every row, own member and class is made of, in parts."""
+        n_blocks = len(self.columns)
+        # Long blocks go one by one through BLAS; short ones side by side, a member at a time.
+        by_block = self.size > 8 or self.size**2 > 8 * n_blocks
+        for configuration, rows in _rows_by_configuration(self.cells, table):
+            if by_block:
+                for part in _parts(rows, max(1024, CHUNK // self.size)):
+                    for block in range(n_blocks):
+                        yield from self._of_block(table, part, configuration, block)
+            else:
+                for part in _parts(rows, max(1024, CHUNK // n_blocks)):
+                    for blocks in _parts(slice(0, n_blocks), max(1, CHUNK // _length(part))):
+                        yield from self._of_positions(table, part, configuration, blocks)
+
+    def _of_positions(self, table: Table, rows: Rows, configuration: int, blocks: Any) -> Iterator[Terms]:
+        standard = [self._standard(table, rows, (blocks, j)) for j in range(self.size)]
+        for label in range(self.n.shape[1]):
+            at = (configuration, label)
+            leverage: Any = self.least_leverage[at]
+            whitened: list[Floats] = []
+            for j, value in enumerate(standard):
+                member = (*at, blocks, j)
+                residual = value - self.centre[member][:, None]
+                for i, earlier in enumerate(whitened):
+                    residual -= earlier * self.factor[(*member, i)][:, None]
+                if j >= self.n_given:
+                    yield self._terms(rows, residual, leverage, member)
+                if j < self.size - 1:
+                    residual = residual / self.factor[(*member, j)][:, None]
+                    whitened.append(residual)
+                    leverage = leverage + np.square(residual)
+
+    def _of_block(self, table: Table, rows: Rows, configuration: int, block: int) -> Iterator[Terms]:
+        own = slice(self.n_given, None)
+        standard = self._standard(table, rows, block)
+        for label in range(self.n.shape[1]):
+            at = (configuration, label)
+            factor = self.factor[(*at, block)]
+            whitened = whiten(factor, standard - self.centre[(*at, block)][:, None])
+            leverage = self.least_leverage[at] + _before(np.square(whitened), axis=0)
+            residual = whitened * np.diagonal(factor)[:, None]
+            yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
+
+    def _standard(self, table: Table, rows: Rows, members: Any) -> Floats:
+        """Values of these members in standard units, (members, rows)."""
+        return standard_values(table, rows, self.values[members], Units(*(part[members] for part in self.units)))
+
+    def _terms(self, rows: Rows, residual: Floats, leverage: Floats | float, at: tuple[Any, ...]) -> Terms:
+        """Of the members that ``at`` selects."""
+        if self.shift is not None:
+            residual = residual + self.shift[at][:, None]
+        shape = np.atleast_1d(self.shape[(*at[:2], at[3])])[:, None]
+        unit = self.units.unit[at[2:]][:, None]
+        return Terms(rows, self.columns[at[2:]], at[1], residual, self.spread[at][:, None], leverage, shape, unit)
+
+    # ---- evidence and draws
+
+    def log_evidence(self, how: Bayes) -> Floats:
+        """ln m of every own member: (blocks, members - n_given)."""
+        prior = how.prior
+        scale = prior.standard_scale(self.columns, self.units.unit)
+        log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
+        log_det_ratio = _before(np.log(scale)) - 2 * _before(log_diagonal)
+        log_strength, regressions = how.log_strength_ratio(self.strength)
+        n = self.n[:, regressions, None, None]
+        evidence: Floats = densities.regression_evidence(
+            n,
+            prior.shape + np.arange(self.size) / 2,
+            scale,
+            self.spread[:, regressions],
+            log_det_ratio[:, regressions],
+            log_strength[..., None, None],
+        ) - n * np.log(self.units.unit)
+        total: Floats = evidence.sum(axis=(0, 1))[:, self.n_given :]
+        return total
+
+    def predictive(
+        self, block: int, member: int, table: Table, rows: NDArray[np.intp], at: tuple[int, int]
+    ) -> tuple[Floats, float, Floats]:
+        """Expectation, F and h of a member, in standard units, given the rows' earlier members."""
+        place = (*at, block, member)
+        before = slice(0, member)
+        factor = self.factor[(*at, block)]
+        location = np.full(len(rows), self.centre[place])
+        leverage: Any = self.least_leverage[at]
+        if member:
+            residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)][:, None]
+            whitened = whiten(factor[before, before], residual)
+            location += factor[member, before] @ whitened
+            leverage = leverage + np.square(whitened).sum(axis=0)
+        if self.shift is not None:
+            location -= self.shift[place]
+        return location, float(self.spread[place]), leverage
+
+
+def whiten(factor: Floats, residual: Floats) -> Floats:
+    """L⁻¹ times (members, rows), which is overwritten."""
+    # Seen in Fortran's order, C's (members, rows) is (rows, members) and L is its transpose: no copies are made.
+    white: Floats = dtrsm(1.0, factor.T, residual.T, side=1, overwrite_b=1).T
+    return white
+
+
+def _before(terms: Floats, axis: int = -1) -> Floats:
+    """Sums over the members before each one."""
+    # Not the sums with each one less itself: a huge term would swallow the small ones before it.
+    terms = np.moveaxis(terms, axis, 0)
+    sums = np.zeros_like(terms)
+    np.cumsum(terms[:-1], axis=0, out=sums[1:])
+    return np.moveaxis(sums, 0, axis)
+
+
+def factorised(scale: Floats, *, always: bool) -> Floats:
+    """Lower Cholesky factors of stacked matrices.
+
+    A matrix that rounding has made singular gets a little more of its diagonal if ``always``; else its factor ends
+    in zeros from the member on at which it broke down.
+    """
+    if scale.shape[-1] == 1:
+        return np.sqrt(np.maximum(scale, 0.0))
+    try:
+        return np.linalg.cholesky(scale).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        pass
+    factor = np.empty_like(scale)
+    for at in np.ndindex(scale.shape[:-2]):
+        found, broken = dpotrf(scale[at], lower=1, clean=1)
+        more = np.finfo(float).eps
+        while broken and always:
+            more *= 8
+            found, broken = dpotrf(scale[at] + more * np.diag(np.diagonal(scale[at])), lower=1, clean=1)
+        if broken:
+            found[:, broken - 1 :] = 0.0
+        factor[at] = found
+    return factor
+
+
+def _rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Rows]]:
+    if not cells.columns:
+        yield 0, slice(0, table.n_rows)
+    else:
+        yield from rows_by_cell(cells.index(table), cells.n)
+
+
+def _length(rows: Rows) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def _parts(rows: Rows, step: int) -> Iterator[Rows]:
+    """The same rows (or blocks), so many at a time."""
+    for start in range(0, _length(rows), step):
+        if isinstance(rows, slice):
+            yield slice(rows.start + start, min(rows.start + start + step, rows.stop))
+        else:
+            yield rows[start : start + step]
