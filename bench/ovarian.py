@@ -28,7 +28,6 @@ from cgnlearn.ordered.band import EveryK, every_family
 from cgnlearn.structures.selection import TEMPERATURES, TEMPERED
 from measuring import parser, publish, versions
 
-SEEDS = range(10)
 K_MAX = 110
 BAND = "k-BAND, k and temperature chosen by leave-one-out, sharing=1"
 AVERAGED = "the same, averaged over k (pseudo-BMA+)"
@@ -77,11 +76,11 @@ def averaged(X, y, X_test, draws=400):
     return logsumexp(np.array(log_proba), axis=0, b=share[:, None, None]), classes
 
 
-def evaluated(X, y):
+def evaluated(X, y, seeds):
     """Model → (accuracy, CLL, seconds), each (seeds, rows or folds); and the k and temperature chosen."""
     found = {}
     chosen = []
-    for seed in SEEDS:
+    for seed in seeds:
         for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(X, y):
             for name, model in models(seed).items():
                 start = time.perf_counter()
@@ -93,12 +92,12 @@ def evaluated(X, y):
                     log_proba = model.predict_log_proba(X[test])
                     chosen.append((model.k_, model.temperature_))
                 right, cll = scores(log_proba, model.classes_, y[test])
-                found.setdefault(name, {seed: [] for seed in SEEDS})[seed].append((right, cll, took))
+                found.setdefault(name, {seed: [] for seed in seeds})[seed].append((right, cll, took))
             start = time.perf_counter()
             log_proba, classes = averaged(X[train], y[train], X[test])
             took = time.perf_counter() - start
             right, cll = scores(log_proba, classes, y[test])
-            found.setdefault(AVERAGED, {seed: [] for seed in SEEDS})[seed].append((right, cll, took))
+            found.setdefault(AVERAGED, {seed: [] for seed in seeds})[seed].append((right, cll, took))
             start = time.perf_counter()
             joint = ordered_path(
                 X[train], y[train], X[test], k_max=50, structures=["band"], prior=Prior(location="paper")
@@ -107,7 +106,7 @@ def evaluated(X, y):
             log_proba = joint - np.logaddexp.reduce(joint, axis=2, keepdims=True)
             of_k = [scores(of_k, np.unique(y), y[test]) for of_k in log_proba]
             right, cll = (np.array(part) for part in zip(*of_k, strict=True))
-            found.setdefault(PAPER, {seed: [] for seed in SEEDS})[seed].append((right, cll, took))
+            found.setdefault(PAPER, {seed: [] for seed in seeds})[seed].append((right, cll, took))
     return found, chosen
 
 
@@ -137,22 +136,23 @@ def table(found):
         ("CLL of the average -.052 or better", f"{ours.mean():.4f}", ours.mean() >= -0.052),
         ("no row below -10", f"{ours.min():.1f}", ours.min() >= -10),
         (f"ahead of {LOGISTIC} in the mean by .01", f"{ahead:.4f}", ahead >= 0.01),
-        ("ahead on at least eight seeds of ten", n_better, n_better >= 8),
+        ("ahead on at least four seeds of five", f"{n_better} of {len(ours)}", n_better >= 0.8 * len(ours)),
     ):
         yield f"- {words}: {value}, {'met' if met else 'missed'}"
 
 
-def report(data_dir):
+def report(data_dir, n_seeds):
     data = np.load(data_dir / "ms" / "ovarian_216x4000.npz", allow_pickle=False)
     X, y = data["X"].astype(float), data["y"]
-    found, chosen = evaluated(X, y)
+    found, chosen = evaluated(X, y, range(n_seeds))
     k, temperature = np.array(chosen).T
     logistic = ", ".join(f"{key}={value!r}" for key, value in LOGISTIC_SETTINGS.items())
     lines = [
         "# Ovarian cancer spectra",
         "",
-        "Made by `python bench/ovarian.py --write`. 216 spectra × 4,000 bins, 121 cancer and 95 normal;",
-        f"stratified 10-fold cross-validation, shuffled with seeds {', '.join(map(str, SEEDS))}. CLL is the mean log",
+        f"Made by `python bench/ovarian.py --seeds {n_seeds} --write`. "
+        "216 spectra × 4,000 bins, 121 cancer and 95 normal;",
+        f"stratified 10-fold cross-validation, shuffled with seeds 0 to {n_seeds - 1}. CLL is the mean log",
         "probability of the true class, a probability of 0 counted as 1e-15.",
         versions(),
         "",
@@ -173,8 +173,9 @@ def report(data_dir):
 if __name__ == "__main__":
     options = parser(__doc__, "bench-ovarian.md")
     options.add_argument("--data-dir", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
+    options.add_argument("--seeds", type=int, default=10, help="how often the folds are cut")
     arguments = options.parse_args()
     if not (arguments.data_dir / "ms").is_dir():
         options.error(f"there is no {arguments.data_dir / 'ms'}: name the folder that holds ms/ovarian_216x4000.npz")
     warnings.simplefilter("ignore", FutureWarning)  # LogisticRegressionCV announces new defaults
-    publish(report(arguments.data_dir), "bench-ovarian.md", write=arguments.write)
+    publish(report(arguments.data_dir, arguments.seeds), "bench-ovarian.md", write=arguments.write)
