@@ -7,6 +7,7 @@ sharing for others. The prior, the standard units and the absent attributes are 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +34,24 @@ class Forgotten(NamedTuple):
     def of(cls, table: Table, rows: Rows, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:
         """Of labelled rows of one configuration."""
         assert table.labels is not None
-        labels = table.labels[rows]
         weight = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+        return cls._of(table.labels[rows], weight, configuration, posterior, how)
+
+    @classmethod
+    def alike(
+        cls, table: Table, rows: Rows, label: int, configuration: int, posterior: Posterior, how: Estimation
+    ) -> Iterator[tuple[Forgotten, Rows]]:
+        """Of rows of one cell: those that are alone apart, and one for all where they have no weights."""
+        if table.weights is None:
+            yield cls._of(np.array([label]), np.ones(1), configuration, posterior, how), rows
+            return
+        alone = cls._of(np.full(len(rows), label), table.weights[rows], configuration, posterior, how).alone
+        for same in (rows[alone], rows[~alone]):
+            if len(same):
+                yield cls._of(np.full(len(same), label), table.weights[same], configuration, posterior, how), same
+
+    @classmethod
+    def _of(cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:
         own = labels == np.arange(posterior.n.shape[1])[:, None]
         shares = np.where(own, 1.0, how.sharing)
         behind = (posterior.strength if posterior.follows_prior else posterior.own_n)[configuration][labels]
