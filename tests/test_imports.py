@@ -15,7 +15,7 @@ ORDER = [
     "model.solver", "model.left_out", "model.regressions", "model.blocks", "model.rotation", "ordered.recursion", "ordered.left_out",
     "ordered.mixing", "ordered.lattice", "model.network", "model.rotated", "model.features", "model.logistic",
     "model.discriminative", "model.sampling", "model.surprise", "structures.selection", "structures.learner",
-    "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective", "structures.pairs",
+    "structures.rotated", "structures.fixed", "structures.mixtures", "structures.single", "structures.selective", "structures.pairs",
     "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests", "structures.odds",
     "structures.left_out", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
     "prediction", "classifier", "ordered.path", "persistence", "streams", "distributed", "datasets", "spectra",

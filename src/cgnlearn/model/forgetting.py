@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior
+from cgnlearn.model.layout import Cells
+from cgnlearn.model.moments import rows_by_cell
 from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp]
@@ -38,17 +40,35 @@ class Forgotten(NamedTuple):
         return cls._of(table.labels[rows], weight, configuration, posterior, how)
 
     @classmethod
-    def alike(
-        cls, table: Table, rows: Rows, label: int, configuration: int, posterior: Posterior, how: Estimation
-    ) -> Iterator[tuple[Forgotten, Rows]]:
-        """Of rows of one cell: those that are alone apart, and one for all where they have no weights."""
-        if table.weights is None:
-            yield cls._of(np.array([label]), np.ones(1), configuration, posterior, how), rows
-            return
-        alone = cls._of(np.full(len(rows), label), table.weights[rows], configuration, posterior, how).alone
-        for same in (rows[alone], rows[~alone]):
-            if len(same):
-                yield cls._of(np.full(len(same), label), table.weights[same], configuration, posterior, how), same
+    def by_cell(
+        cls, table: Table, cells: Cells, most: int, posterior: Posterior, how: Estimation
+    ) -> Iterator[tuple[int, int, Rows, Forgotten]]:
+        """Configuration, class and rows of all cells, at most so many at a time, those that are alone apart.
+
+        Rows without weights are alike: one number then stands for all.
+        """
+        assert table.labels is not None
+        n_classes = posterior.n.shape[1]
+        of_classes: dict[int, Forgotten] = {}
+        for place, rows in rows_by_cell(cells.index(table) * n_classes + table.labels, cells.n * n_classes):
+            configuration, label = divmod(place, n_classes)
+            if table.weights is None:
+                if configuration not in of_classes:
+                    ones = np.ones(n_classes)
+                    of_classes[configuration] = cls._of(np.arange(n_classes), ones, configuration, posterior, how)
+                alike = of_classes[configuration].only(slice(label, label + 1))
+                for start in range(0, len(rows), most):
+                    yield configuration, label, rows[start : start + most], alike
+                continue
+            forgotten = cls._of(table.labels[rows], table.weights[rows], configuration, posterior, how)
+            for same in (np.flatnonzero(forgotten.alone), np.flatnonzero(~forgotten.alone)):
+                for start in range(0, len(same), most):
+                    part = same[start : start + most]
+                    yield configuration, label, rows[part], forgotten.only(part)
+
+    def only(self, rows: Rows | slice) -> Forgotten:
+        """Of some of the rows."""
+        return Forgotten(*(part[..., rows] for part in self))
 
     @classmethod
     def _of(cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:

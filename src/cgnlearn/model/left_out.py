@@ -61,6 +61,7 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
     own_middle = centre[label]
     same = np.zeros(ROWS, np.int64)  # origin for all
     alike = len(growth) == 1
+    products = np.ones((2, ROWS))
     for start in range(0, len(rows), ROWS):
         n = min(ROWS, len(rows) - start)
         _fill(tile, values, rows[start : start + n], columns, origin[None], same)
@@ -70,33 +71,50 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
                 row[j] = min(max(row[j] * per_unit[j], -farthest), farthest)
         for c in range(n_classes):
             middle, scale = centre[c], shrink[min(c, len(shrink) - 1)]
-            for t in range(n):
-                row, at, to = tile[t], 0 if alike else start + t, start + t
+            for t in range(n if logs and c == label else 0):
+                row, at = tile[t], 0 if alike else start + t
                 least, loss, grown = before[c, at], down[c, at], growth[at] * growth[at]
+                more = grown - least * loss  # nothing, for a row of weight 1 and a location that is pooled
+                left = 1.0
+                for j in range(m):
+                    white = (row[j] - middle[j]) * scale[j]
+                    kept = 1.0 - loss * (white * white)
+                    left *= kept if kept > LEAST_LEFT else LEAST_LEFT
+                whole = least**m
+                if abs(more) > 1e-14 * grown:
+                    whole = 1.0
+                    for j in range(m):
+                        white = (row[j] - middle[j]) * scale[j]
+                        whole *= least + more * (white * white)
+                products[0, t], products[1, t] = whole, left
+            for t in range(n if logs and crossing and c != label else 0):
+                row, at = tile[t], 0 if alike else start + t
+                least, loss = before[c, at], down[c, at]
                 whole, left = 1.0, 1.0
-                if not logs:
-                    whole = np.inf
-                elif c == label:
-                    for j in range(m):
-                        white = (row[j] - middle[j]) * scale[j]
-                        kept = max(1.0 - loss * (white * white), LEAST_LEFT)
-                        whole *= least * kept + grown * (white * white)
-                        left *= kept
-                elif crossing:
-                    for j in range(m):
-                        far, white = (row[j] - middle[j]) * scale[j], (row[j] - own_middle[j]) * scale[j]
-                        kept = max(1.0 - loss * (white * white), LEAST_LEFT)
-                        whole *= (least + far * far) * kept + loss * ((far * white) * (far * white))
-                        left *= kept
-                else:
-                    for j in range(m):
-                        white = (row[j] - middle[j]) * scale[j]
-                        whole *= least + white * white
-                if 1.0 / FULL < whole < FULL and left > 1.0 / FULL:
+                for j in range(m):
+                    far, white = (row[j] - middle[j]) * scale[j], (row[j] - own_middle[j]) * scale[j]
+                    kept = 1.0 - loss * (white * white)
+                    kept = kept if kept > LEAST_LEFT else LEAST_LEFT
+                    whole *= (least + far * far) * kept + loss * ((far * white) * (far * white))
+                    left *= kept
+                products[0, t], products[1, t] = whole, left
+            for t in range(n if logs and not crossing and c != label else 0):
+                row = tile[t]
+                least = before[c, 0 if alike else start + t]
+                whole = 1.0
+                for j in range(m):
+                    white = (row[j] - middle[j]) * scale[j]
+                    whole *= least + white * white
+                products[0, t], products[1, t] = whole, 1.0
+            for t in range(n):
+                whole, left, to = products[0, t], products[1, t], start + t
+                if logs and 1.0 / FULL < whole < FULL and left > 1.0 / FULL:
                     sums[1, c, to] += np.log(whole)
-                    if c == label or crossing:
+                    if left != 1.0:
                         sums[3, c, to] += np.log(left)
                     continue
+                row, at = tile[t], 0 if alike else start + t
+                least, loss, grown = before[c, at], down[c, at], growth[at] * growth[at]
                 for j in range(m):
                     far, white = (row[j] - middle[j]) * scale[j], (row[j] - own_middle[j]) * scale[j]
                     whole, kept = least + far * far, 1.0
@@ -181,12 +199,14 @@ def _of_blocks(
                     first = last
                     if c == label:
                         for t in range(n):
-                            kept[t] = max(1.0 - loss_of_class[t] * q[t], LEAST_LEFT)
+                            left = 1.0 - loss_of_class[t] * q[t]
+                            kept[t] = left if left > LEAST_LEFT else LEAST_LEFT
                         for t in range(n):
                             whole[t] = of_class[t] * kept[t] + grown[t] * q[t]
                     elif crossing:
                         for t in range(n):
-                            kept[t] = max(1.0 - loss_of_class[t] * own_q[t], LEAST_LEFT)
+                            left = 1.0 - loss_of_class[t] * own_q[t]
+                            kept[t] = left if left > LEAST_LEFT else LEAST_LEFT
                         for t in range(n):
                             whole[t] = (of_class[t] + q[t]) * kept[t] + loss_of_class[t] * (cross[t] * cross[t])
                     else:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cgnlearn.model import densities
 from cgnlearn.model.blocks import Blocks
@@ -110,23 +111,30 @@ class Network:
         if isinstance(self.how, Bayes) and self.how.prior.location == "paper":
             raise NotExact('leaving rows out has no closed form with the prior location "paper": take folds')
         assert table.labels is not None
-        rows, n_classes = np.arange(table.n_rows), table.schema.n_classes
-        weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        lost = np.where(table.labels[:, None] == np.arange(n_classes), weights[:, None], 0.0)  # (rows, classes)
+        n_classes = table.schema.n_classes
         total = np.zeros((n_classes, table.n_rows)).T
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
+            rows, code = np.arange(table.n_rows), table.codes[:, family.code]
             cell = counts[:, family.cells.index(table)].transpose(1, 0, 2)  # (rows, classes, levels)
-            code = table.codes[:, family.code]
-            cell[rows, :, code] -= lost
+            cell[rows, table.labels, code] -= 1.0 if table.weights is None else table.weights
             with np.errstate(divide="ignore"):  # by maximum likelihood a level whose only row is gone has probability 0
                 total += densities.categorical(np.maximum(cell, 0.0), self.how.dirichlet)[rows, :, code]
         for solver in self.solvers:
             total += solver.left_out(table)
+        return LeftOut(total, self.class_log_prior_left_out(table.labels, table.weights))
+
+    def class_log_prior_left_out(self, labels: NDArray[np.intp], weights: Floats | None) -> Floats:
+        """Log probabilities of the classes without each row: (rows, classes)."""
+        classes = self.statistics.classes
         if self.how.class_prior is not None:
-            return LeftOut(total, np.broadcast_to(self.class_log_prior, total.shape))
-        left = np.maximum(self.statistics.classes - lost, 0.0)
+            return np.broadcast_to(self.class_log_prior, (len(labels), len(classes)))
+        if weights is None:  # rows of one class are alike
+            of_class = self.class_log_prior_left_out(np.arange(len(classes)), np.ones(len(classes)))
+            return np.take(of_class.T, labels, axis=1).T
+        left = np.repeat(classes[None], len(labels), axis=0)
+        left[np.arange(len(labels)), labels] -= weights
         with np.errstate(divide="ignore"):  # by maximum likelihood a class whose only row is gone has probability 0
-            return LeftOut(total, densities.categorical(left, self.how.dirichlet))
+            return densities.categorical(np.maximum(left, 0.0), self.how.dirichlet)
 
     def contributions(self, table: Table) -> Floats:
         """The log densities kept apart: (rows, columns of X, classes); 0 for an attribute that is absent."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,18 @@ class Regressions:
 
     # ---- densities
 
+    @cached_property
+    def _log_det(self) -> Floats:
+        """Σ ln F over all own members: (configurations, classes)."""
+        with np.errstate(divide="ignore"):  # maximum likelihood may have no variance left
+            total: Floats = np.log(self.spread[..., self.n_given :]).sum(axis=(2, 3))
+        return total
+
+    @cached_property
+    def _log_unit(self) -> float:
+        """Σ ln of the units of all own members."""
+        return float(np.log(self.units.unit[:, self.n_given :]).sum())
+
     @property
     def _worth_a_thread(self) -> int:
         """Rows."""
@@ -168,38 +181,28 @@ class Regressions:
         found = np.empty((n_classes, len(indexes))).T
         n_blocks, size = self.columns[:, own].shape
         for label in range(n_classes):
-            log_det = np.log(self.spread[configuration, label][:, own]).sum()
-            shape = self.shape[configuration, label, self.n_given]
+            log_det, shape = self._log_det[configuration, label], self.shape[configuration, label, self.n_given]
             found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
-        found -= np.log(self.units.unit[:, own]).sum()
+        found -= self._log_unit
         return found
 
     def left_out(self, table: Table, posterior: Posterior, how: Estimation) -> Floats:
         """`log_likelihood` of training rows, each by the regressions without it."""
         from cgnlearn.model.compilation import in_threads
 
-        assert table.labels is not None
-        n_classes = self.n.shape[1]
-        total = np.zeros((n_classes, table.n_rows)).T
-        cell = self.cells.index(table) * n_classes + table.labels
-        parts = [
-            (*divmod(place, n_classes), part)
-            for place, rows in rows_by_cell(cell, self.cells.n * n_classes)
-            for part in _parts(rows, self._worth_a_thread)
-        ]
+        total = np.zeros((self.n.shape[1], table.n_rows))
+        parts = Forgotten.by_cell(table, self.cells, self._worth_a_thread, posterior, how)
 
-        def fill(of: tuple[int, int, Rows]) -> None:
-            configuration, label, rows = of
-            assert not isinstance(rows, slice)
-            for forgotten, same in Forgotten.alike(table, rows, label, configuration, posterior, how):
-                total[same] = self._left_out(table, how, configuration, label, same, forgotten)
+        def fill(of: tuple[int, int, NDArray[np.intp], Forgotten]) -> None:
+            for of_class, found in zip(total, self._left_out(table, how, *of), strict=True):
+                of_class[of[2]] = found
 
         if table.n_rows > self._worth_a_thread:
             in_threads(fill, parts)
         else:
             for part in parts:
                 fill(part)
-        return total
+        return total.T
 
     def _left_out(
         self,
@@ -210,7 +213,7 @@ class Regressions:
         rows: NDArray[np.intp],
         forgotten: Forgotten,
     ) -> Floats:
-        """Of rows of one cell, which are all alone in their class or none is."""
+        """(classes, rows) of one cell, which are all alone in their class or none is."""
         from cgnlearn.model.left_out import left_out_leverages
 
         centre, factor = self.centre[configuration], self.factor[configuration]
@@ -228,12 +231,14 @@ class Regressions:
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape
         if how.averages:
-            given -= left_given
             whole -= left
         if self.n_given == 0:
             given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
-        left -= left_given
-        log_det = np.log(self.spread[configuration][..., own]).sum(axis=(1, 2))[:, None] + left
+        else:
+            left -= left_given
+            if how.averages:
+                given -= left_given
+        log_det = np.add(left, self._log_det[configuration][:, None], out=left)
         shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
         if not how.averages:
             # The scale is a variance: as many rows fewer divide it.
@@ -244,8 +249,8 @@ class Regressions:
         found = how.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
         if alone and not how.averages:
             found[label] = -np.inf  # a class without rows has no variance, and says that the row cannot be
-        found -= np.log(self.units.unit[:, own]).sum()
-        return found.T
+        found -= self._log_unit
+        return found
 
     def terms(self, table: Table) -> Iterator[Terms]:
         """What ln p(member | members before it, cell) of every row, own member and class is made of, in parts."""

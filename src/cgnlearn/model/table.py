@@ -82,6 +82,8 @@ def read_training(
 def _target(y: Any, name: str = "y") -> NDArray[Any]:
     """A flat array of labels of one kind, none of them missing."""
     cells = np.asarray(y)
+    if cells.ndim == 1 and len(cells) and cells.dtype.kind in "iub":
+        return cells  # as nearly always, and there is nothing to find
     if cells.ndim == 1 and cells.dtype.kind in "fO":
         missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([is_missing(cell) for cell in cells], bool)
         if missing.any():
@@ -128,8 +130,17 @@ def read(X: Any, schema: Schema, y: Any = None, sample_weight: Any = None) -> Ta
     table = Table(schema, values, codes)
     if y is None:
         return table
-    distinct, labels = np.unique(_target(y), return_inverse=True)
-    return _labelled(table, _codes(distinct, np.array(schema.classes))[labels], sample_weight)
+    return _labelled(table, _labels(_target(y), np.array(schema.classes)), sample_weight)
+
+
+def _labels(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """The position of every row's class."""
+    if y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":  # numbers stand in order, and need no sorting of rows
+        labels = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        if np.array_equal(classes[labels], y):
+            return labels
+    distinct, labels = np.unique(y, return_inverse=True)
+    return _codes(distinct, classes)[labels]
 
 
 def _labelled(table: Table, labels: NDArray[np.intp], sample_weight: Any) -> Table:

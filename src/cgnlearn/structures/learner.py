@@ -125,7 +125,7 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
                 return chosen([scored], [np.arange(table.n_rows)]), statistics
         pairs = stratified(table.labels, n_folds, wish.random_state, wish.groups).pairs
         cuts = [outside for _, outside in pairs]
-        return chosen(self._out_of_fold(table, cuts, hows), cuts), None
+        return chosen(self._out_of_fold(table, cuts, hows, wish), cuts), None
 
     def _counted(self, schema: Schema) -> Families:
         """What all candidates need counted."""
@@ -135,7 +135,9 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
         """What all candidates say of rows."""
         return Scored.by([self.model(statistics, how) for how in hows], table, left_out=left_out)
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
+    def _out_of_fold(
+        self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation], wish: Wish
+    ) -> Iterator[Scored]:
         """What models of all other rows say of the rows of each fold."""
         families = self._counted(table.schema)
         parts = [table.rows(cut) for cut in cuts]

@@ -62,7 +62,9 @@ class RotatedComplete(Learner):
             tuple(RotatedBlock.of(self.rotation, partition, moments, how) for partition, moments in pairs),
         )
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
+    def _out_of_fold(
+        self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation], wish: Wish
+    ) -> Iterator[Scored]:
         """Each time from a rotation of all other rows, which serves every sharing."""
         for cut in cuts:
             outside = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))
