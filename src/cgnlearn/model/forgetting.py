@@ -8,7 +8,7 @@ sharing for others. The prior, the standard units and the absent attributes are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,8 @@ class Forgotten(NamedTuple):
 
     def only(self, rows: Rows | slice) -> Forgotten:
         """Of some of the rows."""
-        return Forgotten(*(part[..., rows] for part in self))
+        parts: Iterator[Any] = (part[..., rows] for part in self)
+        return Forgotten(*parts)
 
     @classmethod
     def _of(cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:

@@ -254,7 +254,9 @@ class Lattice:
             for batch, width, values in self.batches(part):
                 of_rows = self._of_rows(width, values, of_part.only(batch), kept[:, rows[batch]], owner, alone, wanted)
                 counts[:] = 0.0
-                for of_scale, found, of_parents, missing in self._side_by_side(partial(of_rows, lowest), len(self.scale)):
+                for of_scale, found, of_parents, missing in self._side_by_side(
+                    partial(of_rows, lowest), len(self.scale)
+                ):
                     for label, of_label in zip(of_scale, found, strict=True):
                         total[:, :, rows[batch], label] += of_label
                     counts += of_parents if 0 in of_scale else 0.0
@@ -303,9 +305,8 @@ class Lattice:
             lighter = padded((forgotten.lighter if self.how.averages else kept)[labels], 0.0)
             own = np.flatnonzero(labels == owner)
             law = shape, lighter, self.how.averages, int(own[0]) if len(own) else -1
-            of_row = (
-                padded(forgotten.before[labels], 2.0), padded(forgotten.down[labels[0]], 0.0), padded(forgotten.growth, 1.0)
-            )  # fmt: skip
+            down = padded(forgotten.down[labels[0]], 0.0)  # with one scale, that of all its classes
+            of_row = padded(forgotten.before[labels], 2.0), down, padded(forgotten.growth, 1.0)
             constant, varying = np.zeros((2, orders)), np.zeros((len(labels), 2, orders, n_padded))
             of_parents, missing = np.zeros((2, orders, orders)), np.zeros((2, orders), np.int64)
             left_out.every_order_left_out(

@@ -76,73 +76,39 @@ def _whiten(factor: Any, values: Any, v: int, column: int, n: int, white: Any) -
 
 
 @compiled
-def _add_kept(j: int, inverse: float, down: Any, state: Any, kept: Any) -> None:
-    """Of a node of order j: q with it, what is left of |Ψ'| without and with it, inverted, and their ratio."""
-    _, f, q = state
-    longer, per_first, per_second, left = kept
-    width = q.shape[1]
-    for r in range(width):
-        longer[j, r] = q[j, r] + f[j, r] * f[j, r] * inverse
-    for r in range(width):
-        first = 1.0 - down[r] * q[j, r]
-        per_first[j, r] = 1.0 / (first if first > LEAST_LEFT else LEAST_LEFT)
-    for r in range(width):
-        second = 1.0 - down[r] * longer[j, r]
-        second = second if second > LEAST_LEFT else LEAST_LEFT
-        left[j, r] = second * per_first[j, r]
-        per_second[j, r] = 1.0 / second
+def _longer(low: int, high: int, per_spread: Any, f: Any, q: Any, away: Any, longer: Any) -> None:
+    """q with the node itself, of orders low to high, the residuals moved by so much."""
+    for j in range(low, high):
+        inverse, moved = per_spread[j], away[j]
+        for r in range(f.shape[1]):
+            x = f[j, r] + moved
+            longer[j, r] = q[j, r] + x * x * inverse
 
 
 @compiled
-def _own_leverages(j: int, tile: Any, state: Any, kept: Any, found: Any) -> None:
-    """Leverages before and after a node of order j in the rows' own class."""
-    before, grown = tile
-    q = state[2]
-    longer, per_first, per_second, _ = kept
-    h, g = found
-    width = q.shape[1]
-    for r in range(width):
-        h[j, r] = before[r] + grown[r] * q[j, r] * per_first[j, r]
-    for r in range(width):
-        g[j, r] = before[r] + grown[r] * longer[j, r] * per_second[j, r]
+def _per_kept(down: Any, q: Any, per_kept: Any) -> None:
+    """One over what is left of |Ψ'|."""
+    for x in range(len(q)):
+        kept = 1.0 - down[x] * q[x]
+        per_kept[x] = 1.0 / (kept if kept > LEAST_LEFT else LEAST_LEFT)
 
 
 @compiled
-def _other_leverages(j: int, c: int, inverse: float, tile: Any, state: Any, kept: Any, others: Any, found: Any) -> None:
-    """The same in another class: three sides of a triangle, the row and both centres, give its angles."""
-    before, quarter = tile
-    _, f, q = state
-    longer, per_first, per_second, _ = kept
-    far, (_, apart_f, apart_q) = others
-    h, g = found
-    width = q.shape[1]
-    away, between = apart_f[j, c], apart_q[j, c]
-    farther = between + away * away * inverse
-    for r in range(width):
-        cross = far[c, j, r] + q[j, r] - between
-        h[j, r] = quarter[r] * (cross * cross) * per_first[j, r]
-    for r in range(width):
-        h[j, r] += before[r] + far[c, j, r]
-    for r in range(width):
-        x = f[j, r] + away
-        g[j, r] = far[c, j, r] + x * x * inverse
-    for r in range(width):
-        cross = g[j, r] + longer[j, r] - farther
-        g[j, r] += quarter[r] * (cross * cross) * per_second[j, r]
-    for r in range(width):
-        g[j, r] += before[r]
+def _own_leverages(before: Any, grown: Any, q: Any, per_kept: Any, h: Any) -> None:
+    """Leverages in the rows' own class."""
+    for x in range(len(h)):
+        h[x] = before[x] + grown[x] * q[x] * per_kept[x]
 
 
 @compiled
-def _plain_leverages(j: int, before: Any, state: Any, kept: Any, found: Any) -> None:
-    """The same in another class that does not forget the row."""
-    q, longer = state[2], kept[0]
-    h, g = found
-    width = q.shape[1]
-    for r in range(width):
-        h[j, r] = before[r] + q[j, r]
-    for r in range(width):
-        g[j, r] = before[r] + longer[j, r]
+def _other_leverages(before: Any, quarter: Any, q: Any, per_kept: Any, far: Any, between: Any, h: Any) -> None:
+    """Leverages in another class: three sides of a triangle, the row and both centres, give its angles."""
+    for x in range(len(h)):
+        h[x] = far[x] + q[x] - between[x]
+    for x in range(len(h)):
+        h[x] = h[x] * h[x] * per_kept[x]
+    for x in range(len(h)):
+        h[x] = h[x] * quarter[x] + before[x] + far[x]
 
 
 @compiled
@@ -162,7 +128,7 @@ def every_order_left_out(
 ) -> None:
     """As `recursion.every_order`, of rows of one class ``owner`` under classes of one scale, each row without itself.
 
-    ``values`` are arrays over nodes: the rows less the centre of their own class, and that centre less each class's; or,
+    ``values`` are arrays over nodes: the rows less the centre of their own class, and it less each class's; or,
     where only the own class forgets a row, the rows less the centre of the one class, and nothing. ``nodes`` are ln
     unit and absent. ``forgotten`` are h at the centre (classes, rows), and down and growth (rows,). ``law`` is ρ' for
     each number of parents (classes, orders); what twice it loses or, for maximum likelihood, the share of rows kept
@@ -196,53 +162,80 @@ def every_order_left_out(
                     constant[form, k - 1] -= 0.5 * math.log(spread[i, j]) + offset[v]
                     counts[form, k - 1, n_parents[i, j]] += 1
 
+    n_apart, flat = apart.shape[1], orders * width
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
-    of_apart = (np.zeros((orders, apart.shape[1])), np.zeros((orders, apart.shape[1])), np.zeros((orders, apart.shape[1])))
-    far = np.zeros((apart.shape[1], orders, width))
-    kept = (np.ones((orders, width)), np.ones((orders, width)), np.ones((orders, width)), np.ones((orders, width)))
-    left = kept[3]
+    past, f, q = state
+    of_apart = (np.zeros((orders, n_apart)), np.zeros((orders, n_apart)), np.zeros((orders, n_apart)))
+    far = np.zeros((n_apart, orders, width))
+    longer, farther, between = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
+    per_first, per_second, left = np.ones(flat), np.ones(flat), np.ones((orders, width))
     h, g = np.ones((orders, width)), np.ones((orders, width))
+    per_spread, still = np.zeros(orders), np.zeros(orders)
     least_order = 0 if wanted[1] else lowest - 1  # a box has nodes of every order
     n_bins = orders * (orders + 1) // 2  # for each k and number of parents
     h_product, g_product = np.ones((n_classes, 2, n_bins, width)), np.ones((n_classes, 2, n_bins, width))
     occupied = np.zeros((n_classes, 2, n_bins), np.bool_)  # by a product
     left_product = np.ones((2, orders, width))
     products = (h_product, g_product, left_product, occupied)
-    of_tile, quarter, grown, loss = np.ones((n_classes, width)), np.ones(width), np.ones(width), np.ones(width)
+    # The same for all orders, so that loops go over these and the rows at once.
+    of_tile, quarter, grown, loss = np.ones((n_classes, flat)), np.ones(flat), np.ones(flat), np.ones(flat)
     for column in range(0, rows.shape[1], width):
         room = ROOM
-        for r in range(width):
-            loss[r], grown[r] = down[column + r], growth[column + r] * growth[column + r]
-            quarter[r] = 0.25 * loss[r]
+        for x in range(flat):
+            at = column + x % width
+            loss[x], quarter[x], grown[x] = down[at], 0.25 * down[at], growth[at] * growth[at]
             for c in range(n_classes):
-                of_tile[c, r] = before[c, column + r]
+                of_tile[c, x] = before[c, at]
         for v in range(first, stop):
             if crossing:
-                _add_far(scale, values, v, first, column, coefficients, (state[0], of_apart[0], far))
+                _add_far(scale, values, v, first, column, coefficients, (past, of_apart[0], far))
                 _residuals(scale, apart, nowhere, v, first, 0, found, sound, of_apart)
             _residuals(scale, rows, nowhere, v, first, column, found, sound, state)
-            if v < start or absent[v]:
-                continue
             i = v - first
             n_orders = min(orders, v + 1, existing[i])
-            if n_orders == 0:
+            if v < start or absent[v] or n_orders == 0:
                 continue
-            for j in range(min(least_order, v), n_orders):
-                _add_kept(j, 1.0 / spread[i, j], loss, state, kept)
-            least = kept[2][n_orders - 1].max()  # leverages, and what is taken from a scale, only grow with the order
+            low = min(least_order, v)
+            part = slice(low * width, n_orders * width)
+            for j in range(low, n_orders):
+                per_spread[j] = 1.0 / spread[i, j]
+            _longer(low, n_orders, per_spread, f, q, still, longer)
+            some_q, some_longer = q.reshape(-1)[part], longer.reshape(-1)[part]
+            some_h, some_g = h.reshape(-1)[part], g.reshape(-1)[part]
+            first_kept, second_kept = per_first[part], per_second[part]
+            _per_kept(loss[part], some_q, first_kept)
+            _per_kept(loss[part], some_longer, second_kept)
+            some_left = left.reshape(-1)[part]
+            for x in range(len(some_left)):
+                some_left[x] = first_kept[x] / second_kept[x]
+            # Leverages, and what is taken from a scale, only grow with the order.
+            least = per_second[(n_orders - 1) * width : n_orders * width].max()
             for c in range(n_classes):
-                for j in range(min(least_order, v), n_orders):
-                    if c == owner:
-                        _own_leverages(j, (of_tile[c], grown), state, kept, (h, g))
-                    elif crossing:
-                        inverse = 1.0 / spread[i, j]
-                        _other_leverages(j, c, inverse, (of_tile[c], quarter), state, kept, (far, of_apart), (h, g))
-                    else:
-                        _plain_leverages(j, of_tile[c], state, kept, (h, g))
-                    if not bayes and c == owner:
-                        for r in range(width):  # without such a row nothing is left of the spread: it cannot be
-                            if kept[2][j, r] * (SINGULAR * (j + 1)) >= 1.0:
-                                g[j, r] = np.inf
+                some_before = of_tile[c, part]
+                if c == owner:
+                    _own_leverages(some_before, grown[part], some_q, first_kept, some_h)
+                    _own_leverages(some_before, grown[part], some_longer, second_kept, some_g)
+                    for x in range(0 if bayes else len(some_g)):
+                        if second_kept[x] * (SINGULAR * (x // width + low + 1)) >= 1.0:
+                            some_g[x] = np.inf  # without such a row nothing is left of the spread: it cannot be
+                elif crossing:
+                    _, apart_f, apart_q = of_apart
+                    _longer(low, n_orders, per_spread, f, far[c], apart_f[:, c], farther)
+                    some_far, some_farther = far[c].reshape(-1)[part], farther.reshape(-1)[part]
+                    some_between = between.reshape(-1)[part]
+                    for j in range(low, n_orders):
+                        between[j] = apart_q[j, c]
+                    _other_leverages(some_before, quarter[part], some_q, first_kept, some_far, some_between, some_h)
+                    for j in range(low, n_orders):
+                        between[j] = apart_q[j, c] + apart_f[j, c] * apart_f[j, c] * per_spread[j]
+                    _other_leverages(
+                        some_before, quarter[part], some_longer, second_kept, some_farther, some_between, some_g
+                    )
+                else:
+                    for x in range(len(some_h)):
+                        some_h[x] = some_before[x] + some_q[x]
+                    for x in range(len(some_g)):
+                        some_g[x] = some_before[x] + some_longer[x]
                 bound = max(least, g[n_orders - 1].max()) if bayes else least
                 if bound > room:
                     _empty(products, lowest, wanted, law, column, varying)
@@ -265,7 +258,9 @@ def every_order_left_out(
                                 g_product[c, form, place, r] *= g[j, r]
                         else:
                             for r in range(width):
-                                varying[c, form, k - 1, column + r] -= 0.5 * (g[j, r] - h[j, r]) * lighter[c, column + r]
+                                varying[c, form, k - 1, column + r] -= (
+                                    0.5 * (g[j, r] - h[j, r]) * lighter[c, column + r]
+                                )
         _empty(products, lowest, wanted, law, column, varying)
 
 

@@ -15,7 +15,7 @@ from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
-from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.learner import Learner, Wish
 from cgnlearn.structures.selection import Scored
 
 

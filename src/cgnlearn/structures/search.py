@@ -372,7 +372,9 @@ class GreedyJan(Learner):
     def _folds(self, table: Table, how: Estimation, groups: Any) -> Folds:
         if self.cv == "loo":
             if groups is not None:
-                raise ValueError('GreedyJan(cv="loo") leaves rows out one by one, not groups: take folds, such as cv=10')
+                raise ValueError(
+                    'GreedyJan(cv="loo") leaves rows out one by one, not groups: take folds, such as cv=10'
+                )
             return EachRowLeftOut(table, how)
         assert table.labels is not None
         cut = stratified(table.labels, self.cv, self.random_state, groups)
