@@ -54,8 +54,8 @@ class Forgotten(NamedTuple):
             configuration, label = divmod(place, n_classes)
             if table.weights is None:
                 if configuration not in of_classes:
-                    ones = np.ones(n_classes)
-                    of_classes[configuration] = cls._of(np.arange(n_classes), ones, configuration, posterior, how)
+                    one = np.where(posterior.own_n[configuration] > 0, 1.0, 0.0)  # nothing to forget where none is
+                    of_classes[configuration] = cls._of(np.arange(n_classes), one, configuration, posterior, how)
                 alike = of_classes[configuration].only(slice(label, label + 1))
                 for start in range(0, len(rows), most):
                     yield configuration, label, rows[start : start + most], alike
