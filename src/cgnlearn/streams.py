@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from cgnlearn.classifier import CGNClassifier, counting_learner
+from cgnlearn.model.frames import chosen_columns
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.schema import Levels, Schema
 from cgnlearn.model.statistics import Statistics, collect
-from cgnlearn.model.table import Table, chosen_columns, read
+from cgnlearn.model.table import Table, read
 
 BATCH_ROWS = 1 << 17
 STRIP = 1 << 10  # rows that are turned from columns into rows at once
