@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import cached_property
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -27,7 +28,9 @@ class Table:
     ----------
     schema : Schema
     values : ndarray (rows, continuous columns)
+        NaN where there is no value.
     codes : ndarray of int (rows, discrete columns)
+        -1 where there is no level.
     labels : ndarray of int (rows,) or None
         The class of each row, as its position among the classes.
     weights : ndarray (rows,) or None
@@ -45,15 +48,28 @@ class Table:
         """How many rows there are."""
         return len(self.codes)
 
+    @cached_property
+    def incomplete(self) -> tuple[int, ...]:
+        """The columns of X in which something is missing."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            holed = np.isnan(self.values.sum())  # far cheaper than looking at each, and almost always enough
+        found = np.array(self.schema.continuous, np.intp)[np.isnan(self.values).any(axis=0)].tolist() if holed else []
+        if self.codes.size and self.codes.min() < 0:
+            found += np.array(self.schema.discrete, np.intp)[(self.codes < 0).any(axis=0)].tolist()
+        return tuple(sorted(found))
+
     def rows(self, index: NDArray[np.intp]) -> Table:
         """The rows with these indexes."""
-        return replace(
+        part = replace(
             self,
             values=self.values[index],
             codes=self.codes[index],
             labels=None if self.labels is None else self.labels[index],
             weights=None if self.weights is None else self.weights[index],
         )
+        if self.__dict__.get("incomplete") == ():
+            part.__dict__["incomplete"] = ()  # a part of what is complete need not be looked through
+        return part
 
 
 def read_training(
