@@ -10,7 +10,8 @@ import cgnlearn
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
     "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema", "model.structure",
-    "files", "model.frames", "model.table", "model.layout", "model.compilation", "model.kernels", "model.exponentials",
+    "files", "model.frames", "model.labels", "model.table",
+    "model.layout", "model.compilation", "model.kernels", "model.exponentials",
     "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting", "model.model",
     "model.solver", "model.regressions", "model.blocks", "model.rotation", "ordered.recursion", "ordered.left_out",
     "ordered.mixing", "ordered.lattice", "model.network", "model.rotated", "model.features", "model.logistic",

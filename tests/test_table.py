@@ -294,11 +294,11 @@ def test_unknown_levels_can_count_as_missing_with_one_warning():
     other = pd.DataFrame({"a": ["z", "x", "w"], "b": ["u", None, "?"], "n": [1.0, 2.0, 3.0]})
     message = "levels never seen in training count as missing: 2 in column 'a', 1 in column 'b'"
     for X in (other, pl.from_pandas(other)):
-        with pytest.warns(UserWarning, match=message) as caught:
+        with pytest.warns(UserWarning, match=re.escape(message)) as caught:
             table = read(X, schema, unknown_levels="missing")
         assert len(caught) == 1
         assert table.codes.tolist() == [[-1, 0], [0, -1], [-1, -1]]
-    with pytest.raises(ValueError, match="column 'a' has the level '[zw]', unknown from training"):
+    with pytest.raises(ValueError, match=r"column 'a' has the level '[zw]', unknown from training"):
         read(other, schema)
 
 

@@ -13,11 +13,11 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from cgnlearn.model.frames import as_array, as_frame, chosen_columns, is_missing
+from cgnlearn.model.labels import class_codes, target
 from cgnlearn.model.schema import NO_LEVELS, Levels, Schema
 
 MISSING = -1  # the code of a level that was not observed
@@ -85,34 +85,20 @@ def read_training(
 
     ``classes`` are all that will ever occur, if more rows are to come.
     """
-    y = _target(y)
+    y = target(y)
     distinct, labels = np.unique(y, return_inverse=True)
     check_classification_targets(distinct)
     if classes is None:
         classes = distinct
     else:
-        classes = unique_labels(_target(classes, "classes"))
-        labels = _codes(distinct, classes)[labels]
+        classes = unique_labels(target(classes, "classes"))
+        labels = class_codes(distinct, classes)[labels]
     if len(classes) < 2:
         raise ValueError(
             f"y has one class only, {classes.tolist()[0]!r}: a classifier needs rows of at least two classes"
         )
     schema = schema_of(X, classes, categorical_features)
     return _table(schema, *_cells(X, schema), labels, sample_weight), classes
-
-
-def _target(y: Any, name: str = "y") -> NDArray[Any]:
-    """A flat array of labels of one kind, none of them missing."""
-    cells = np.asarray(y)
-    if cells.ndim == 1 and cells.dtype.kind in "fO":
-        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([is_missing(cell) for cell in cells], bool)
-        if missing.any():
-            raise ValueError(f"{name} has missing values (NaN), the first in row {np.argmax(missing)}: drop their rows")
-        if len({isinstance(cell, str) for cell in cells.tolist()} if cells.dtype.kind == "O" else ()) > 1:
-            raise ValueError(f"{name} mixes text and other labels: make them all text or all numbers")
-    found: NDArray[Any] = column_or_1d(y, warn=True)
-    assert_all_finite(found, input_name=name)
-    return found
 
 
 def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schema:
@@ -145,8 +131,8 @@ def read(
     values, codes = _cells(X, schema, unknown_levels)
     if y is None:
         return _table(schema, values, codes)
-    distinct, labels = np.unique(_target(y), return_inverse=True)
-    return _table(schema, values, codes, _codes(distinct, np.array(schema.classes))[labels], sample_weight)
+    distinct, labels = np.unique(target(y), return_inverse=True)
+    return _table(schema, values, codes, class_codes(distinct, np.array(schema.classes))[labels], sample_weight)
 
 
 def _cells(X: Any, schema: Schema, unknown_levels: UnknownLevels = "error") -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -202,18 +188,6 @@ def _warn_of_unknown(codes: NDArray[np.int32], schema: Schema) -> None:
     found = [f"{n} in {schema.name(i)}" for i, n in zip(schema.discrete, counts.tolist(), strict=True) if n]
     told = ", ".join(found[:8]) + (f" and more in {len(found) - 8} other columns" if len(found) > 8 else "")
     warnings.warn(f"levels never seen in training count as missing: {told}", UserWarning, stacklevel=6)
-
-
-def _codes(distinct: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Where each label stands among the classes."""
-    code = {label: i for i, label in enumerate(classes.tolist())}
-    for label in distinct.tolist():
-        if label not in code:
-            raise ValueError(
-                f"y has the class {label!r}, which is not among the classes {classes.tolist()}: "
-                "name it in the first call of partial_fit"
-            )
-    return np.array([code[label] for label in distinct.tolist()], np.intp)
 
 
 def _read_frame(
