@@ -95,6 +95,9 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     unknown_levels : {"missing", "error"}, default="missing"
         What a level that training never showed is at prediction: as if it had not been observed, with one warning
         that counts such levels; or an error.
+    missing_indicator : bool, default=False
+        Whether, for each column with holes in training, it also counts for or against a class that the column is
+        missing: as an attribute of two levels that depends on the class alone, whatever the structure.
     random_state : int, RandomState or None, default=0
         How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
         chosen: the same every time, unless it is None.
@@ -157,6 +160,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         temperature: float | Literal["cv"] = 1.0,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         unknown_levels: UnknownLevels = "missing",
+        missing_indicator: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.structure = structure
@@ -167,6 +171,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         self.temperature = temperature
         self.categorical_features = categorical_features
         self.unknown_levels = unknown_levels
+        self.missing_indicator = missing_indicator
         self.random_state = random_state
 
     # ---- training
@@ -190,7 +195,10 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             table = self._first_table(X, y, sample_weight)
             if groups is not None:
                 check_consistent_length(table.codes, groups)
-            wish = Wish(self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self))
+            wish = Wish(
+                self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self),
+                self._missing_indicator,
+            )  # fmt: skip
             learner = learner_of(self.structure, self.random_state)
             decided = learner.resolved(table, self._how, wish)
             self._learner, self._how, self.temperature_, found, counted = decided
@@ -313,6 +321,11 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         if self.unknown_levels not in ("missing", "error"):
             raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
         self._unknown_levels: UnknownLevels = self.unknown_levels
+        if not isinstance(self.missing_indicator, bool | np.bool_):
+            raise ValueError(f"missing_indicator must be True or False, not {self.missing_indicator!r}")
+        if self.missing_indicator and self.parameters == "discriminative":
+            raise ValueError('missing_indicator=True has no discriminative parameters: use parameters="bayes"')
+        self._missing_indicator = bool(self.missing_indicator)
 
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
         """Rows in the model's form; with a y training rows, in which no level may be new."""

@@ -35,6 +35,8 @@ class Statistics:
         One for each discrete family.
     moments : tuple of Moments
         One for each partition of the layout.
+    missing : ndarray (classes, columns)
+        Weight of the rows of each class in which each column of X is missing.
     """
 
     schema: Schema
@@ -42,6 +44,7 @@ class Statistics:
     classes: Floats
     counts: tuple[Floats, ...]
     moments: tuple[Moments, ...]
+    missing: Floats
 
     @property
     def layout(self) -> Layout:
@@ -67,6 +70,7 @@ class Statistics:
             classes=self.classes + other.classes,
             counts=tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
             moments=tuple(a + b for a, b in zip(self.moments, other.moments, strict=True)),
+            missing=self.missing + other.missing,
         )
 
     def __radd__(self, other: Literal[0]) -> Statistics:
@@ -81,6 +85,7 @@ class Statistics:
             classes=weight * self.classes,
             counts=tuple(weight * part for part in self.counts),
             moments=tuple(weight * part for part in self.moments),
+            missing=weight * self.missing,
         )
 
     def restricted(self, families: Families) -> Statistics:
@@ -103,6 +108,7 @@ class Statistics:
             classes=self.classes.sum(keepdims=True),
             counts=tuple(part.sum(axis=0, keepdims=True) for part in self.counts),
             moments=tuple(part.pooled(1) for part in self.moments),
+            missing=self.missing.sum(axis=0, keepdims=True),
         )
 
     def for_others(self, minimum_cell: float = 0.0) -> Statistics:
@@ -125,6 +131,13 @@ class Statistics:
                     f"the cell {', '.join(cell)} has {n[tuple(few[0])]:g} rows, fewer than {minimum_cell:g}: "
                     "join levels, leave out columns, or choose a simpler structure"
                 )
+        few = np.argwhere((self.missing > 0) & (self.missing < minimum_cell))
+        if len(few):
+            label, column = few[0].tolist()
+            raise ValueError(
+                f"{self.schema.name(column)} is missing in {self.missing[label, column]:g} rows of class "
+                f"{self.schema.classes[label]!r}, fewer than {minimum_cell:g}: impute them or leave it out"
+            )
         return replace(self, moments=tuple(part.recentred() for part in self.moments))
 
     def _cells(self) -> Iterator[tuple[Floats, tuple[int, ...]]]:
@@ -189,12 +202,18 @@ def collect(table: Table, families: Families) -> Statistics:
         shape = (n_classes, family.cells.n, family.n_levels)
         cell = np.ravel_multi_index((table.labels, family.cells.index(table), table.codes[:, family.code]), shape)
         counts.append(np.bincount(cell, table.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
+    missing = np.zeros((n_classes, table.schema.n_columns))
+    for column in table.incomplete:
+        holes = np.flatnonzero(table.missing(column))
+        weights = None if table.weights is None else table.weights[holes]
+        missing[:, column] = np.bincount(table.labels[holes], weights, minlength=n_classes)
     return Statistics(
         table.schema,
         families,
         np.bincount(table.labels, table.weights, minlength=n_classes).astype(float),
         tuple(counts),
         tuple(moments_of(table, partition, n_classes) for partition in layout.partitions),
+        missing,
     )
 
 

@@ -64,6 +64,14 @@ class Table:
             found += np.array(self.schema.discrete, np.intp)[(self.codes < 0).any(axis=0)].tolist()
         return tuple(sorted(found))
 
+    def missing(self, column: int) -> NDArray[np.bool_]:
+        """In which rows a column of X is."""
+        position = self.schema.position[column]
+        if self.schema.levels[column] is None:
+            return np.isnan(self.values[:, position])
+        absent: NDArray[np.bool_] = self.codes[:, position] == MISSING
+        return absent
+
     def rows(self, index: NDArray[np.intp]) -> Table:
         """The rows with these indexes."""
         part = replace(
@@ -98,7 +106,7 @@ def read_training(
             f"y has one class only, {classes.tolist()[0]!r}: a classifier needs rows of at least two classes"
         )
     schema = schema_of(X, classes, categorical_features)
-    return _table(schema, *_cells(X, schema), labels, sample_weight), classes
+    return table_of(schema, *_cells(X, schema), labels, sample_weight), classes
 
 
 def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schema:
@@ -130,9 +138,9 @@ def read(
     """X in the model's form, with labels and weights if there is a y; refuses what the model cannot read."""
     values, codes = _cells(X, schema, unknown_levels)
     if y is None:
-        return _table(schema, values, codes)
+        return table_of(schema, values, codes)
     distinct, labels = np.unique(target(y), return_inverse=True)
-    return _table(schema, values, codes, class_codes(distinct, np.array(schema.classes))[labels], sample_weight)
+    return table_of(schema, values, codes, class_codes(distinct, np.array(schema.classes))[labels], sample_weight)
 
 
 def _cells(X: Any, schema: Schema, unknown_levels: UnknownLevels = "error") -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -148,14 +156,14 @@ def _cells(X: Any, schema: Schema, unknown_levels: UnknownLevels = "error") -> t
     return values, codes
 
 
-def _table(
+def table_of(
     schema: Schema,
     values: NDArray[Any],
     codes: NDArray[np.int32],
     labels: NDArray[np.intp] | None = None,
     sample_weight: Any = None,
 ) -> Table:
-    """The table, if it can be counted with."""
+    """The table of values, codes, class codes and weights, if it can be counted with."""
     weights = None
     if labels is not None:
         check_consistent_length(codes, labels)
