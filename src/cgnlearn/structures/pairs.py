@@ -41,7 +41,7 @@ def pair_families(schema: Schema) -> Families:
     joined = [
         Family(child, (parent,)) for parent in schema.discrete for child in range(schema.n_columns) if child != parent
     ]
-    return Families.of(alone + joined, schema.continuous, max(m, 1))
+    return Families.of(alone + joined, schema.continuous, max(m, 1), pairwise=True)
 
 
 def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
