@@ -104,9 +104,7 @@ class Posterior:
 
     def of_block(self, members: NDArray[np.intp]) -> Posterior:
         """The posterior that one of the blocks that lie apart has for itself; what stands by attribute stays."""
-        n, strength, shape, own_n = (
-            part[..., members[0]] for part in (self.n, self.strength, self.shape, self.own_n)
-        )
+        n, strength, shape, own_n = (part[..., members[0]] for part in (self.n, self.strength, self.shape, self.own_n))
         return replace(self, n=n, strength=strength, shape=shape, own_n=own_n)
 
     @property
