@@ -1,7 +1,7 @@
 """Tables with holes: cross-validated beside peers; and complete ones from which cells are removed at prediction.
 
-``python bench/missing.py --data-dir ../shared/data`` prints the tables; ``--write`` also puts them, and the picture, into
-docs/missing.md.
+``python bench/missing.py --data-dir ../shared/data`` prints the tables; ``--write`` also puts them and the picture
+into docs/missing.md.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def comparison(data_dir):
 
 def curve(name, data_dir):
     """Mean CLL, over seeds, of each way to deal with holes at every share of removed cells; and standard errors."""
-    X, y = load(name, data_dir=data_dir)
+    loaded = load(name, data_dir=data_dir)
+    X, y = np.asarray(loaded.data), np.asarray(loaded.target)
     found = np.empty((len(WAYS), len(SHARES), N_SEEDS))
     for seed in range(N_SEEDS):
         rng = np.random.default_rng(seed)
@@ -216,18 +217,18 @@ def report(data_dir, curves):
             "",
             "CLL (mean natural logarithm of the true class's probability, higher is better) / accuracy, one stratified "
             "ten-fold cross-validation, the same folds for all.",
-            'Ours have `temperature="cv"`; *joint* is complete over the continuous columns, with the discrete ones as naive '
-            "Bayes nodes; *indicator*: `missing_indicator=True`.",
-            "HistGradientBoosting handles NaN itself, with its defaults; logistic regression is `LogisticRegressionCV` by log "
-            "loss after median and most frequent imputation, scaling and dummies.",
+            'Ours have `temperature="cv"`; *joint* is complete over the continuous columns, with the discrete ones as '
+            "naive Bayes nodes; *indicator*: `missing_indicator=True`.",
+            "HistGradientBoosting handles NaN itself, with its defaults; logistic regression is `LogisticRegressionCV` by "
+            "log loss after median and most frequent imputation, scaling and dummies.",
             f"Classes of fewer than {FEWEST} rows are left out. The best in bold.",
             "",
             *comparison(data_dir),
             "",
             "### Cells removed at prediction",
             "",
-            f"Trained on two thirds of the rows, complete; from the others a share of the cells is removed at random. Means "
-            f"over {N_SEEDS} splits with standard errors.",
+            "Trained on two thirds of the rows, complete; from the others a share of the cells is removed at random. "
+            f"Means over {N_SEEDS} splits with standard errors.",
             "",
             "![CLL against the share of cells removed](images/missing-curve.png)",
             "",
@@ -241,7 +242,7 @@ if __name__ == "__main__":
     options.add_argument("--data-dir", required=True, help="a folder with mixed/, cc18/ and uci/")
     arguments = options.parse_args()
     warnings.simplefilter("ignore")  # of peers, and of ours that a family keeps few rows: that is what is measured
-    curves = {name: curve(name, arguments.data_dir) for name in ("wine", "pima")}
+    curves = {name: curve(name, arguments.data_dir) for name in ("wine", "pima-diabetes")}
     text = report(arguments.data_dir, curves).rstrip() + "\n"
     print(text)
     if arguments.write:
