@@ -40,6 +40,8 @@ class Statistics:
         One for each discrete family.
     moments : tuple of Moments
         One for each partition of the layout.
+    missing : ndarray (classes, columns)
+        Weight of the rows of each class in which each column of X is missing.
     loose : tuple of int
         Columns in which values were missing: a family that has one counted the rows in which all of it was observed.
     """
@@ -49,6 +51,7 @@ class Statistics:
     classes: Floats
     counts: tuple[Floats, ...]
     moments: tuple[Moments, ...]
+    missing: Floats
     loose: tuple[int, ...] = ()
 
     @property
@@ -77,6 +80,7 @@ class Statistics:
             classes=self.classes + other.classes,
             counts=tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
             moments=tuple(a + b for a, b in zip(self.moments, other.moments, strict=True)),
+            missing=self.missing + other.missing,
         )
 
     def __radd__(self, other: Literal[0]) -> Statistics:
@@ -91,6 +95,7 @@ class Statistics:
             classes=weight * self.classes,
             counts=tuple(weight * part for part in self.counts),
             moments=tuple(weight * part for part in self.moments),
+            missing=weight * self.missing,
         )
 
     def restricted(self, families: Families) -> Statistics:
@@ -120,6 +125,7 @@ class Statistics:
             classes=self.classes.sum(keepdims=True),
             counts=tuple(part.sum(axis=0, keepdims=True) for part in self.counts),
             moments=tuple(part.pooled(1) for part in self.moments),
+            missing=self.missing.sum(axis=0, keepdims=True),
         )
 
     def for_others(self, minimum_cell: float = 0.0) -> Statistics:
@@ -142,6 +148,13 @@ class Statistics:
                     f"the cell {', '.join(cell)} has {n[tuple(few[0])]:g} rows, fewer than {minimum_cell:g}: "
                     "join levels, leave out columns, or choose a simpler structure"
                 )
+        few = np.argwhere((self.missing > 0) & (self.missing < minimum_cell))
+        if len(few):
+            label, column = few[0].tolist()
+            raise ValueError(
+                f"{self.schema.name(column)} is missing in {self.missing[label, column]:g} rows of class "
+                f"{self.schema.classes[label]!r}, fewer than {minimum_cell:g}: impute them or leave it out"
+            )
         return replace(self, moments=tuple(part.recentred() for part in self.moments))
 
     def _cells(self) -> Iterator[tuple[Floats, tuple[int, ...]]]:
@@ -272,12 +285,18 @@ def collect(table: Table, families: Families, loose: tuple[int, ...] = ()) -> St
         assert seen.labels is not None
         cell = np.ravel_multi_index((seen.labels, family.cells.index(seen), seen.codes[:, family.code]), shape)
         counts.append(np.bincount(cell, seen.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
+    missing = np.zeros((n_classes, table.schema.n_columns))
+    for column in table.incomplete:
+        holes = np.flatnonzero(table.missing(column))
+        weights = None if table.weights is None else table.weights[holes]
+        missing[:, column] = np.bincount(table.labels[holes], weights, minlength=n_classes)
     return Statistics(
         table.schema,
         families,
         np.bincount(table.labels, table.weights, minlength=n_classes).astype(float),
         tuple(counts),
         tuple(moments_of(table, partition, n_classes) for partition in layout.partitions),
+        missing,
         loose,
     )
 
