@@ -154,15 +154,25 @@ class Integration:
             total[rows] += self._apart(table.rows(rows), touched).sum(axis=1)
         return total
 
+    def affected(self, table: Table) -> NDArray[np.intp]:
+        """The rows in which an observed attribute has a missing parent."""
+        observed = observed_cells(table)
+        return np.flatnonzero((observed & ~self._whole(observed)).any(axis=1))
+
+    def _whole(self, observed: Mask) -> Mask:
+        """Of which attributes all of the family is observed: (rows, columns of X)."""
+        whole = observed.copy()
+        for child, parents in self.parents.items():
+            for parent in parents:
+                whole[:, child] &= observed[:, parent]
+        return whole
+
     def _apart(self, table: Table, solvers: Sequence[int]) -> Floats:
         """The log densities of the discrete attributes and of those of some solvers."""
         network, schema = self.network, table.schema
         apart = np.zeros((table.n_rows, schema.n_columns, schema.n_classes))
         observed = observed_cells(table)
-        whole = observed.copy()  # whether all of an attribute's family is observed
-        for child, parents in self.parents.items():
-            for parent in parents:
-                whole[:, child] &= observed[:, parent]
+        whole = self._whole(observed)
         filled = replace(table, codes=np.maximum(table.codes, 0))
         for column, found in network.discrete_log_densities(filled):
             apart[:, column] = np.where(whole[:, column, None], found, 0.0)

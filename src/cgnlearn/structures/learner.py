@@ -147,7 +147,8 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
         """What models of all other rows say of the rows of each fold."""
         families = self._counted(table.schema)
         parts = [table.rows(cut) for cut in cuts]
-        for part, outside in zip(parts, all_but_each([collect(part, families) for part in parts]), strict=True):
+        counted = [collect(part, families, table.incomplete) for part in parts]
+        for part, outside in zip(parts, all_but_each(counted), strict=True):
             yield self._scored(outside, part, hows, left_out=False)
 
 
