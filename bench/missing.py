@@ -97,7 +97,7 @@ def cross_validated(model, X, y):
     classes = np.unique(y)
     for inside, outside in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
         model.fit(X.iloc[inside], y[inside])
-        log_proba.append(model.predict_log_proba(X.iloc[outside]))
+        log_proba.append(np.log(model.predict_proba(X.iloc[outside])))
         true.append(np.searchsorted(classes, y[outside]))
     return tuple(score(np.concatenate(log_proba), np.concatenate(true)) for score in (cll, accuracy))
 
