@@ -221,8 +221,8 @@ def report(data_dir, curves):
             "naive Bayes nodes; *indicator*: `missing_indicator=True`.",
             "HistGradientBoosting handles NaN itself, with its defaults; logistic regression is `LogisticRegressionCV` "
             "by log loss after median and most frequent imputation, scaling and dummies.",
-            f"Left out are classes of fewer than {FEWEST} rows, and hypothyroid's column TBG, missing throughout, which "
-            "HistGradientBoosting cannot read. The best in bold.",
+            f"Left out are classes of fewer than {FEWEST} rows, and hypothyroid's column TBG, missing throughout, "
+            "which HistGradientBoosting cannot read. The best in bold.",
             "",
             *comparison(data_dir),
             "",
