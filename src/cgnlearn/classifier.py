@@ -67,7 +67,9 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     """Conditional Gaussian network classifier, by exact Bayesian averaging or by maximum likelihood.
 
     Attributes are continuous or discrete; continuous ones follow, in each class, linear regressions on their
-    continuous parents, with other parameters for every configuration of their discrete parents.
+    continuous parents, with other parameters for every configuration of their discrete parents. Missing values (NaN,
+    None, nulls) are left out: in training each attribute counts the rows that have it and its parents, at prediction
+    what is missing is integrated over.
 
     Parameters
     ----------
