@@ -68,8 +68,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
 
     Attributes are continuous or discrete; continuous ones follow, in each class, linear regressions on their
     continuous parents, with other parameters for every configuration of their discrete parents. Missing values (NaN,
-    None, nulls) are left out: in training each attribute counts the rows that have it and its parents, at prediction
-    what is missing is integrated over.
+    None, nulls) are left out: an attribute counts the rows that have it and its parents, and predictions integrate.
 
     Parameters
     ----------
@@ -101,8 +100,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         What a level that training never showed is at prediction: as if it had not been observed, with one warning
         that counts such levels; or an error.
     missing_indicator : bool, default=False
-        Whether, for each column with holes in training, it also counts for or against a class that the column is
-        missing: as an attribute of two levels that depends on the class alone, whatever the structure.
+        Whether it speaks for or against a class that a column is missing: as an attribute of two levels for each
+        column with holes in training, which depends on the class alone, whatever the structure.
     random_state : int, RandomState or None, default=0
         How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
         chosen: the same every time, unless it is None.
@@ -342,7 +341,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         if self.unknown_levels not in ("missing", "error"):
             raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
         self._unknown_levels: UnknownLevels = self.unknown_levels
-        if not isinstance(self.missing_indicator, bool | np.bool_):
+        if self.missing_indicator not in (True, False):
             raise ValueError(f"missing_indicator must be True or False, not {self.missing_indicator!r}")
         if self.missing_indicator and self.parameters == "discriminative":
             raise ValueError('missing_indicator=True has no discriminative parameters: use parameters="bayes"')
