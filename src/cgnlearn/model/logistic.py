@@ -282,7 +282,7 @@ def path(rows: Rows) -> Iterator[Candidate]:
     point = fitted(alone, 0.0, Point(np.zeros((1, n)), 1.0))
     yield Candidate(np.inf, point, _cll(rows, left_out(alone, 0.0, point)))
     point = Point(np.concatenate([point.slopes, np.zeros((rows.design.shape[1] - 1, n))]), point.temperature)
-    for penalty in _penalties(rows):
+    for penalty in penalties(rows):
         point = fitted(rows, penalty, point)
         yield Candidate(penalty, point, _cll(rows, left_out(rows, penalty, point)))
 
@@ -291,7 +291,7 @@ def _cll(rows: Rows, log_proba: Floats) -> float:
     return float(np.average(log_proba[np.arange(len(rows.labels)), rows.labels], weights=rows.weights))
 
 
-def _penalties(rows: Rows) -> list[float]:
+def penalties(rows: Rows) -> list[float]:
     """From one that leaves next to nothing to one that leaves a parameter to every four rows.
 
     The effective number of parameters is that of a ridge regression with the weights that rows have where all classes
