@@ -87,7 +87,7 @@ def rows(name, data_dir):
         coded = {i: pd.factorize(attributes.iloc[:, i], sort=True)[0] for i in categorical}
         X = np.column_stack([coded.get(i, attributes.iloc[:, i]) for i in range(attributes.shape[1])]).astype(float)
     for i in categorical:  # a missing category is a level of its own
-        levels, codes = np.unique(np.nan_to_num(X[:, i], nan=-1.0), return_inverse=True)
+        codes = np.unique(np.nan_to_num(X[:, i], nan=-1.0), return_inverse=True)[1]
         X[:, i] = codes
     lowest, highest = (np.fmin.reduce(X), np.fmax.reduce(X))
     varying = np.flatnonzero(lowest < highest)
