@@ -17,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from cgnlearn.evaluation import metrics
 from cgnlearn.evaluation.run import Run, Unit, Work
 from collection import NARROW, ORDERED, SETS, SIZES, WIDE, checksum, division, rows
-from measuring import parser
+from measuring import parser, publish
 from peers import NAMES, OURS_ORDERED, fitted
+from ranking import page, picture
 
 ORDER_OF_SIZES = ("100", "half", "50")
 LEAST = 1e-15  # a probability below counts as this, for all models alike
@@ -120,3 +121,9 @@ if __name__ == "__main__":
         chosen.results, chosen.data_dir, models=chosen.models, sets=chosen.sets, sizes=chosen.sizes,
         n_seeds=chosen.seeds, jobs=chosen.jobs,
     )  # fmt: skip
+    text, found = page(
+        chosen.results, chosen.seeds, f"python bench/quality.py -o FOLDER --seeds {chosen.seeds} --write"
+    )
+    publish(text, "quality.md", write=chosen.write)
+    if chosen.write:
+        picture(found)
