@@ -22,13 +22,13 @@ from cgnlearn.tuning.source import Source
 SHARINGS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0)  # all from the same moments
 FEW_SHARINGS = (0.0, 0.1, 0.4, 1.0)  # in folds
 ROTATED_SHARINGS = (0.0, 0.3, 1.0)
+SMOOTHED = 0.5  # Jeffreys' weight of a level, tried beside the prior's
 SCALES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # of the prior, for more columns than rows
 N_BINS = (5, 10)
 K_MAX = 50
 MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
 MOST_FORESTS = 25  # columns whose forests are averaged over
 MOST_BINNED = 2000
-MOST_PAIRED = 25  # continuous columns all of whose products are features
 MOST_FEATURES = 1000  # besides the columns themselves
 MOST_POWERS = 5000  # columns
 
@@ -91,6 +91,14 @@ def _hows(prior: Prior, sharings: Sequence[float], scales: Sequence[float] | Non
     return tuple(Bayes(each, sharing) for each in priors for sharing in sharings)
 
 
+def _smoothed(prior: Prior, sharings: Sequence[float], schema: Schema) -> tuple[Bayes, ...]:
+    """The same, with levels smoothed more where there are any."""
+    more = (
+        _hows(replace(prior, dirichlet=SMOOTHED), sharings) if schema.discrete and prior.dirichlet != SMOOTHED else ()
+    )
+    return _hows(prior, sharings) + more
+
+
 def _all(shape: Shape, transforms: Sequence[str], prior: Prior) -> Iterator[Source | Omitted]:
     yield Learned("frequencies", "none", Jan([]), _hows(prior, (0.0,)), has_density=False)
     for view in transforms:
@@ -121,14 +129,14 @@ def _why_no_view(view: str, shape: Shape, prior: Prior | None) -> str | None:
 
 def _generative(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitted]:
     schema, m = shape.schema, shape.m
-    varying = ("sharing",)
+    varying = ("sharing", "dirichlet") if schema.discrete else ("sharing",)
     sharings = SHARINGS if m else SHARINGS[:1]
-    yield Learned("naive_bayes", view, NaiveBayes(), _hows(prior, sharings), varying)
+    yield Learned("naive_bayes", view, NaiveBayes(), _smoothed(prior, sharings, schema), varying)
     if m < 2:
         yield Omitted("complete", view, "fewer than two continuous columns")
     elif not shape.is_wide and m <= FEW_COLUMNS:
         groups = [schema.continuous, *([column] for column in schema.discrete)]
-        yield Learned("complete", view, Jan(groups), _hows(prior, SHARINGS), varying)
+        yield Learned("complete", view, Jan(groups), _smoothed(prior, SHARINGS, schema), varying)
     elif not shape.is_wide:
         yield Omitted("complete", view, f"more than {FEW_COLUMNS} columns, and fewer than rows")
     elif schema.discrete:
@@ -144,16 +152,18 @@ def _generative(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omit
     elif schema.n_columns > MOST_TREE:
         yield Omitted("tree", view, f"more than {MOST_TREE} columns")
     else:
-        yield Learned("tree", view, Tree(), _hows(prior, FEW_SHARINGS if m else FEW_SHARINGS[:1]), varying)
+        hows = _smoothed(prior, FEW_SHARINGS if m else FEW_SHARINGS[:1], schema)
+        yield Learned("tree", view, Tree(), hows, varying)
     if not prior.is_coherent:
         why = "the prior's location has no evidence"
         yield from (Omitted(kind, view, why) for kind in ("selective", "tree_average"))
         return
-    yield Learned("selective", view, SelectiveNaiveBayes(), _hows(prior, (0.0, 1.0) if m else (0.0,)), varying)
+    hows = _smoothed(prior, (0.0, 1.0) if m else (0.0,), schema)
+    yield Learned("selective", view, SelectiveNaiveBayes(), hows, varying)
     if not 2 <= schema.n_columns <= MOST_FORESTS:
         yield Omitted("tree_average", view, f"fewer than 2 or more than {MOST_FORESTS} columns")
     else:
-        yield Learned("tree_average", view, TreeAverage(), _hows(prior, (0.0, 1.0) if m else (0.0,)), varying)
+        yield Learned("tree_average", view, TreeAverage(), hows, varying)
 
 
 def _ordered(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitted]:
@@ -177,19 +187,18 @@ def _binned(shape: Shape, prior: Prior) -> Iterator[Source | Omitted]:
         elif shape.m > MOST_BINNED:
             yield Omitted("bins", f"bins{n}", f"more than {MOST_BINNED} columns")
         else:
-            plain = Prior(dirichlet=prior.dirichlet)
-            yield Learned("bins", f"bins{n}", NaiveBayes(), _hows(plain, (0.0,)), has_density=False)
+            hows = tuple(Bayes(Prior(dirichlet=weight)) for weight in dict.fromkeys((prior.dirichlet, SMOOTHED)))
+            yield Learned("bins", f"bins{n}", NaiveBayes(), hows, ("dirichlet",), has_density=False)
 
 
 def _logistic(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitted]:
     m = shape.m
     yield Ridge(view, "linear", prior.dirichlet)
-    if not m:
-        return
-    for terms, n_terms, most in (("squares", m, MOST_FEATURES), ("pairs", m * (m - 1) // 2, MOST_FEATURES)):
-        if n_terms > most or (terms == "pairs" and m > MOST_PAIRED):
+    base = m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
+    for terms, n_terms in (("squares", m), ("pairs", base * (base - 1) // 2)):
+        if n_terms > MOST_FEATURES:
             yield Omitted(f"logistic, {terms}", view, f"{n_terms} more features")
-        elif terms == "squares" or m > 1:
+        elif n_terms:
             yield Ridge(view, terms, prior.dirichlet)
 
 

@@ -13,7 +13,9 @@ from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.model import Model, NotExact
 from cgnlearn.model.network import Network
+from cgnlearn.model.prior import Prior
 from cgnlearn.model.statistics import Statistics, collect
+from cgnlearn.model.structure import Structure
 from cgnlearn.ordered.band import Band, EveryK, every_family
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.tree import Tree
@@ -44,11 +46,13 @@ class Counted(Fit):
     @cached_property
     def models(self) -> list[Model]:
         """One for each candidate."""
-        first, *others = self.hows
-        model = self.learner.model(self.statistics, first)
-        if isinstance(self.learner, Tree):  # the tree does not depend on what classes share
-            return [model, *(Network.of(model.structure, self.statistics, how) for how in others)]
-        return [model, *(self.learner.model(self.statistics, how) for how in others)]
+        if not isinstance(self.learner, Tree):
+            return [self.learner.model(self.statistics, how) for how in self.hows]
+        trees: dict[Prior, Structure] = {}  # what classes share plays no part in them
+        for how in self.hows:
+            if how.prior not in trees:
+                trees[how.prior] = self.learner.model(self.statistics, how).structure
+        return [Network.of(trees[how.prior], self.statistics, how) for how in self.hows]
 
     def log_likelihood(self, views: Views) -> Floats:
         """ln p(x | class): (candidates, rows, classes)."""
@@ -85,7 +89,7 @@ class Learned(Source):
     learner : Learner
     hows : tuple of Estimation
     varying : tuple of str
-        What the estimations differ in: ``"sharing"``, ``"prior_scale"``.
+        What the estimations differ in: ``"sharing"``, ``"prior_scale"``, ``"dirichlet"``.
     has_density : bool
     """
 
@@ -111,7 +115,7 @@ class Learned(Source):
         return Scored(fit, [self._description(how) for how in self.hows], found)
 
     def _description(self, how: Estimation) -> Description:
-        told = {"sharing": how.sharing, "prior_scale": how.prior.multiple}
+        told = {"sharing": how.sharing, "prior_scale": how.prior.multiple, "dirichlet": how.prior.dirichlet}
         return {"kind": self.kind, "transform": self.view} | {name: told[name] for name in self.varying}
 
 
@@ -189,7 +193,7 @@ class Bands(Source):
         ks = range(1, self.k_max + 1)
         hows = tuple(how for how in self.hows for _ in ks)
         fit = EveryBand(self.view, statistics, self.k_max, hows, (*ks,) * len(self.hows))
-        described = [
+        described: list[Description] = [
             {"kind": self.kind, "transform": self.view, "sharing": how.sharing, "k": k} for how in self.hows for k in ks
         ]
         return Scored(fit, described, fit.left_out(views) if leave_out else None)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from cgnlearn.classifier import readable, without_weightless
@@ -21,7 +21,7 @@ from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import class_prior_of
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.prior import Prior
-from cgnlearn.model.statistics import Statistics, collect
+from cgnlearn.model.statistics import collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.surprise import MOST_ROWS as MOST_REFERENCE
 from cgnlearn.model.surprise import Reference
@@ -29,6 +29,7 @@ from cgnlearn.model.table import Table, read, read_training
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 from cgnlearn.tuning.candidates import KINDS, Omitted, Shape, candidates
+from cgnlearn.tuning.chart import bars
 from cgnlearn.tuning.comparison import Comparison, Judged
 from cgnlearn.tuning.mixture import Mixture, Rules, mixed_density
 from cgnlearn.tuning.source import Description, Source, frequencies, frequencies_left_out
@@ -37,7 +38,7 @@ from cgnlearn.tuning.weights import pseudo_bma, stacking, tempered, worth_keepin
 
 MOST_ROWS = 10_000  # in which candidates are compared
 TRANSFORMS = ("none", "power")
-PARAMETERS = ("kind", "transform", "terms", "sharing", "prior_scale", "k", "penalty")
+NUMBERS = ("sharing", "prior_scale", "dirichlet", "k", "penalty")
 
 
 class Member(NamedTuple):
@@ -108,7 +109,8 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
     best_ : Member
         The candidate with the best score.
     cv_results_ : dict of ndarray
-        A table with a row for each candidate: ``kind`` and its parameters, ``temperature``, ``mean_test_cll`` and
+        A table with a row for each candidate: ``param_kind`` and other parameters (NaN where it has none),
+        ``temperature``, ``mean_test_cll`` and
         ``mean_test_accuracy`` of rows left out, by what (``by``), ``weight``; and a row for what was left out, with
         the ``reason``.
     left_out_log_proba_ : ndarray (rows compared in, classes)
@@ -216,9 +218,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         omitted = [each for each in found if isinstance(each, Omitted)]
         transforms = learned(dict.fromkeys(source.view for source in sources), table)
         views = Views(compared, transforms)
-        comparison = Comparison(
-            views, sources, prior.dirichlet, cv=self.cv, groups=groups, random_state=seed
-        )
+        comparison = Comparison(views, sources, prior.dirichlet, cv=self.cv, groups=groups, random_state=seed)
         judged = list(watched(self, comparison.judged(self.n_jobs)))
         weighed = self._weighed(judged, compared, random_state)
         self._set_results(judged, weighed, omitted)
@@ -255,11 +255,10 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         rows = [dict(description) for description, _ in described]
         rows += [{"kind": each.kind, "transform": each.view} for each in omitted]
         results: dict[str, NDArray[Any]] = {}
-        for name in PARAMETERS:
-            values = [row.get(name) for row in rows]
-            results[f"param_{name}"] = np.ma.masked_array(
-                np.array(values, dtype=object), [value is None for value in values]
-            )
+        for name in ("kind", "transform", "terms"):
+            results[f"param_{name}"] = np.array([row.get(name, "") for row in rows])
+        for name in NUMBERS:
+            results[f"param_{name}"] = np.array([row.get(name, np.nan) for row in rows], float)
         results["by"] = np.array([by for _, by in described] + [""] * len(omitted))
         results["temperature"] = np.append(weighed.temperature, none)
         results["mean_test_cll"] = np.append(weighed.cll, none)
@@ -284,7 +283,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
     ) -> None:
         """Fit what has weight to all rows; keep what it says of the rows without them."""
         starts = np.cumsum([0, *(len(each.log_likelihood) for each in judged)])
-        parts = [slice(start, stop) for start, stop in zip(starts[:-1], starts[1:], strict=True)]
+        parts = [slice(start, stop) for start, stop in pairwise(starts.tolist())]
         rules, kept, log_proba = [], [], []
         for each, part in zip(judged, parts, strict=True):
             which = np.flatnonzero(weighed.weight[part])
@@ -303,13 +302,13 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         of_density = tuple(Rules(each.fit, each.temperatures, each.weights / total) for each, _ in density)
         needed = {each.fit.view for each in (*rules, *of_density)}
         transforms = {name: transform for name, transform in views.transforms.items() if name in needed}
-        self._mixture = Mixture(
-            transforms, tuple(rules), of_density, frequencies(all_views.table, dirichlet)
-        )
+        self._mixture = Mixture(transforms, tuple(rules), of_density, frequencies(all_views.table, dirichlet))
         table = views.table
         step = max(1.0, table.n_rows / MOST_REFERENCE)
         some = np.arange(0, table.n_rows, step).astype(np.intp)
-        seen = mixed_density(of_density, Views(table.rows(some), views.transforms), [said[:, some] for _, said in density])
+        seen = mixed_density(
+            of_density, Views(table.rows(some), views.transforms), [said[:, some] for _, said in density]
+        )
         weights = np.ones(len(some)) if table.weights is None else table.weights[some]
         self._reference = Reference(seen, frequencies_left_out(table, dirichlet)[some], weights)
 
@@ -330,11 +329,8 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Log p(class | x): (rows, classes)."""
-        return self._mixture.log_proba(self._table(X)) if self._fitted() else np.empty(0)
-
-    def _fitted(self) -> bool:
-        check_is_fitted(self, "statistics_")
-        return True
+        table = self._table(X)
+        return self._mixture.log_proba(table)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every class: (rows, classes)."""
@@ -354,8 +350,8 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
 
         Where no member is one, by the best candidate that is.
         """
-        density = self._mixture.log_density(self._table(X)) if self._fitted() else np.empty(0)
-        return np.asarray(logsumexp(density + self.class_log_prior_, axis=1))
+        table = self._table(X)
+        return np.asarray(logsumexp(self._mixture.log_density(table) + self.class_log_prior_, axis=1))
 
     def surprise(self, X: Any) -> Floats:
         """The share of the training rows that are less likely than each row: (rows,). Near 0: unlike anything seen.
@@ -399,7 +395,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         return self._mixture.left_out(table, frequencies_left_out(table, (self.prior or Prior()).dirichlet))
 
     def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
-        """A fitted copy for another prevalence of the classes (as the constructor takes it); this one stays as it is."""
+        """A fitted copy for another prevalence of the classes, given as to the constructor; this one stays as it is."""
         check_is_fitted(self, "statistics_")
         if class_prior is None:
             raise ValueError('class_prior must be "uniform" or an array in the order of classes_, not None')
@@ -410,11 +406,21 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         other._class_prior = given
         return other
 
+    def _html_repr(self) -> str:
+        page: str = estimator_html_repr(self)
+        if not hasattr(self, "members_"):
+            return page
+        before, end, after = page.rpartition("</div>")
+        return before + bars([str(member) for member in self.members_], self.weights_.tolist()) + end + after
+
+    _repr_html_inner = _html_repr
+
 
 def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
     """All rows, or of many some, the classes in their proportions and groups whole."""
     if table.n_rows <= MOST_ROWS:
         return np.arange(table.n_rows)
+    assert table.labels is not None
     n_parts = -(-table.n_rows // MOST_ROWS)
     return np.sort(stratified(table.labels, n_parts, seed, groups).pairs[0][1])
 

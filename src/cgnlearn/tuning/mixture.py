@@ -79,7 +79,9 @@ class Mixture:
         """ln p(x | class), mixed over the rules that are densities: (rows, classes)."""
         found = np.empty((table.n_rows, table.schema.n_classes))
         for rows, views in self._parts(table):
-            found[rows] = mixed_density(self.density, views, [rules.fit.log_likelihood(views) for rules in self.density])
+            found[rows] = mixed_density(
+                self.density, views, [rules.fit.log_likelihood(views) for rules in self.density]
+            )
         return found
 
     def contributions(self, table: Table) -> Floats:

@@ -1,4 +1,4 @@
-"""Ridge logistic regression on features of the columns, at a path of penalties: section 10 without generative scores."""
+"""Ridge logistic regression on features of the columns, at a path of penalties."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from scipy.linalg import helmert
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.discriminative import CHUNK, CONSTANT, row_space
 from cgnlearn.model.families import Columns
-from cgnlearn.model.logistic import Point, Rows, fitted, left_out, penalties
+from cgnlearn.model.logistic import Point, Rows, fitted, left_out_and_effective, strongest_penalty
 from cgnlearn.model.model import NotExact
 from cgnlearn.model.table import Table
 from cgnlearn.tuning.source import Description, Fit, Scored, Source, frequencies, frequencies_left_out
 from cgnlearn.tuning.transforms import Bins, Views
 
 NO_SCORES = (0.0, 0.0)  # between which the temperature of scores that are not there may move
+WEAKEST = 1e-3  # penalty
+N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
+ROWS_TO_A_PARAMETER = 2.5  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
 N_STEPS = 8  # bins between whose edges features step
 
 
@@ -29,7 +32,7 @@ class Expansion:
     ----------
     terms : str
         ``"linear"``: the columns and an indicator for every level; ``"squares"``: their squares too; ``"pairs"``: and
-        the products of two continuous ones; ``"steps"``: indicators of lying above quantiles.
+        the products of any two of these; ``"steps"``: indicators of lying above quantiles.
     mean, deviation, least, most : ndarray (continuous columns,)
         Products go no further than the training data did: what is outside would count by its square.
     cuts : Bins or None
@@ -74,21 +77,28 @@ class Expansion:
             for column, edges, known in zip(schema.continuous, self.cuts.edges, table.values.T, strict=True):
                 owners.append(np.full(len(edges), column))
                 parts.append((known[:, None] >= edges).astype(float))
-        inside = np.clip(values, self.least, self.most)
-        if self.terms in ("squares", "pairs"):
-            owners.append(continuous)
-            parts.append(np.square(inside))
-        if self.terms == "pairs":
-            first, second = np.tril_indices(len(continuous), -1)
-            owners.append(continuous[first])
-            parts.append(inside[:, first] * inside[:, second])
         for position, column in enumerate(schema.discrete):
             n_levels = len(schema.levels_of(column))
             owners.append(np.full(n_levels, column))
             parts.append((table.codes[:, position, None] == np.arange(n_levels)).astype(float))
-        return np.concatenate([np.zeros(0, np.intp), *owners]), np.concatenate(
-            [np.zeros((table.n_rows, 0)), *parts], axis=1
+        owner, found = _joined(owners, parts, table.n_rows)
+        if self.terms not in ("squares", "pairs"):
+            return owner, found
+        found[:, : len(continuous)] = np.clip(values, self.least, self.most)
+        parts, owners = (
+            [values, found[:, len(continuous) :], np.square(found[:, : len(continuous)])],
+            [owner, continuous],
         )
+        if self.terms == "pairs":
+            first, second = np.tril_indices(len(owner), -1)
+            apart = owner[first] != owner[second]  # two levels of one column never meet
+            owners.append(owner[first[apart]])
+            parts.append(found[:, first[apart]] * found[:, second[apart]])
+        return _joined(owners, parts, table.n_rows)
+
+
+def _joined(owners: list[Columns], parts: list[Floats], n_rows: int) -> tuple[Columns, Floats]:
+    return np.concatenate([np.zeros(0, np.intp), *owners]), np.concatenate([np.zeros((n_rows, 0)), *parts], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +177,7 @@ class Ridge(Source):
 
     def held(self, views: Views) -> Ridge:
         """With the penalties that all rows suggest."""
-        return replace(self, path=tuple(penalties(self._design(views[self.view])[0])))
+        return replace(self, path=tuple(_path(self._design(views[self.view])[0])))
 
     def _design(self, table: Table) -> tuple[Rows, Floats | None, Floats, Floats, Floats, Expansion]:
         assert table.labels is not None
@@ -192,13 +202,17 @@ class Ridge(Source):
         point = Point(np.zeros((rows.design.shape[1], rows.n_contrasts)), 0.0)
         across = helmert(table.schema.n_classes).T
         unit = np.where(scale > 0, scale, 1.0)[:, None]
-        path = self.path if self.path is not None else penalties(rows)
+        path = list(self.path) if self.path is not None else _path(rows)
         without = frequencies_left_out(table, self.dirichlet)
-        slopes, offset, said = [], [], []
+        slopes, offset = [], []
+        said: list[Floats] = []
         for penalty in path:
             point = fitted(rows, penalty, point, NO_SCORES)
             if leave_out:
-                said.append(left_out(rows, penalty, point, NO_SCORES) - without)
+                found, effective = left_out_and_effective(rows, penalty, point, NO_SCORES)
+                if ROWS_TO_A_PARAMETER * effective > rows.weights.sum() and said:
+                    break
+                said.append(found - without)
             whole = np.zeros((len(centre), rows.n_contrasts))
             if basis is None:
                 whole[scale > 0] = point.slopes[1:]
@@ -207,6 +221,7 @@ class Ridge(Source):
             slopes.append(whole @ across.T / unit)
             offset.append(across @ point.slopes[0])
         n_classes = table.schema.n_classes
+        path = path[: len(slopes)]
         fit = RidgeFit(
             self.view,
             expansion,
@@ -218,3 +233,9 @@ class Ridge(Source):
             {"kind": self.kind, "transform": self.view, "terms": self.terms, "penalty": penalty} for penalty in path
         ]
         return Scored(fit, described, np.array(said).reshape(len(path), table.n_rows, n_classes) if leave_out else None)
+
+
+def _path(rows: Rows) -> list[float]:
+    """Penalties, the strongest first."""
+    strongest = strongest_penalty(rows)
+    return np.geomspace(strongest, WEAKEST, N_PENALTIES).tolist() if strongest > WEAKEST else []

@@ -74,7 +74,7 @@ class Source(ABC):
 def frequencies(table: Table, dirichlet: float) -> Floats:
     """Log probabilities of the classes: (classes,)."""
     assert table.labels is not None
-    counts = np.bincount(table.labels, table.weights, minlength=table.schema.n_classes)
+    counts = np.bincount(table.labels, table.weights, minlength=table.schema.n_classes).astype(float)
     return densities.categorical(counts, dirichlet)
 
 

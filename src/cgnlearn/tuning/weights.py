@@ -6,16 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from cgnlearn.evaluation.metrics import normalised, of_truth
+from cgnlearn.evaluation.metrics import of_truth
 from cgnlearn.model.densities import Floats
-from cgnlearn.structures.selection import TEMPERED, TEMPERATURES
+from cgnlearn.structures.selection import TEMPERATURES, TEMPERED
 
 N_BOOTSTRAPS = 400
 N_STEPS = 300  # of expectation and maximisation; the weights that still move then are of candidates that are alike
 SPREAD = 1.0  # rows that stacking supposes beforehand, spread over all candidates
 N_HALVINGS = 20  # of the logarithm of the temperature's range
-NEGLIGIBLE = 0.001  # weight that is not worth a prediction
-MOST_DROPPED = 0.02  # of all weight
+MOST_DROPPED = 0.005  # of all weight, by leaving out the lightest
 
 
 def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np.intp], weights: Floats) -> float:
@@ -42,11 +41,6 @@ def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np
         middle = (low + high) / 2
         low, high = (middle, high) if slope(middle) > 0 else (low, middle)
     return float(np.exp(low))
-
-
-def log_proba(log_likelihood: Floats, class_log_prior: Floats, temperature: float) -> Floats:
-    """Of the classes: (rows, classes)."""
-    return normalised(temperature * log_likelihood + class_log_prior)
 
 
 def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomState) -> Floats:
@@ -82,5 +76,4 @@ def worth_keeping(weights: Floats) -> NDArray[np.bool_]:
     gone = np.cumsum(weights[order]) <= MOST_DROPPED
     kept = np.ones(len(weights), bool)
     kept[order[gone]] = False
-    kept &= weights >= NEGLIGIBLE * weights.max()
     return kept
