@@ -21,7 +21,7 @@ from cgnlearn.tuning.transforms import Bins, Views
 NO_SCORES = (0.0, 0.0)  # between which the temperature of scores that are not there may move
 WEAKEST = 1e-3  # penalty
 N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
-ROWS_TO_A_PARAMETER = 2.5  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
+ROWS_TO_A_PARAMETER = 4  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
 HOPELESS = 20.0  # nats behind the best penalty: no weight is left
 N_STEPS = 8  # bins between whose edges features step
 
