@@ -28,7 +28,7 @@ class Judged(NamedTuple):
     described: list[Description]
     log_likelihood: Floats  # (candidates, rows, classes)
     class_log_prior: Floats  # (rows, classes)
-    by: str
+    by: list[str]  # how rows were held out, candidate by candidate
 
 
 class Comparison:
@@ -109,7 +109,8 @@ class Comparison:
             scored = source.scored(self.views, leave_out=True)
             if scored.left_out is not None:
                 prior = frequencies_left_out(self.table, self.dirichlet)
-                return Judged(source, scored.fit, scored.described, scored.left_out, prior, "leave-one-out")
+                by = scored.by or ["leave-one-out"] * len(scored.described)
+                return Judged(source, scored.fit, scored.described, scored.left_out, prior, by)
         if not self._has_folds:
             return Omitted(source.kind, source.view, "no class has two rows, so that none can be held out")
         source = source.held(self.views)
@@ -126,4 +127,5 @@ class Comparison:
             prior[test] = frequencies(inside.table, self.dirichlet)
             described = scored.described
         assert likelihood is not None
-        return Judged(source, None, described, likelihood, prior, f"{len(self.folds)} folds")
+        by = [f"{len(self.folds)} folds"] * len(described)
+        return Judged(source, None, described, likelihood, prior, by)

@@ -252,7 +252,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         return _Weighed(np.array(temperatures), cll, np.array(accuracies), weight)
 
     def _set_results(self, judged: Sequence[Judged], weighed: _Weighed, omitted: Sequence[Omitted]) -> None:
-        described = [(description, each.by) for each in judged for description in each.described]
+        described = [pair for each in judged for pair in zip(each.described, each.by, strict=True)]
         none = [np.nan] * len(omitted)
         rows = [dict(description) for description, _ in described]
         rows += [{"kind": each.kind, "transform": each.view} for each in omitted]
