@@ -17,11 +17,12 @@ ORDER = [
     "ordered.left_out", "ordered.mixing", "ordered.lattice", "model.network", "model.rotated", "model.features",
     "model.logistic", "model.discriminative", "model.sampling", "model.surprise", "structures.selection",
     "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures", "structures.single",
-    "structures.selective", "structures.pairs", "structures.tree", "structures.arborescence", "structures.elimination",
-    "structures.forests", "structures.odds", "structures.left_out", "structures.search", "structures.names",
-    "ordered.band", "ordered.average", "progress", "prediction", "classifier", "ordered.path", "persistence",
-    "streams", "distributed", "datasets", "spectra", "evaluation.run", "evaluation.significance",
-    "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
+    "structures.selective", "structures.pairs", "structures.tree", "structures.arborescence",
+    "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.search",
+    "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier", "tuning",
+    "ordered.path", "persistence", "streams", "distributed", "datasets", "spectra", "evaluation.run",
+    "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli",
+    "__main__",
 ]  # fmt: skip
 
 
