@@ -31,13 +31,14 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         click.echo(json.dumps(described | {"file": header}, indent=1))
     else:
         described["rows"] = f"{header['training_rows']:g}"
-        described["training checksum"] = header["training_sha256"][:16]
-        described["written by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+        described |= {key: value for key, value in header.get("columns", {}).items() if value and key != "categorical"}
+        described["training_checksum"] = header["training_sha256"][:16]
+        described["written_by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
         width = max(map(len, described))
         for name, value in described.items():
             shown = ", ".join(value) or "none" if isinstance(value, list) else value
             shown = f"{value:.10g}" if isinstance(value, float) else shown
-            click.echo(f"{name:<{width}}  {shown}")
+            click.echo(f"{name.replace('_', ' '):<{width}}  {shown}")
     if graph is not None:
         _draw(loaded, graph)
         say(f"graph: {graph}")
@@ -60,7 +61,7 @@ def _draw(model: Any, path: Path) -> None:
 
 
 def description(model: Any) -> dict[str, Any]:
-    """What a person asks of a fitted model first."""
+    """What a person asks of a fitted model first; the keys stay as they are."""
     structure, columns = model.structure_, model.statistics_.schema
     found: dict[str, Any] = {
         "classes": [str(label) for label in model.classes_],
@@ -68,11 +69,11 @@ def description(model: Any) -> dict[str, Any]:
         "attributes": len(structure.nodes),
         "edges": structure.n_edges,
         "parameters": model.n_parameters_,
-        "estimated by": model.parameters,
+        "estimated_by": model.parameters,
         "sharing": float(model.sharing),
         "temperature": float(model.temperature_),
         "discrete": [str(columns.names[i] if columns.names else i) for i in columns.discrete],
     }
     with suppress(AttributeError):  # it is not defined for every model
-        found["log evidence"] = model.log_evidence_
+        found["log_evidence"] = model.log_evidence_
     return found

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import has_fit_parameter
 
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.evaluation import evidence as why
@@ -21,6 +22,7 @@ from cgnlearn.evaluation.splits import Split
 from cgnlearn.model.densities import Floats
 
 BASELINE = "class frequencies"  # the classifier that looks at nothing; it has nothing to explain
+LOGISTIC = "logistic regression"  # what a statistician would try first
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +35,12 @@ class FoldResult:
     evidence: Evidence | None = None  # if it was asked for
 
 
-def fold_result(unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: bool) -> FoldResult:
+def fold_result(
+    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: bool, groups: NDArray[Any] | None = None
+) -> FoldResult:
     """Fit a copy of the model on the fold's training rows and let it predict the others."""
     try:
-        trained = fitted(model, X, y, split.train)
+        trained = fitted(model, X, y, split.train, groups)
     except SampleNotAcceptable:
         return FoldResult(unit, split.test, None)
     part = _safe_indexing(X, split.test)
@@ -47,9 +51,10 @@ def fold_result(unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, e
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
-def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-    """A copy of the model, fitted on these rows."""
-    return clone(model).fit(_safe_indexing(X, rows), y[rows])
+def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Any:
+    """A copy of the model, fitted on these rows; what it chooses inside parts no group, if it asks for groups."""
+    more = {} if groups is None or not has_fit_parameter(model, "groups") else {"groups": groups[rows]}
+    return clone(model).fit(_safe_indexing(X, rows), y[rows], **more)
 
 
 # ---- summaries
@@ -88,7 +93,7 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
         metrics: dict[str, Spread] = {}
         for name, metric in METRICS.items() if answered else ():
             # A fold is too small to tell how well calibrated a model is: all rows of a repetition do.
-            parts = _repetitions(answered) if metric is calibration_error else [[result] for result in answered]
+            parts = repetitions(answered) if metric is calibration_error else [[result] for result in answered]
             values = [metric(*pooled(part, true)) for part in parts]
             sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
             metrics[name] = Spread(float(np.mean(values)), sd)
@@ -96,7 +101,8 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
     return summaries
 
 
-def _repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
+def repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
+    """The results of each repetition."""
     numbers = sorted({result.unit.repeat for result in results})
     return [[result for result in results if result.unit.repeat == number] for number in numbers]
 
@@ -149,6 +155,8 @@ class Study:
     results: list[FoldResult] = field(default_factory=list)  # those of a `Run` of the study's `work`
     settings: Mapping[str, str] = field(default_factory=dict)  # what the reader should know of how it was done
     lines: NDArray[np.intp] | None = None  # what each row is called; None: its index
+    ids: NDArray[Any] | None = None  # what each row is called; None: its line
+    groups: NDArray[Any] | None = None  # which rows belong together, such as a subject's
     positions: NDArray[np.float64] | None = None  # where the attributes stand along an axis, for spectra
     axis: str = "m/z"  # what the positions are
     marks: NDArray[np.float64] | None = None  # positions known to tell the classes apart, for simulated spectra
@@ -165,23 +173,27 @@ class Study:
             if result.log_proba is not None:
                 said = [list(map(repr, of_row)) for of_row in result.log_proba.tolist()]
             return [
-                (str(row), str(self._line(row)), self.y[row], *of_row)
+                (str(row), str(self._line(row)), *self._id(row), self.y[row], *of_row)
                 for row, of_row in zip(result.rows.tolist(), said, strict=True)
             ]
 
         def result(unit: Unit, rows: Sequence[Sequence[str]]) -> FoldResult | None:
-            said = [row[3:] for row in rows]
+            said = [row[-len(self.classes) :] for row in rows]
             try:
                 return FoldResult(unit, self._splits[unit[1:]].test, np.array(said, float) if any(said[0]) else None)
             except ValueError:
                 return None
 
         return Work(
-            columns=("model", "repeat", "fold", "row", "line", "true", *(f"log p({label})" for label in self.classes)),
+            columns=(
+                "model", "repeat", "fold", "row", "line", *([] if self.ids is None else ["id"]), "true",
+                *(f"log p({label})" for label in self.classes),
+            ),
             sizes={Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models},
             compute=fold_result,
             arguments=lambda unit: (
                 unit, self.models[unit.name], self.X, self.y, self._splits[unit[1:]], explained and not unit.repeat,
+                self.groups,
             ),
             settings=settings or {},
             rows=rows,
@@ -194,6 +206,9 @@ class Study:
 
     def _line(self, row: int) -> int:
         return row if self.lines is None else int(self.lines[row])
+
+    def _id(self, row: int) -> tuple[str, ...]:
+        return () if self.ids is None else (str(self.ids[row]),)
 
     @cached_property
     def classes(self) -> list[str]:
@@ -234,7 +249,7 @@ class Study:
     def final(self) -> Any:
         """The chosen model fitted on all rows: what would be used from now on."""
         assert self.chosen is not None
-        return fitted(self.models[self.chosen], self.X, self.y, np.arange(len(self.y)))
+        return fitted(self.models[self.chosen], self.X, self.y, np.arange(len(self.y)), self.groups)
 
     # ---- the chosen model in the first repetition
 

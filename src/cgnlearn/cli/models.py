@@ -1,0 +1,118 @@
+"""The classifiers that commands fit: what the options name, what is taken where nothing is named, and the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any
+
+import click
+
+STRUCTURES = (
+    "naive_bayes", "complete", "tree", "band", "box", "band_average", "fwgjan", "bwgjan", "wcgjan", "selective",
+    "tree_average",
+)  # fmt: skip
+PARAMETERS = ("bayes", "ml", "discriminative")
+DEFAULT = "naive_bayes"  # what `unnamed` makes
+
+
+def unnamed(seed: int) -> Any:
+    """The classifier that is fitted where no structure is named: the one place where it is chosen."""
+    return classifier(DEFAULT, "bayes", seed=seed)
+
+
+def compared(structures: Sequence[str], parameters: Sequence[str], *, seed: int, **options: Any) -> dict[str, Any]:
+    """The models of an evaluation by their names: those that are named, or the default beside its peers."""
+    from sklearn.dummy import DummyClassifier
+
+    from cgnlearn.evaluation.study import BASELINE, LOGISTIC
+
+    ways = dict.fromkeys(parameters or ("ml", "bayes"))
+    if structures:
+        models = {
+            label(shape, way, **options): classifier(shape, way, seed=seed, **options)
+            for shape in dict.fromkeys(structures)
+            for way in ways
+        }
+    else:
+        _refuse_without_structure(parameters=parameters, **options)
+        models = {f"{DEFAULT} {way}": classifier(DEFAULT, way, seed=seed) for way in ways}
+        models[LOGISTIC] = logistic_regression(seed)
+    return models | {BASELINE: DummyClassifier(strategy="prior")}
+
+
+def chosen(structure: str | None, parameters: str | None, *, seed: int, **options: Any) -> Any:
+    """The one classifier that the options ask for."""
+    if structure is not None:
+        return classifier(structure, parameters or "bayes", seed=seed, **options)
+    _refuse_without_structure(parameters=parameters, **options)
+    return unnamed(seed)
+
+
+def _refuse_without_structure(**options: Any) -> None:
+    given = [name for name, value in options.items() if value not in (None, ())]
+    if given:
+        option = "--" + given[0].replace("_", "-")
+        raise click.UsageError(f"{option} belongs to a structure: name one with --structure, or leave {option} out")
+
+
+def classifier(
+    structure: str, parameters: Any, *, seed: int, k: Any = None, k_max: int | None = None,
+    sharing: float | None = None, prior_location: Any = None, temperature: Any = None,
+) -> Any:  # fmt: skip
+    """The classifier that the options describe."""
+    from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
+
+    averages: dict[str, Any] = {"selective": SelectiveNaiveBayes(), "tree_average": TreeAverage()}
+    shape: Any = averages.get(structure, structure)
+    if structure in ("band", "box"):
+        if k is None:
+            raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
+        learner = Band if structure == "band" else Box
+        shape = learner(k, k_max=k_max or 20) if k == "cv" else learner(k)
+    elif structure == "band_average":
+        shape = BandAverage(k_max=k_max or 20)
+    return CGNClassifier(
+        shape, parameters=parameters, prior=Prior(location=prior_location or "pooled"), random_state=seed,
+        sharing=0.0 if sharing is None else sharing, temperature=1.0 if temperature is None else temperature,
+    )  # fmt: skip
+
+
+def label(
+    structure: str, parameters: str, *, k: Any = None, sharing: Any = None, temperature: Any = None, **_: Any
+) -> str:
+    """What a classifier is called in tables."""
+    order = f" {k}" if structure in ("band", "box") else ""
+    more = "".join(
+        f", {name} {value if value == 'cv' else f'{value:g}'}"
+        for name, value, usual in (("sharing", sharing, 0), ("temperature", temperature, 1))
+        if value not in (None, usual)
+    )
+    return f"{structure}{order} {parameters}{more}"
+
+
+def logistic_regression(seed: int) -> Any:
+    """What a statistician would try first: ridge by cross-validated CLL, one-hot, imputed and scaled."""
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    # From 1.8 on scikit-learn asks for what was and will be its default.
+    newer = "use_legacy_attributes" in signature(LogisticRegressionCV).parameters
+    more = {"use_legacy_attributes": False, "l1_ratios": (0.0,)} if newer else {}
+    numbers = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
+    levels = make_pipeline(
+        SimpleImputer(strategy="most_frequent", keep_empty_features=True), OneHotEncoder(handle_unknown="ignore")
+    )
+    return make_pipeline(
+        make_column_transformer(
+            (numbers, make_column_selector(dtype_include="number")),
+            (levels, make_column_selector(dtype_include="category")),
+        ),
+        LogisticRegressionCV(
+            cv=StratifiedKFold(5, shuffle=True, random_state=seed), scoring="neg_log_loss", max_iter=1000, **more
+        ),
+    )
