@@ -121,7 +121,7 @@ def test_a_comma_is_a_decimal_sign_only_where_it_can_be_no_other(tmp_path):
 
 def test_damaged_and_foreign_text(tmp_path):
     path = tmp_path / "data.csv"
-    start = "a,b,class\n1,2,x\n\n".encode()
+    start = b"a,b,class\n1,2,x\n\n"
     assert "line 4 is neither UTF-8 nor Latin-1" in refused(path, start + b"3,\x81,y\n")
     assert "line 4 is neither" in refused(path, start + "3,é,".encode() + b"\xe9\n")  # UTF-8, but for one sign
     assert "binary zeros" in refused(path, start + b"3,\0,y\n")
@@ -317,7 +317,9 @@ def test_rows_to_predict_have_the_columns_of_the_model(tmp_path):
     assert data.ids.tolist() == FRAME["who"].tolist()
     with pytest.raises(DataFileError, match=r"has no column 'sise' \(a column of the model\): did you mean 'size'"):
         prediction_data(path, Roles(), ["sise"])
-    with pytest.raises(DataFileError, match="'colour' holds 'red' in line 2 .and in 3 more.: the model was trained on"):
+    with pytest.raises(
+        DataFileError, match=r"'colour' holds 'red' in line 2 .and in 3 more.: the model was trained on"
+    ):
         prediction_data(path, Roles(), ["colour"])
     with pytest.raises(WrongCall, match="no column 'number'"):
         prediction_data(path, Roles(id="number"), ["size"], needs_id=True)
@@ -333,7 +335,7 @@ def test_rising_numbers():
 
 
 def test_the_first_rows_of_a_great_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("cgnlearn.cli.datafile.HEAD_BYTES", 40)
+    monkeypatch.setattr("cgnlearn.cli.datafile.HEAD_BYTES", 60)
     monkeypatch.setattr("cgnlearn.cli.datafile.HEAD_ROWS", 2)
     for suffix in (".csv", ".parquet"):
         assert len(source_of(written(tmp_path, suffix), head=True).lines) < 4

@@ -119,8 +119,10 @@ def _options(*options: Decorator) -> Decorator:
 id_option = click.option(
     "--id", "row_id", metavar="COLUMN", help="Column that names the rows: carried along, never an attribute."
 )
-na_option = click.option("--na", multiple=True, metavar="WORDS",
-                         help="Spellings of a missing value, separated by commas, besides empty, NA and ?.")  # fmt: skip
+na_option = click.option(
+    "--na", multiple=True, metavar="WORDS",
+    help="Spellings of a missing value, separated by commas, besides empty, NA and ?.",
+)  # fmt: skip
 cost_option = click.option(
     "--cost",
     type=EXISTING,
