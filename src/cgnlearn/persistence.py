@@ -27,7 +27,7 @@ from cgnlearn import __version__
 from cgnlearn.files import write_whole
 from cgnlearn.model.statistics import Statistics
 
-FORMAT = 2  # raised when older code can no longer read what newer code writes, or newer what older wrote
+FORMAT = 3  # raised when older code can no longer read what newer code writes, or newer what older wrote
 HEADER = "header.json"
 SCHEMA = "schema.json"
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
@@ -137,7 +137,7 @@ def training_checksum(model: Any) -> str:
     statistics = _statistics_of(model)
     digest = hashlib.sha256()
     moments = (array for of_block in statistics.moments for array in (of_block.n, of_block.mean, of_block.scatter))
-    for array in (statistics.classes, *statistics.counts, *moments):
+    for array in (statistics.classes, *statistics.counts, *moments, statistics.missing):
         digest.update(f"{array.shape}".encode())
         digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()
