@@ -46,11 +46,15 @@ def fit(
     if minimum_cell and not of_statistics:
         raise click.UsageError("--minimum-cell is for statistics: let the output end in .stats")
     roles = options.roles_of(data, target, row_id, groups, ignore, categorical, na)
+    if of_statistics and structure is None:
+        structure = "naive_bayes"  # what can be merged
     model = chosen(structure, parameters, **model_options)
     from cgnlearn import save
 
     missing: dict[str, Any] = {}
     if options.is_beyond(data, memory):
+        if structure is None:
+            raise click.UsageError("the mixture needs all rows in memory: name a --structure, or give more --memory")
         model = _in_parts(model, data, roles, drop_missing)
     else:
         read = options.training_data(data, roles, drop_missing)
@@ -69,7 +73,8 @@ def fit(
         more = {"path": str(output), "rows": n_rows, "columns": roles.as_dict(), "missing": missing}
         click.echo(json.dumps(told | more, indent=1))
     else:
-        size = f"{n_rows:.0f} rows, {model.n_features_in_} attributes, {told['parameters']} parameters"
+        parts = f"{told['parameters']} parameters" if "parameters" in told else f"{len(told['members'])} members"
+        size = f"{n_rows:.0f} rows, {model.n_features_in_} attributes, {parts}"
         say(f"{size}: saved {output}")
 
 

@@ -25,6 +25,8 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         raise click.UsageError(f"--graph {graph}: the ending must be svg, png, pdf or dot")
     header = read_header(model)
     loaded = classifier_of(load(model))
+    if graph is not None and not hasattr(loaded, "structure_"):
+        raise click.UsageError("--graph draws one structure, and this model is a mixture of several: leave it out")
     described = description(loaded)
     if as_json:
         del header["entries"]
@@ -62,7 +64,17 @@ def _draw(model: Any, path: Path) -> None:
 
 def description(model: Any) -> dict[str, Any]:
     """What a person asks of a fitted model first; the keys stay as they are."""
-    structure, columns = model.structure_, model.statistics_.schema
+    columns = model.statistics_.schema
+    discrete = [str(columns.names[i] if columns.names else i) for i in columns.discrete]
+    if hasattr(model, "members_"):
+        return {
+            "classes": [str(label) for label in model.classes_],
+            "structure": "mixture",
+            "attributes": model.n_features_in_,
+            "members": [f"{member.weight:.3f} {member}" for member in model.members_],
+            "discrete": discrete,
+        }
+    structure = model.structure_
     found: dict[str, Any] = {
         "classes": [str(label) for label in model.classes_],
         "structure": model.structure if isinstance(model.structure, str) else one_line(repr(model.structure)),
@@ -70,9 +82,9 @@ def description(model: Any) -> dict[str, Any]:
         "edges": structure.n_edges,
         "parameters": model.n_parameters_,
         "estimated_by": model.parameters,
-        "sharing": float(model.sharing),
+        "sharing": float(model.sharing_),
         "temperature": float(model.temperature_),
-        "discrete": [str(columns.names[i] if columns.names else i) for i in columns.discrete],
+        "discrete": discrete,
     }
     with suppress(AttributeError):  # it is not defined for every model
         found["log_evidence"] = model.log_evidence_

@@ -16,7 +16,7 @@ from cgnlearn.cli.terminal import say, waiting
 
 @click.command()
 @click.argument("parts", type=EXISTING, nargs=-1, required=True)
-@model_options(many=False)
+@model_options(many=False, of_rows=False)
 @click.option(
     "-o",
     "--output",
@@ -38,7 +38,7 @@ def merge(
     from cgnlearn.model.statistics import Statistics
     from cgnlearn.persistence import read_header
 
-    wanted = chosen(structure or "naive_bayes", parameters, **model_options)
+    wanted = chosen(structure or "naive_bayes", parameters, ordered=False, **model_options)
     total: Any = 0
     with waiting("merging"):
         for path in parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -13,15 +14,19 @@ STRUCTURES = (
     "tree_average",
 )  # fmt: skip
 PARAMETERS = ("bayes", "ml", "discriminative")
-DEFAULT = "naive_bayes"  # what `unnamed` makes
+DEFAULT = "mixture"  # what `unnamed` makes
 
 
-def unnamed(seed: int) -> Any:
+def unnamed(seed: int, ordered: bool) -> Any:
     """The classifier that is fitted where no structure is named: the one place where it is chosen."""
-    return classifier(DEFAULT, "bayes", seed=seed)
+    from cgnlearn import CGNClassifierCV
+
+    return CGNClassifierCV(ordered=ordered, random_state=seed)
 
 
-def compared(structures: Sequence[str], parameters: Sequence[str], *, seed: int, **options: Any) -> dict[str, Any]:
+def compared(
+    structures: Sequence[str], parameters: Sequence[str], *, seed: int, ordered: bool, **options: Any
+) -> dict[str, Any]:
     """The models of an evaluation by their names: those that are named, or the default beside its peers."""
     from sklearn.dummy import DummyClassifier
 
@@ -29,6 +34,7 @@ def compared(structures: Sequence[str], parameters: Sequence[str], *, seed: int,
 
     ways = dict.fromkeys(parameters or ("ml", "bayes"))
     if structures:
+        _refuse_ordered(ordered)
         models = {
             label(shape, way, **options): classifier(shape, way, seed=seed, **options)
             for shape in dict.fromkeys(structures)
@@ -36,17 +42,24 @@ def compared(structures: Sequence[str], parameters: Sequence[str], *, seed: int,
         }
     else:
         _refuse_without_structure(parameters=parameters, **options)
-        models = {f"{DEFAULT} {way}": classifier(DEFAULT, way, seed=seed) for way in ways}
+        models = {DEFAULT: unnamed(seed, ordered)}
+        models |= {label("naive_bayes", way): classifier("naive_bayes", way, seed=seed) for way in ways}
         models[LOGISTIC] = logistic_regression(seed)
     return models | {BASELINE: DummyClassifier(strategy="prior")}
 
 
-def chosen(structure: str | None, parameters: str | None, *, seed: int, **options: Any) -> Any:
+def chosen(structure: str | None, parameters: str | None, *, seed: int, ordered: bool, **options: Any) -> Any:
     """The one classifier that the options ask for."""
     if structure is not None:
+        _refuse_ordered(ordered)
         return classifier(structure, parameters or "bayes", seed=seed, **options)
     _refuse_without_structure(parameters=parameters, **options)
-    return unnamed(seed)
+    return unnamed(seed, ordered)
+
+
+def _refuse_ordered(ordered: bool) -> None:
+    if ordered:
+        raise click.UsageError(f"--ordered is for the {DEFAULT}: leave out --structure, or name band or box without it")
 
 
 def _refuse_without_structure(**options: Any) -> None:
@@ -96,7 +109,6 @@ def logistic_regression(seed: int) -> Any:
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegressionCV
-    from sklearn.model_selection import StratifiedKFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -112,7 +124,34 @@ def logistic_regression(seed: int) -> Any:
             (numbers, make_column_selector(dtype_include="number")),
             (levels, make_column_selector(dtype_include="category")),
         ),
-        LogisticRegressionCV(
-            cv=StratifiedKFold(5, shuffle=True, random_state=seed), scoring="neg_log_loss", max_iter=1000, **more
-        ),
+        LogisticRegressionCV(cv=_Folds(seed), scoring=_cll, max_iter=1000, **more),
     )
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """A splitter of scikit-learn's kind by our own rule, which also suits classes of few rows."""
+
+    seed: int
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds there are."""
+        from cgnlearn.evaluation.splits import allowed
+
+        return allowed(y, 5)
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Any:
+        """Training and test rows of each fold."""
+        from cgnlearn.evaluation.splits import stratified
+
+        return iter(stratified(y, 5, self.seed).pairs)
+
+
+def _cll(model: Any, X: Any, y: Any) -> float:
+    """CLL as a scorer that bears test rows without, or of other, classes than the training rows."""
+    import numpy as np
+
+    proba = model.predict_proba(X)
+    place = {label: i for i, label in enumerate(model.classes_.tolist())}
+    told = [proba[row, place[label]] if label in place else 0.0 for row, label in enumerate(np.asarray(y).tolist())]
+    return float(np.log(np.maximum(told, np.finfo(float).tiny)).mean())

@@ -149,12 +149,14 @@ memory_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def model_options(*, many: bool) -> Decorator:
-    """The options that make a classifier; ``many``: several structures and parameters may be given."""
+def model_options(*, many: bool, of_rows: bool = True) -> Decorator:
+    """The options that make a classifier of rows, or of statistics; ``many``: several may be given."""
     again = " May be repeated." if many else ""
+    default = DEFAULT if of_rows else "naive_bayes"
+    ordered = click.option("--ordered", is_flag=True, help="The order of the columns means something, as in spectra.")
     return _options(
         click.option("-s", "--structure", type=click.Choice(STRUCTURES), multiple=many,
-                     help=f"Which attributes depend on which; default: {DEFAULT}.{again}"),
+                     help=f"Which attributes depend on which.{again}  [default: {default}]"),
         click.option("--k", type=number_or_cv(int), metavar="NUMBER|CV",
                      help="Order of band and box, or cv to choose it."),
         click.option("--k-max", type=click.IntRange(1),
@@ -168,6 +170,7 @@ def model_options(*, many: bool) -> Decorator:
                      help="Where the prior expects the means.  [default: pooled]"),
         click.option("--temperature", type=number_or_cv(float), metavar="NUMBER|CV",
                      help="Trust in the attributes, or cv to choose it.  [default: 1]"),
+        *([ordered] if of_rows else []),
         seed_option,
     )  # fmt: skip
 
