@@ -232,7 +232,7 @@ def _missing_told(spellings: dict[str, dict[str, int]]) -> list[str]:
         )
         return f"{name} {words}"
 
-    more = f" and {len(order) - 8} more columns" if len(order) > 8 else ""
+    more = f"; and {len(order) - 8} more" if len(order) > 8 else ""
     n_cells = sum(sum(own.values()) for own in counts.values())
     return [f"{n_cells} cells are taken as missing: {'; '.join(told(name) for name in order[:8])}{more}"]
 

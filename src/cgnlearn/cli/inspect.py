@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         described |= {key: value for key, value in header.get("columns", {}).items() if value and key != "categorical"}
         described["training_checksum"] = header["training_sha256"][:16]
         described["written_by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+        if "members" in described:
+            described["members"] = _heaviest(loaded.members_)
         width = max(map(len, described))
         for name, value in described.items():
             shown = ", ".join(value) or "none" if isinstance(value, list) else value
@@ -44,6 +47,15 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
     if graph is not None:
         _draw(loaded, graph)
         say(f"graph: {graph}")
+
+
+def _heaviest(members: Sequence[Any], most: int = 6) -> str:
+    """The members that weigh most, for a person to read."""
+    told = [f"{member.weight:.2f} {member}" for member in members[:most]]
+    rest = members[most:]
+    if rest:
+        told.append(f"{sum(member.weight for member in rest):.2f} {len(rest)} more")
+    return "; ".join(told)
 
 
 def _draw(model: Any, path: Path) -> None:
@@ -71,7 +83,10 @@ def description(model: Any) -> dict[str, Any]:
             "classes": [str(label) for label in model.classes_],
             "structure": "mixture",
             "attributes": model.n_features_in_,
-            "members": [f"{member.weight:.3f} {member}" for member in model.members_],
+            "members": [
+                {"weight": member.weight, "temperature": member.temperature, "cll": member.cll, **member.description}
+                for member in model.members_
+            ],
             "discrete": discrete,
         }
     structure = model.structure_

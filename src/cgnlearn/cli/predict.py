@@ -173,7 +173,10 @@ def _in_parts(asked: Predictor, path: Path, output: Path) -> tuple[int, int]:
             frame = stream.as_frame(batch).to_pandas()
             ids = frame[carried[0]].astype(str).to_numpy() if carried else None
             part = Data(Source(path, "", {}, places, is_text), frame[wanted], np.arange(len(places)), ids=ids)
-            lines = _lines(asked, _in_form(asked, part, wanted, levels), n_done)
+            part = _in_form(asked, part, wanted, levels)
+            for remark in part.remarks:
+                say(remark)
+            lines = _lines(asked, part, n_done)
             file.write(_csv(lines, header=not n_done).encode())
             n_unusual += int(lines["unusual"].eq(True).sum())
             n_done = n_read
@@ -243,33 +246,43 @@ def _matching(asked: Predictor, path: Path, is_asked: bool) -> Data:
 
 def _in_form(asked: Predictor, data: Data, wanted: Sequence[str], levels: Sequence[Any]) -> Data:
     """Columns that have been read, with the levels of the training data."""
+    from cgnlearn.cli.textfile import DataFileError
     from cgnlearn.persistence import classifier_of
 
     if classifier_of(asked.model) is not asked.model:
         return data
-    known = {name: own for name, own in zip(wanted, levels, strict=True) if own is not None}
-    return replace(data, X=data.X.assign(**{name: _recoded(data, name, own) for name, own in known.items()}))
+    recoded: dict[str, Any] = {}
+    remarks = list(data.remarks)
+    for name, own in zip(wanted, levels, strict=True):
+        if own is not None:
+            recoded[name], remark = _recoded(data, name, own)
+            if remark and getattr(asked.model, "unknown_levels", "missing") == "error":
+                raise DataFileError(f"{data.path}: {remark}: correct it")
+            remarks += [f"{remark}: it counts as missing"] if remark else []
+    return replace(data, X=data.X.assign(**recoded), remarks=tuple(remarks))
 
 
-def _recoded(data: Data, name: str, levels: Sequence[Any]) -> Any:
-    """A column of text as the levels it stands for."""
+def _recoded(data: Data, name: str, levels: Sequence[Any]) -> tuple[Any, str | None]:
+    """A column of text as the levels it stands for, and what to say of those that the model does not know."""
     import pandas as pd
-
-    from cgnlearn.cli.textfile import DataFileError
 
     meant: dict[str, Any] = {_as_number(str(level)): level for level in levels}
     meant |= {str(level): level for level in levels}
     column = data.X[name]
-    found = [None if none else meant.get(value, meant.get(_as_number(value)))
-             for value, none in zip(column.astype(str), column.isna(), strict=True)]  # fmt: skip
-    for row, level in enumerate(found):
-        if level is None and not column.isna().iloc[row]:
-            known = ", ".join(repr(str(level)) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
-            raise DataFileError(
-                f"{data.path}: column {name!r} has {str(column.iloc[row])!r} in {data.place(row)}, which the model has "
-                f"not seen in training (it knows {known}): correct it or leave the row out"
-            )
-    return pd.Categorical(found, categories=list(levels))
+    missing = column.isna().to_numpy()
+    found = [
+        None if none else meant.get(value, meant.get(_as_number(value)))
+        for value, none in zip(column.astype(str), missing, strict=True)
+    ]
+    unknown = [row for row, level in enumerate(found) if level is None and not missing[row]]
+    if not unknown:
+        return pd.Categorical(found, categories=list(levels)), None
+    known = ", ".join(repr(str(level)) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
+    more = f" (and others in {len(unknown) - 1} more rows)" if len(unknown) > 1 else ""
+    return pd.Categorical(found, categories=list(levels)), (
+        f"column {name!r} has {str(column.iloc[unknown[0]])!r} in {data.place(unknown[0])}{more}, which the model has "
+        f"not seen in training (it knows {known})"
+    )
 
 
 def _as_number(text: str) -> str:

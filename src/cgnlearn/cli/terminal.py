@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
 
 SECONDS_BETWEEN_LINES = 10.0
+MINUTES_FROM = 100.0  # seconds of work that a person wants to know of beforehand
 
 
 class Program(click.Group):
@@ -159,11 +160,13 @@ def with_progress(results: Iterable[Any], what: str, n_done: int, n_all: int) ->
 
     console = _stderr()
     if not console.is_terminal:
-        said = monotonic()
+        started = said = monotonic()
         for number, result in enumerate(results, start=n_done + 1):
-            if monotonic() - said > SECONDS_BETWEEN_LINES:
-                said = monotonic()
-                say(f"{what}: {number} of {n_all}")
+            now = monotonic()
+            if now - said > SECONDS_BETWEEN_LINES:
+                left = (now - started) / (number - n_done) * (n_all - number)
+                said = now
+                say(f"{what}: {number} of {n_all}, about {_in_words(left)} left")
             yield result
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -195,6 +198,26 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
         yield tell
 
 
+def _in_words(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 100
+        else f"{seconds / 60:.0f} min"
+        if seconds < 6000
+        else f"{seconds / 3600:.0f} h"
+    )
+
+
+def warned_of_minutes(results: Iterable[Any], n_first: int, n_left: int) -> Iterator[Any]:
+    """The same results; after the first ones a line that says how long the others will take, if that is minutes."""
+    started = monotonic()
+    for number, result in enumerate(results, start=1):
+        left = (monotonic() - started) / number * (n_left - number)
+        if number == n_first and left > MINUTES_FROM:
+            say(f"this will take about {_in_words(left)}: fewer folds (--cv) or more processes (--jobs) are quicker")
+        yield result
+
+
 def finish(run: Run[Any], what: str, jobs: int) -> bool:
     """Compute what is missing, with the time left; False if the person ends it before."""
     n_all = len(run.work.sizes)
@@ -204,7 +227,8 @@ def finish(run: Run[Any], what: str, jobs: int) -> bool:
     # After Ctrl-C joblib says how much of the work was in vain: that is the person's own wish.
     warnings.filterwarnings("ignore", ".*tasks.*", UserWarning, "joblib")
     try:
-        for _ in with_progress(run.go_on(jobs), what, n_done, n_all):
+        n_first = len({unit.name for unit in run.missing})  # one fold of each model
+        for _ in with_progress(warned_of_minutes(run.go_on(jobs), n_first, len(run.missing)), what, n_done, n_all):
             pass
     except KeyboardInterrupt:
         again = f"; call again to go on from {run.folder}" if run.folder else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -44,17 +45,27 @@ def fold_result(
     except SampleNotAcceptable:
         return FoldResult(unit, split.test, None)
     part = _safe_indexing(X, split.test)
-    log_proba = trained.predict_log_proba(part)
-    evidence = None
-    if explained and hasattr(trained, "contributions"):
-        evidence = evidence_of(trained, part, log_proba, np.searchsorted(trained.classes_, y[split.test]))
+    with warnings.catch_warnings():
+        # That a rare level stands in no training row is told of no fold.
+        warnings.filterwarnings("ignore", "levels never seen", UserWarning)
+        log_proba = trained.predict_log_proba(part)
+        evidence = None
+        if explained and hasattr(trained, "contributions"):
+            evidence = evidence_of(trained, part, log_proba, np.searchsorted(trained.classes_, y[split.test]))
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
 def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Any:
-    """A copy of the model, fitted on these rows; what it chooses inside parts no group, if it asks for groups."""
+    """A copy of the model, fitted on these rows, which also say what levels there are, if others may come.
+
+    What it chooses inside parts no group, if it asks for groups.
+    """
     more = {} if groups is None or not has_fit_parameter(model, "groups") else {"groups": groups[rows]}
-    return clone(model).fit(_safe_indexing(X, rows), y[rows], **more)
+    part = _safe_indexing(X, rows)
+    if getattr(model, "unknown_levels", None) == "missing":
+        levels = [name for name, kind in getattr(part, "dtypes", {}).items() if str(kind) == "category"]
+        part = part.assign(**{name: part[name].cat.remove_unused_categories() for name in levels}) if levels else part
+    return clone(model).fit(part, y[rows], **more)
 
 
 # ---- summaries
