@@ -53,7 +53,7 @@ class Program(click.Group):
         except ModuleNotFoundError as error:
             if debug or error.name is None or error.name.startswith("cgnlearn"):
                 raise
-            say(f"error: this needs {error.name}: pip install 'cgnlearn[cli]'")
+            say(f"error: this needs {error.name.split('.')[0]}: pip install 'cgnlearn[cli]'")
             code = 1
         except Exception as error:
             if debug:
