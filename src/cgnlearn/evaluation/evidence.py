@@ -27,6 +27,9 @@ class Evidence:
     reasons: dict[int, list[tuple[int, float]]]
 
 
+UNEXPLAINED = Evidence(np.zeros(0), {})  # by a model that cannot say what its attributes add
+
+
 def evidence_of(
     model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp], feature: NDArray[np.intp] | None = None
 ) -> Evidence:

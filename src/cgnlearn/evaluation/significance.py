@@ -56,7 +56,7 @@ class Interval(NamedTuple):
 def interval(values: Floats, *, n_folds: int) -> Interval:
     """The mean of values on the folds of a repeated cross-validation, or of differences on them, and its interval.
 
-    By the corrected t test (Nadeau and Bengio 2003): folds share training rows, so that the usual interval is too short.
+    By the corrected t test (Nadeau and Bengio 2003): folds share training rows, and the usual interval is too short.
 
     Examples
     --------

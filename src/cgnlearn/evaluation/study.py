@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.evaluation import evidence as why
-from cgnlearn.evaluation.evidence import Evidence, evidence_of
+from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
 from cgnlearn.evaluation.features import Features, columns, peaks
 from cgnlearn.evaluation.metrics import METRICS, calibration_error
 from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
@@ -52,7 +52,10 @@ def fold_result(
     evidence = None
     if explained is not None and hasattr(trained, EXPLAINS):
         true = np.searchsorted(trained.classes_, y[split.test])
-        evidence = evidence_of(trained, part, log_proba, true, explained)
+        try:
+            evidence = evidence_of(trained, part, log_proba, true, explained)
+        except ValueError:  # not every model that has contributions has them for every set
+            evidence = UNEXPLAINED
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
@@ -264,7 +267,7 @@ class Study:
 
     @cached_property
     def chosen(self) -> str | None:
-        """The proposed model, else the one with the best CLL, of those that answered in every fold; None without one."""
+        """The proposed model, else that of the best CLL, of those that answered in every fold; None without one."""
         if self.proposed in [summary.model for summary in self.able]:
             return self.proposed
         return max(self.able, key=lambda summary: summary.metrics["cll"].mean).model if self.able else None
@@ -299,7 +302,10 @@ class Study:
             return None
         arguments = self.work(explained=True).arguments
         again = (result if result.evidence else fold_result(*arguments(result.unit)) for result in self._first)
-        return why.together([(result.rows, result.evidence) for result in again if result.evidence], len(self.names))
+        parts = [(result.rows, result.evidence) for result in again if result.evidence]
+        if any(not len(part.for_truth) for _, part in parts):
+            return None
+        return why.together(parts, len(self.names))
 
     @cached_property
     def rows(self) -> list[SeenRow]:

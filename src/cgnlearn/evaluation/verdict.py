@@ -6,6 +6,7 @@ stands beside it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -177,20 +178,20 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """One sentence: what the model is good for."""
+        """One sentence: what the model does, whether that is better than doing without it, and whether to trust it."""
         accuracy = f"{_share(self.accuracy.mean)} of the rows it had not seen{_range(self.accuracy, _share)}"
-        margin = self.over["cll"].get(BASELINE)
         if not self.is_good:
             return (
                 f"Do not use it: {self.model}, which names the right class for {accuracy}, gives the truth less "
                 "probability than the class frequencies do, which look at nothing."
             )
-        if margin is not None and margin.sign <= 0:
-            return (
-                f"{self.model} names the right class for {accuracy}, but it is not shown to tell more than the class "
-                "frequencies, which look at nothing."
-            )
-        return f"{self.model} names the right class for {accuracy}."
+        beside = [_standing(self.over["cll"][o], _called(o)) for o in (BASELINE, LOGISTIC) if o in self.over["cll"]]
+        trust = {
+            "trusted": "its probabilities can be trusted",
+            "nearly": "its probabilities can nearly be trusted",
+            "not": "its probabilities cannot be trusted",
+        }[self.calibration.judgement]
+        return f"{self.model} names the right class for {accuracy}: {', '.join([*beside, trust])}."
 
     @property
     def sentences(self) -> list[str]:
@@ -200,9 +201,8 @@ class Verdict:
         return [*found, self._trust]
 
     def _beside(self, other: str) -> str:
-        called = "the class frequencies" if other == BASELINE else other
         accuracy, cll = self.over["accuracy"][other], self.over["cll"][other]
-        words = f"Beside {called} it is right {_points(accuracy)}"
+        words = f"Beside {_called(other)} it is right {_points(accuracy)}"
         words += f", and gives the truth {_times(cll)}{_judged(cll)}"
         own, of_other = (on_folds(self.study, model, "cll").keys() for model in (self.model, other))
         part = f" (on the {len(own & of_other)} of {len(own)} folds that both answered)" if own - of_other else ""
@@ -211,7 +211,8 @@ class Verdict:
     @property
     def _better(self) -> list[str]:
         """Others that are clearly better: the reader must know."""
-        better = [other for other, margin in self.over["cll"].items() if margin.sign < 0 and other != BASELINE]
+        told = (BASELINE, LOGISTIC)
+        better = [other for other, margin in self.over["cll"].items() if margin.sign < 0 and other not in told]
         if not better:
             return []
         return [f"Better on the same folds, by the probability given to the truth: {', '.join(better)}."]
@@ -266,10 +267,9 @@ def _share(value: float) -> str:
     return f"{percent:.{0 if percent in (0.0, 100.0) else digits}f} %"
 
 
-def _range(found: Interval, form: object, brackets: bool = True) -> str:
+def _range(found: Interval, form: Callable[[float], str], brackets: bool = True) -> str:
     if found.low is None or found.high is None:
         return ""
-    assert callable(form)
     words = f"95 % interval {form(found.low)} to {form(found.high)}"
     return f" ({words})" if brackets else words
 
@@ -300,6 +300,17 @@ def _factor(log: float) -> str:
         return "more than 1000" if log > 0 else "less than 0.001"
     factor = float(np.exp(log))
     return f"{factor:.2f}" if factor < 10 else f"{factor:.0f}"
+
+
+def _called(model: str) -> str:
+    return f"the {model}" if model == BASELINE else model
+
+
+def _standing(margin: Interval, other: str) -> str:
+    """What a difference says, in words."""
+    if margin.sign:
+        return f"clearly {'better' if margin.sign > 0 else 'worse'} than {other}"
+    return f"not clearly {'better than' if other == _called(BASELINE) else 'different from'} {other}"
 
 
 def _judged(margin: Interval) -> str:

@@ -19,8 +19,8 @@ class ReliabilityDisplay(Display):
     """Reliability diagram of a classifier with any number of classes, and how often which probability was said.
 
     A point on the diagonal is a probability that means what it says. The bars are 95 % intervals (Wilson) of the
-    frequency, so that a bin of few rows is not taken for more than it is. Each of the lines has its name. The axis begins
-    at ``start``: the predicted one of K classes has a probability of at least 1 / K.
+    frequency, so that a bin of few rows is not taken for more than it is. Each of the lines has its name. The axis
+    begins at ``start``: the predicted one of K classes has a probability of at least 1 / K.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class ReliabilityDisplay(Display):
         ax.set(xlim=(first - margin, 1 + margin), ylim=(-0.03, 1.03), ylabel=self.ylabel)
         ax.tick_params(labelbottom=False)
         without_frame(ax)
-        for handle in ax.legend(frameon=False, loc="upper left").legend_handles[1:]:
+        legend = ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0)  # off the points
+        for handle in legend.legend_handles[1:]:
             handle.set_sizes([30])  # type: ignore[union-attr]
         self._draw_histogram(ax.inset_axes((0, -0.3, 1, 0.24), sharex=ax))
 

@@ -46,7 +46,10 @@ def told(value: Any) -> str:
     """A cell as the page shows it."""
     if value is None or value != value:
         return "missing"
-    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:.4g}"
+    return (f"{float(short):.0f}" if "e+" in short and abs(value) < 1e9 else short).replace("-", "−")
 
 
 class Histogram(NamedTuple):

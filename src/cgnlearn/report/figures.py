@@ -116,9 +116,11 @@ class Thresholds(NamedTuple):
 
 
 def thresholds(probability: Floats, positive: Any) -> Thresholds:
-    """Of the probabilities of the positive class, one entry for each that occurs, beginning with none called positive."""
+    """Of the positive class, an entry for each probability that occurs, beginning with none called positive."""
     levels, place = np.unique(-probability, return_inverse=True)
-    hits, alarms = (np.concatenate([[0.0], np.bincount(place, of, len(levels)).cumsum()]) for of in (positive, ~positive))
+    hits, alarms = (
+        np.concatenate([[0.0], np.bincount(place, of, len(levels)).cumsum()]) for of in (positive, ~positive)
+    )
     return Thresholds(np.concatenate([[np.inf], -levels]), hits / hits[-1], alarms / alarms[-1])
 
 
@@ -160,7 +162,9 @@ def _draw_roc(ax: Axes, found: dict[str, Thresholds]) -> None:
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)))
     for colour, (model, of) in reversed(list(zip(LINES, found.items(), strict=False))):
         ax.plot(of.false_alarms, of.sensitivity, color=colour, linewidth=1.6, label=f"{model}: area {of.area:.3f}")
-    ax.set(xlabel="false alarms (1 − specificity)", ylabel="found (sensitivity)", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02))
+    ax.set(
+        xlabel="false alarms (1 − specificity)", ylabel="found (sensitivity)", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02)
+    )
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles[::-1], labels[::-1], frameon=False, loc="lower right")
     without_frame(ax)
@@ -218,7 +222,8 @@ def spectrum_figure(study: Study, name: str) -> Along:
 
     Of more than two classes the two that are taken for each other most often.
     """
-    assert study.positions is not None and study.evidence is not None
+    assert study.positions is not None
+    assert study.evidence is not None
     mixed_up = study.confusion + study.confusion.T
     np.fill_diagonal(mixed_up, -1)
     second, first = sorted(np.unravel_index(int(mixed_up.argmax()), mixed_up.shape))
@@ -256,5 +261,3 @@ def spectrum_figure(study: Study, name: str) -> Along:
 def is_drawable(structure: Any) -> bool:
     """Whether a drawing of the structure can be read: neither without edges nor a ball of wool."""
     return 0 < structure.n_edges <= 2 * len(structure.nodes) and len(structure.nodes) <= 24
-
-

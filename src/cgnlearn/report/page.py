@@ -33,7 +33,11 @@ def write_report(
     from cgnlearn.report.figures import VARIABLES
 
     environment = Environment(
-        loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {"number": _number, "signed": _signed, "percent": _percent, "counted": _counted}
     text = environment.get_template("page.html").render(
@@ -80,7 +84,7 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
         "along": None
         if study.positions is None or study.evidence is None
         else figures.spectrum_figure(study, f"{anchor}-spectrum"),
-        "cards": cards(study),
+        "cards": cards(study),  # None where the model cannot be explained
         "views": [(words, viewer.view(row)) for words, row in study.remarkable],
         "viewable": viewer.plain(),
         "shape": shape_of(study, anchor),
@@ -116,8 +120,8 @@ def _warnings(study: Study) -> list[str]:
     ]
     if study.chosen is not None and study.proposed is None and len(study.able) > 1:
         found.append(
-            f"{study.chosen} was picked as the best of {len(study.able)} models by these very folds, so that its figures "
-            "are a little too good."
+            f"{study.chosen} was picked as the best of {len(study.able)} models by these very folds, so that its "
+            "figures are a little too good."
         )
     if study.proposed is not None and study.chosen != study.proposed:
         found.append(f"{study.proposed} was to be judged, but did not answer in every fold.")

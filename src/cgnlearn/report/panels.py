@@ -25,9 +25,9 @@ WORDS = {  # what a metric is called in plain words and by those who know, and w
         "The mean squared distance between the probabilities and the truth: 0 is perfect, 2 is certain and wrong.",
     ),
     "calibration_error": (
-        "Empty promises", "calibration error",
-        "How far the probability of the predicted class lies from how often it is right. 0 is perfect; the band is what "
-        "chance alone would show.",
+        "Gap between promise and fact", "calibration error",
+        "How far the probability of the predicted class lies from how often it is right. 0 is perfect; the band is "
+        "what chance alone would show.",
     ),
 }  # fmt: skip
 LESS_IS_BETTER = {"brier", "calibration_error"}
@@ -41,7 +41,7 @@ class Dot(NamedTuple):
     place: float
     low: float | None
     high: float | None
-    is_out: bool  # so far worse than the others that the line does not reach it
+    is_out: bool  # so far worse than the others that the line does not reach it, but its end
     is_best: bool
     is_worse: bool
     is_chosen: bool
@@ -88,7 +88,8 @@ def _panel(study: Study, metric: str, found: list[Standing], n_all: int) -> Pane
     dots = [
         Dot(
             of.model, of.value.mean, place(of.value.mean),
-            None if of.value.low is None else place(of.value.low), None if of.value.high is None else place(of.value.high),
+            None if of.value.low is None else place(of.value.low),
+            None if of.value.high is None else place(of.value.high),
             not low <= of.value.mean <= high, of.is_best, of.is_worse, of.model == study.chosen,
             "" if of.n_answered == n_all else f"{of.n_answered} of {n_all} folds",
         )
@@ -105,6 +106,8 @@ def _ends(found: list[Standing], metric: str) -> tuple[float, float]:
     usable = np.isfinite(means)
     if not usable.any():
         return -1.0, 0.0
+    if metric == "calibration_error":
+        return 0.0, float(np.nanmax(ends))
     sign = -1.0 if metric in LESS_IS_BETTER else 1.0
     best = float((sign * means[usable]).max())
     base = next((sign * of.value.mean for of in found if of.model == BASELINE), best)

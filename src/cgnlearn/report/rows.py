@@ -71,8 +71,9 @@ class Viewer:
         strip = None
         if number is not None and found.ranges is not None:
             strip = strip_of(number, found.ranges[of], found.ranges[against])
-        words = (found.words(code, value) for code in (of, against))
-        return Item(feature, name, told(float(value) if values.is_number else value), number, *words, strip, odds)
+        usual_for, usual_against = (found.words(code, value) for code in (of, against))
+        shown = told(float(value) if values.is_number else value)
+        return Item(feature, name, shown, number, usual_for, usual_against, strip, odds)
 
     def plain(self) -> dict[str, Any]:
         """All listed rows in plain values, for the page to choose from."""
@@ -95,8 +96,8 @@ class Viewer:
                 "predicted": number[view.row.predicted], "against": number[view.row.against],
                 "probability": view.row.probability, "logOdds": round(view.row.log_odds, 3),
                 "items": [
-                    [item.feature, item.value if item.number is None else round_off(item.number), round(item.log_odds, 3)]
-                    for item in view.items
+                    [one.feature, one.value if one.number is None else round_off(one.number), round(one.log_odds, 3)]
+                    for one in view.items
                 ],
             }
             for view in views

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from cgnlearn.evaluation.study import Study
 from cgnlearn.model.structure import Structure
-from cgnlearn.report.figures import Markup, is_drawable, path_figure, structure_figure
+from cgnlearn.report.figures import is_drawable, path_figure, structure_figure
 
 MOST_IN_TREE = 120
 MOST_MEMBERS = 12
@@ -74,7 +75,7 @@ def _tree(structure: Structure) -> list[Branch] | None:
     if np.diff(structure.indptr).max(initial=0) > 1 or len(structure.nodes) > MOST_IN_TREE:
         return None
     branches = {node: Branch(str(node), []) for node in structure.nodes}
-    roots = []
+    roots: list[Branch] = []
     for child, parents in structure.families:
         (branches[parents[0]].branches if parents else roots).append(branches[child])
     return sorted(roots, key=lambda branch: not branch.branches)
