@@ -71,7 +71,7 @@ class Spread(NamedTuple):
     """A metric's mean and its standard deviation between folds (of the calibration error: between repetitions)."""
 
     mean: float
-    sd: float | None  # None where there is one value only
+    sd: float | None  # None where there is one value only, or an infinite one
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
             # A fold is too small to tell how well calibrated a model is: all rows of a repetition do.
             parts = _repetitions(answered) if metric is calibration_error else [[result] for result in answered]
             values = [metric(*pooled(part, true)) for part in parts]
-            sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+            sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
             metrics[name] = Spread(float(np.mean(values)), sd)
         summaries.append(Summary(model, len(found), len(found) - len(answered), metrics))
     return summaries

@@ -72,7 +72,7 @@ for (const script of document.querySelectorAll("script.viewable")) {
       for (const [kind, code] of [["for", row.predicted], ["against", row.against]]) {
         const cell = line.querySelector(`td.${kind}`);
         cell.textContent = usual(feature, code, value);
-        cell.dataset.label = `usual in ${classes[code]}`;
+        cell.dataset.label = `usual: ${classes[code]}`;
       }
       line.querySelector(".odds").textContent = signed(odds, 2);
       const ranges = feature.ranges && [feature.ranges[row.predicted], feature.ranges[row.against]];
