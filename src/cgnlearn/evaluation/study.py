@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import has_fit_parameter
 
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.evaluation import evidence as why
@@ -37,31 +39,43 @@ class FoldResult:
 
 
 def fold_result(
-    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: NDArray[np.intp] | None
-) -> FoldResult:
+    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: NDArray[np.intp] | None,
+    groups: NDArray[Any] | None = None,
+) -> FoldResult:  # fmt: skip
     """Fit a copy of the model on the fold's training rows and let it predict the others.
 
     ``explained`` are the features of `evidence_of` for which reasons are told; None: nothing is explained.
     """
     try:
-        trained = fitted(model, X, y, split.train)
+        trained = fitted(model, X, y, split.train, groups)
     except SampleNotAcceptable:
         return FoldResult(unit, split.test, None)
     part = _safe_indexing(X, split.test)
-    log_proba = trained.predict_log_proba(part)
-    evidence = None
-    if explained is not None and hasattr(trained, EXPLAINS):
-        true = np.searchsorted(trained.classes_, y[split.test])
-        try:
-            evidence = evidence_of(trained, part, log_proba, true, explained)
-        except ValueError:  # not every model that has contributions has them for every set
-            evidence = UNEXPLAINED
+    with warnings.catch_warnings():
+        # That a rare level stands in no training row is told of no fold.
+        warnings.filterwarnings("ignore", "levels never seen", UserWarning)
+        log_proba = trained.predict_log_proba(part)
+        evidence = None
+        if explained is not None and hasattr(trained, EXPLAINS):
+            true = np.searchsorted(trained.classes_, y[split.test])
+            try:
+                evidence = evidence_of(trained, part, log_proba, true, explained)
+            except ValueError:  # not every model that has contributions has them for every set
+                evidence = UNEXPLAINED
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
-def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-    """A copy of the model, fitted on these rows."""
-    return clone(model).fit(_safe_indexing(X, rows), y[rows])
+def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Any:
+    """A copy of the model, fitted on these rows, which also say what levels there are, if others may come.
+
+    What it chooses inside parts no group, if it asks for groups.
+    """
+    more = {} if groups is None or not has_fit_parameter(model, "groups") else {"groups": groups[rows]}
+    part = _safe_indexing(X, rows)
+    if getattr(model, "unknown_levels", None) == "missing":
+        levels = [name for name, kind in getattr(part, "dtypes", {}).items() if str(kind) == "category"]
+        part = part.assign(**{name: part[name].cat.remove_unused_categories() for name in levels}) if levels else part
+    return clone(model).fit(part, y[rows], **more)
 
 
 # ---- summaries
@@ -100,7 +114,7 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
         metrics: dict[str, Spread] = {}
         for name, metric in METRICS.items() if answered else ():
             # A fold is too small to tell how well calibrated a model is: all rows of a repetition do.
-            parts = _repetitions(answered) if metric is calibration_error else [[result] for result in answered]
+            parts = repetitions(answered) if metric is calibration_error else [[result] for result in answered]
             values = [metric(*pooled(part, true)) for part in parts]
             sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
             metrics[name] = Spread(float(np.mean(values)), sd)
@@ -108,7 +122,8 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
     return summaries
 
 
-def _repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
+def repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
+    """The results of each repetition."""
     numbers = sorted({result.unit.repeat for result in results})
     return [[result for result in results if result.unit.repeat == number] for number in numbers]
 
@@ -185,23 +200,27 @@ class Study:
             if result.log_proba is not None:
                 said = [list(map(repr, of_row)) for of_row in result.log_proba.tolist()]
             return [
-                (str(row), str(self._line(row)), self.y[row], *of_row)
+                (str(row), str(self._line(row)), *self._id(row), self.y[row], *of_row)
                 for row, of_row in zip(result.rows.tolist(), said, strict=True)
             ]
 
         def result(unit: Unit, rows: Sequence[Sequence[str]]) -> FoldResult | None:
-            said = [row[3:] for row in rows]
+            said = [row[-len(self.classes) :] for row in rows]
             try:
                 return FoldResult(unit, self._splits[unit[1:]].test, np.array(said, float) if any(said[0]) else None)
             except ValueError:
                 return None
 
         return Work(
-            columns=("model", "repeat", "fold", "row", "line", "true", *(f"log p({label})" for label in self.classes)),
+            columns=(
+                "model", "repeat", "fold", "row", "line", *([] if self.ids is None else ["id"]), "true",
+                *(f"log p({label})" for label in self.classes),
+            ),
             sizes={Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models},
             compute=fold_result,
             arguments=lambda unit: (
                 unit, self.models[unit.name], self.X, self.y, self._splits[unit[1:]], None if unit.repeat else feature,
+                self.groups,
             ),
             settings=settings or {},
             rows=rows,
@@ -214,6 +233,9 @@ class Study:
 
     def _line(self, row: int) -> int:
         return row if self.lines is None else int(self.lines[row])
+
+    def _id(self, row: int) -> tuple[str, ...]:
+        return () if self.ids is None else (str(self.ids[row]),)
 
     @cached_property
     def classes(self) -> list[str]:
@@ -276,7 +298,7 @@ class Study:
     def final(self) -> Any:
         """The chosen model fitted on all rows: what would be used from now on."""
         assert self.chosen is not None
-        return fitted(self.models[self.chosen], self.X, self.y, np.arange(len(self.y)))
+        return fitted(self.models[self.chosen], self.X, self.y, np.arange(len(self.y)), self.groups)
 
     # ---- the chosen model in the first repetition
 
