@@ -20,9 +20,8 @@ ORDER = [
     "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests", "structures.odds",
     "structures.left_out", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
     "prediction", "classifier", "tuning", "ordered.path", "persistence", "streams", "distributed", "datasets",
-    "spectra", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study",
-    "evaluation.decisions", "plots", "report",
-    "experiments", "cli", "__main__",
+    "spectra", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.features",
+    "evaluation.study", "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 
