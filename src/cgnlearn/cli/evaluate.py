@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.cli import options
-from cgnlearn.cli.models import compared
+from cgnlearn.cli.models import DEFAULT, compared
 from cgnlearn.cli.terminal import finish, one_line, print_decisions, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def evaluate(
     how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     study = Study(
         data.name, read.X, read.y, models, splits, lines=read.lines, ids=read.ids, groups=read.groups,
-        **_spectrum(read), settings=_settings(read, roles) | {"Cross-validation": f"{how}, seed {seed}"},
+        proposed=DEFAULT if DEFAULT in models else None, positive=positive, **_spectrum(read),
+        settings=_settings(read, roles) | {"Cross-validation": f"{how}, seed {seed}"},
     )  # fmt: skip
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
     is_finished = finish(run, "cross-validating", jobs)
@@ -89,8 +90,18 @@ def evaluate(
             )
             if groups is not None:
                 say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
+    for model in _worse_than_nothing(study):
+        say(f"{model} gives the true classes less probability than the class frequencies do: do not use it")
     if not is_finished:
         raise click.exceptions.Exit(1)
+
+
+def _worse_than_nothing(study: Study) -> list[str]:
+    """The models that answered everywhere and have a lower CLL than what looks at nothing."""
+    from cgnlearn.evaluation.study import BASELINE
+
+    cll = {summary.model: summary.metrics["cll"].mean for summary in study.summaries if not summary.n_without}
+    return [model for model, value in cll.items() if value < cll.get(BASELINE, value)]
 
 
 def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:
