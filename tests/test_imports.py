@@ -21,7 +21,8 @@ ORDER = [
     "structures.left_out", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
     "prediction", "classifier", "tuning", "ordered.path", "persistence", "streams", "distributed", "datasets",
     "spectra", "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.features",
-    "evaluation.study", "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli", "__main__",
+    "evaluation.study", "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli",
+    "__main__",
 ]  # fmt: skip
 
 
