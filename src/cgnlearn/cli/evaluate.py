@@ -59,7 +59,7 @@ def evaluate(
     how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     study = Study(
         data.name, read.X, read.y, models, splits, lines=read.lines, ids=read.ids, groups=read.groups,
-        proposed=DEFAULT if DEFAULT in models else None, positive=positive, **_spectrum(read),
+        proposed=DEFAULT if DEFAULT in models else None, positive=positive, prevalence=prevalence, **_spectrum(read),
         settings=_settings(read, roles) | {"Cross-validation": f"{how}, seed {seed}"},
     )  # fmt: skip
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
