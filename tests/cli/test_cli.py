@@ -644,3 +644,23 @@ def test_without_the_extra_the_command_says_how_to_install_it(absent, wine):
     assert found.returncode == 1
     assert found.stderr.splitlines()[-1].endswith(f"needs {absent}: pip install 'cgnlearn[cli]'")
     assert "Traceback" not in found.stderr
+
+
+def test_long_work_tells_how_far_it_is(capsys, monkeypatch):
+    from cgnlearn.cli import terminal
+
+    monkeypatch.setattr(terminal, "SECONDS_BETWEEN_LINES", 0.02)
+    with terminal.waiting("fitting") as more:
+        time.sleep(0.1)
+        more("3 steps")
+        time.sleep(0.1)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "cgnlearn: fitting: 0 s"
+    assert said[-1] == "cgnlearn: fitting, 3 steps: 0 s"
+    monkeypatch.setattr(terminal, "MINUTES_FROM", 1.0)
+    now = iter(range(0, 10_000, 30))
+    monkeypatch.setattr(terminal, "monotonic", lambda: float(next(now)))
+    assert list(terminal.warned_of_minutes("abcd", 2, 20)) == list("abcd")
+    assert capsys.readouterr().err == "cgnlearn: the other 18 parts will take about 9 min\n"
+    assert list(terminal.with_progress("abc", "computing", 1, 8)) == list("abc")
+    assert "cgnlearn: computing: 2 of 8, about" in capsys.readouterr().err
