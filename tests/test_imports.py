@@ -21,8 +21,8 @@ ORDER = [
     "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.search",
     "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier", "tuning",
     "ordered.path", "persistence", "streams", "distributed", "datasets", "spectra", "evaluation.run",
-    "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report", "experiments", "cli",
-    "__main__",
+    "evaluation.decisions", "evaluation.significance", "evaluation.evidence", "evaluation.verdict",
+    "evaluation.features", "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 
