@@ -39,7 +39,8 @@ _OUR_MODULES = (
     "classifier", "model.discriminative", "model.estimation", "model.families", "model.prior", "model.rotation",
     "model.schema", "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band",
     "structures.fixed", "structures.forests", "structures.rotated", "structures.search", "structures.selective",
-    "structures.tree", "tuning.counted", "tuning.estimator", "tuning.mixture", "tuning.ridge", "tuning.transforms",
+    "structures.tree", "tuning.counted", "tuning.estimator", "tuning.mixture", "tuning.one_dependence",
+    "tuning.ridge", "tuning.transforms",
 )  # fmt: skip
 
 
