@@ -84,6 +84,6 @@ def _spectra() -> Study:
     }
     return _study(
         "simulated spectra", X, spectra.target, models, 5,
-        positions=spectra.mz, marks=spectra.peaks[spectra.effects != 0],
+        positions=spectra.mz, marks=spectra.peaks[spectra.effects != 0], positive="case",
         settings={"Data": "simulated time-of-flight spectra, 600 bins, 60 peaks of which 8 differ between the classes"},
     )  # fmt: skip
