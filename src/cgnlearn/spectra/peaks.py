@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +33,14 @@ def find_peaks(spectrum: Spectrum, half_window: int, noise: float) -> NDArray[np
     floor = float(np.median(spectrum.intensity))
     found, _ = signal.find_peaks(spectrum.intensity, height=lowest, distance=max(1, half_window))
     return found[spectrum.intensity[found] > floor].astype(np.intp)
+
+
+def peaks_in_common(
+    spectra: Iterable[Spectrum], *, half_window: int, noise: float, tolerance: float, share: float
+) -> Floats:
+    """m/z of the peaks that `find_peaks` finds in many spectra, by the rule of `common_peaks`."""
+    found = [spectrum.mz[find_peaks(spectrum, half_window, noise)] for spectrum in spectra]
+    return common_peaks(found, tolerance, share)
 
 
 def common_peaks(found: Sequence[Floats], tolerance: float, share: float) -> Floats:

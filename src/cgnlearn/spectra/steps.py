@@ -12,11 +12,20 @@ from scipy.signal import savgol_filter
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cgnlearn.spectra.peaks import common_peaks, find_peaks, nearest_within
+from cgnlearn.spectra.peaks import find_peaks, nearest_within, peaks_in_common
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
 
 
-class Step(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg, misc]
+class OfSpectra(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer of lists of spectra."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """A transformer whose output is a list of spectra, each of which depends on the spectrum it came from.
 
     Those that learn nothing in `fit` need not be fitted.
@@ -68,7 +77,6 @@ class Step(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
         tags.requires_fit = False
         return tags
 
@@ -309,8 +317,8 @@ class Align(Step):
         X : iterable of Spectrum
         y : ignored
         """
-        found = [spectrum.mz[find_peaks(spectrum, self.half_window, self.noise)] for spectrum in X]
-        self.reference_: NDArray[np.float64] = common_peaks(found, self.tolerance, self.share)
+        finding = {name: value for name, value in self.get_params().items() if name != "order"}
+        self.reference_: NDArray[np.float64] = peaks_in_common(X, **finding)
         if len(self.reference_) <= self.order:
             raise SpectrumError(
                 f"{len(self.reference_)} peaks stand in {self.share:.0%} of the spectra, too few for a polynomial of "
