@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli import options
+from cgnlearn.cli import folder, options
 from cgnlearn.cli.terminal import finish, one_line, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.data_options
-@click.option("--groups", help="Column (npz: array) that says which rows belong together, such as a subject's.")
+@folder.labels_option
+@folder.preset_options
+@click.option(
+    "--groups",
+    help="Column (npz: array) that says which rows belong together, such as a subject's; "
+    "of spectra, a column of the labels (default: sample).",
+)
 @options.model_options(many=True)
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", show_default=True,
               help="Folds and repetitions.")  # fmt: skip
@@ -28,11 +34,15 @@ if TYPE_CHECKING:
 @click.option("--report", type=options.NEW_REPORT, help="Where to write the HTML report.")
 @options.json_option
 def evaluate(
-    data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, groups: str | None,
+    data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool,
+    labels: Path | None, preset: str, width: float | None, skip_bad: bool, groups: str | None,
     structure: tuple[str, ...], parameters: tuple[str, ...], cv: tuple[int, int], jobs: int, output: Path | None,
     report: Path | None, as_json: bool, seed: int, **model_options: Any,
 ) -> None:  # fmt: skip
-    """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes."""
+    """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes.
+
+    DATA is a table, or a folder (zip, tar) of raw spectra with --labels: all steps are then learned within the folds.
+    """
     models = {
         options.label(shape, how, **model_options): options.classifier(shape, how, seed=seed, **model_options)
         for shape in dict.fromkeys(structure)
@@ -46,14 +56,20 @@ def evaluate(
     from cgnlearn.files import write_whole
 
     models[BASELINE] = DummyClassifier(strategy="prior")
-    read = options.training_data(data, target, categorical, drop_missing, groups)
-    assert read.y is not None
+    read: Any
+    if folder.is_folder(data):
+        read = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        models = {name: read.before(model) for name, model in models.items()}
+        target = "label"
+    else:
+        read = options.training_data(data, target, categorical, drop_missing, groups)
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
         say(reason)
     how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     study = Study(
-        data.name, read.X, read.y, models, splits, lines=read.lines, **_spectrum(read),
+        data.name, read.X, read.y, models, splits, lines=read.lines, **_spectrum(read), groups=read.groups,
+        raw=getattr(read, "spectra", None),
         settings=_settings(read, target, groups) | {"Cross-validation": f"{how}, seed {seed}"},
     )  # fmt: skip
     manifest = _manifest(read, models, cv, seed, target, groups)
@@ -74,6 +90,8 @@ def evaluate(
         click.echo(json.dumps([summary.as_dict() for summary in study.summaries], indent=1))
     else:
         print_table(study.summaries, f"{data.name}: {how}")
+        if study.raw is not None and study.groups is not None:
+            folder.print_by_sample(study)
     if not is_finished:
         raise click.exceptions.Exit(1)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from cgnlearn.cli.folder import is_folder, labels_option, preset_options, training_spectra
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.options import (
     NEW_FILE,
@@ -27,6 +28,9 @@ from cgnlearn.cli.terminal import counted, say, waiting
 
 @click.command()
 @data_options
+@labels_option
+@preset_options
+@click.option("--groups", help="For spectra: column of the labels that says which belong together; default: sample.")
 @model_options(many=False)
 @click.option(
     "-o",
@@ -45,18 +49,33 @@ from cgnlearn.cli.terminal import counted, say, waiting
 @memory_option
 @json_option
 def fit(
-    data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, structure: str, parameters: str,
+    data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, labels: Path | None, preset: str,
+    width: float | None, skip_bad: bool, groups: str | None, structure: str, parameters: str,
     output: Path, minimum_cell: float, memory: int | None, as_json: bool, **model_options: Any,
 ) -> None:  # fmt: skip
-    """Fit a classifier and save it."""
+    """Fit a classifier and save it.
+
+    DATA is a table, or a folder (zip, tar) of raw spectra with --labels: then the model takes raw spectra, too.
+    """
     of_statistics = output.suffix.lower() == ".stats"
     if minimum_cell and not of_statistics:
         raise click.UsageError("--minimum-cell is for statistics: let the output end in .stats")
     model = classifier(structure, parameters, **model_options)
     from cgnlearn import save
 
-    if is_beyond(data, memory):
-        model = _in_parts(model, data, target_of(data, target), listed_columns(categorical), drop_missing)
+    whole = model
+    if is_folder(data):
+        if of_statistics:
+            raise click.UsageError("statistics are of tables: make one of the spectra first, with cgnlearn spectra")
+        from cgnlearn.evaluation.grouped import fit_options
+
+        spectra = training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        with waiting("fitting"):
+            pipeline = spectra.before(model)
+            pipeline.fit(spectra.spectra, spectra.y, **fit_options(pipeline, spectra.y, spectra.groups))
+        whole = spectra.whole(pipeline)
+    elif is_beyond(data, memory):
+        whole = model = _in_parts(model, data, target_of(data, target), listed_columns(categorical), drop_missing)
     else:
         read = training_data(data, target, categorical, drop_missing)
         with waiting("fitting"):
@@ -66,7 +85,7 @@ def fit(
                 model.fit(read.X, read.y)
     n_parameters = model.n_parameters_  # raises before anything is written if the sample does not allow a model
     with waiting("saving"):
-        save(model.statistics_ if of_statistics else model, output, minimum_cell=minimum_cell)
+        save(model.statistics_ if of_statistics else whole, output, minimum_cell=minimum_cell)
     if as_json:
         click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
     else:

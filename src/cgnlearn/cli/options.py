@@ -83,6 +83,7 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
 
 
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
+DATA = click.Path(exists=True, path_type=Path)  # a file, or a folder of spectra
 NEW_FILE = Output()
 NEW_REPORT = Output(makes_folder=True)
 NEW_FOLDER = Output(makes_folder=True, is_folder=True)
@@ -100,7 +101,7 @@ def _options(*options: Decorator) -> Decorator:
 
 
 data_options = _options(
-    click.argument("data", type=EXISTING),
+    click.argument("data", type=DATA),
     click.option("-t", "--target", help="Column (npz: array) of the classes; npz default: y."),
     click.option("--categorical", multiple=True, metavar="COLUMNS",
                  help="Columns of numbers that are mere labels, separated by commas. Columns of words always are."),

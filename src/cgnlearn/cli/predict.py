@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli.options import EXISTING, NEW_FILE, is_beyond, json_option, memory_option
+from cgnlearn.cli import folder
+from cgnlearn.cli.options import DATA, EXISTING, NEW_FILE, is_beyond, json_option, memory_option
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
@@ -20,19 +21,38 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", type=EXISTING)
-@click.argument("data", type=EXISTING)
+@click.argument("data", type=DATA)
 @click.option("-o", "--output", type=NEW_FILE, help="A csv file; default: stdout.")
+@folder.labels_option
+@folder.skip_option
+@click.option("--by-sample", is_flag=True, help="Of spectra: a line for each sample, its replicates combined.")
+@click.option(
+    "--correlation",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Of the replicates of a sample: 1 averages their log odds, 0 adds them.",
+)
 @memory_option
 @json_option
-def predict(model: Path, data: Path, output: Path | None, memory: int | None, as_json: bool) -> None:
-    """Predict the rows of a file with a saved model.
+def predict(
+    model: Path, data: Path, output: Path | None, labels: Path | None, skip_bad: bool, by_sample: bool,
+    correlation: float, memory: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
     For each row: the most probable class, the probability of every class, and the log density of the row, which is
     low where it is unlike the training data.
     """
     from cgnlearn import load
-    from cgnlearn.files import write_whole
 
+    if folder.is_folder(data):
+        with waiting("predicting"):
+            found = folder.predicted(
+                _of_spectra(model, data), data, labels, skip_bad=skip_bad, by_sample=by_sample, correlation=correlation
+            )
+        _told(found, output, as_json)
+        return
     if is_beyond(data, memory):
         if output is None or as_json:
             raise click.UsageError("the file is too great for --json and stdout: give --output, or more --memory")
@@ -42,6 +62,24 @@ def predict(model: Path, data: Path, output: Path | None, memory: int | None, as
         return
     with waiting("predicting"):
         found = predicted(load(model), data)
+    _told(found, output, as_json)
+
+
+def _of_spectra(path: Path, data: Path) -> Any:
+    """The model, if it was trained on spectra."""
+    from cgnlearn import load
+    from cgnlearn.spectra.presets import takes_spectra
+
+    model = load(path)
+    if not takes_spectra(model):
+        raise click.UsageError(f"{data} is a folder or an archive, but {path} was trained on a table: give it a table")
+    return model
+
+
+def _told(found: pd.DataFrame, output: Path | None, as_json: bool) -> None:
+    """Write predictions where they are wanted."""
+    from cgnlearn.files import write_whole
+
     if as_json:
         text = json.dumps(found.to_dict("records"), indent=1) + "\n"
     else:
@@ -56,8 +94,11 @@ def predict(model: Path, data: Path, output: Path | None, memory: int | None, as
 def predicted(model: Any, path: Path) -> pd.DataFrame:
     """A line for each row of a file that has the columns the model was trained on, and maybe others."""
     from cgnlearn.persistence import classifier_of
+    from cgnlearn.spectra.presets import takes_spectra
 
     classifier_of(model)  # refuses statistics
+    if takes_spectra(model):
+        raise click.UsageError(f"the model takes raw spectra: give a folder, a zip or a tar file of them, not {path}")
     return _lines(model, _matching(model, path))
 
 

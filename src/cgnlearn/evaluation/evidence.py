@@ -35,6 +35,18 @@ class Evidence:
     reasons: dict[int, list[tuple[int, float]]]
     closeups: dict[int, Closeup]  # of the `remarkable` rows
 
+    def moved(self, places: NDArray[np.intp], n_attributes: int) -> Evidence:
+        """The same about other attributes: each adds what it said to the one at its place."""
+
+        def sums(values: Floats) -> Floats:
+            found = np.zeros(n_attributes)
+            np.add.at(found, places, values)
+            return found
+
+        reasons = {row: [(int(places[i]), odds) for i, odds in found] for row, found in self.reasons.items()}
+        closeups = {row: found._replace(log_odds=sums(found.log_odds)) for row, found in self.closeups.items()}
+        return Evidence(sums(self.for_truth), reasons, closeups)
+
 
 def evidence_of(model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp]) -> Evidence:
     """What a fitted classifier's attributes say of the rows of X, of which it said ``log_proba``."""

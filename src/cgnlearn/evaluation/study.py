@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.evaluation import evidence as why
 from cgnlearn.evaluation.evidence import Closeup, Evidence, evidence_of
+from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import METRICS, calibration_error
 from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
 from cgnlearn.evaluation.splits import Split
@@ -33,23 +34,37 @@ class FoldResult:
     evidence: Evidence | None = None  # if it was asked for
 
 
-def fold_result(unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: bool) -> FoldResult:
+def fold_result(
+    unit: Unit, model: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None, split: Split, explained: bool,
+    positions: Floats | None,
+) -> FoldResult:  # fmt: skip
     """Fit a copy of the model on the fold's training rows and let it predict the others."""
     try:
-        trained = fitted(model, X, y, split.train)
+        trained = fitted(model, X, y, groups, split.train)
     except SampleNotAcceptable:
         return FoldResult(unit, split.test, None)
     part = _safe_indexing(X, split.test)
-    log_proba = trained.predict_log_proba(part)
+    for step in steps_before(trained):
+        part = step.transform(part)
+    last = last_step(trained)
+    log_proba = last.predict_log_proba(part)
     evidence = None
-    if explained and hasattr(trained, "contributions"):
-        evidence = evidence_of(trained, part, log_proba, np.searchsorted(trained.classes_, y[split.test]))
+    if explained and hasattr(last, "contributions"):
+        evidence = evidence_of(last, part, log_proba, np.searchsorted(last.classes_, y[split.test]))
+        if last is not trained and positions is not None:  # a fold's features are its own, and may lie a little aside
+            evidence = evidence.moved(_nearest(np.array(last.feature_names_in_, float), positions), len(positions))
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
-def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-    """A copy of the model, fitted on these rows."""
-    return clone(model).fit(_safe_indexing(X, rows), y[rows])
+def _nearest(of: Floats, among: Floats) -> NDArray[np.intp]:
+    """The place of the nearest among rising numbers."""
+    return np.searchsorted((among[1:] + among[:-1]) / 2, of).astype(np.intp)
+
+
+def fitted(model: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None, rows: NDArray[np.intp]) -> Any:
+    """A copy of the model, fitted on these rows; what it chooses within them parts no group."""
+    copy, groups = clone(model), None if groups is None else groups[rows]
+    return copy.fit(_safe_indexing(X, rows), y[rows], **fit_options(copy, y[rows], groups))
 
 
 # ---- summaries
@@ -142,7 +157,7 @@ class Study:
     """Everything about one evaluation."""
 
     name: str  # what the data are called
-    X: Any  # a data frame
+    X: Any  # a data frame: what the report tells of
     y: NDArray[np.str_]
     models: Mapping[str, Any]
     splits: Sequence[Split]
@@ -152,6 +167,8 @@ class Study:
     positions: NDArray[np.float64] | None = None  # where the attributes stand along an axis, for spectra
     axis: str = "m/z"  # what the positions are
     marks: NDArray[np.float64] | None = None  # positions known to tell the classes apart, for simulated spectra
+    groups: NDArray[Any] | None = None  # which rows belong together, for what models choose within a fold
+    raw: Any = None  # what the models, then pipelines, are fitted on if it is not X, such as spectra
 
     def work(self, settings: Mapping[str, Any] | None = None, *, explained: bool = False) -> Work[FoldResult]:
         """All models on all folds; ``explained`` for a report: the folds of the first repetition give their evidence.
@@ -181,7 +198,8 @@ class Study:
             sizes={Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models},
             compute=fold_result,
             arguments=lambda unit: (
-                unit, self.models[unit.name], self.X, self.y, self._splits[unit[1:]], explained and not unit.repeat,
+                unit, self.models[unit.name], self._given, self.y, self.groups, self._splits[unit[1:]],
+                explained and not unit.repeat, self.positions,
             ),
             settings=settings or {},
             rows=rows,
@@ -191,6 +209,10 @@ class Study:
     @cached_property
     def _splits(self) -> dict[tuple[int, int], Split]:
         return {(split.repeat, split.fold): split for split in self.splits}
+
+    @property
+    def _given(self) -> Any:
+        return self.X if self.raw is None else self.raw
 
     def _line(self, row: int) -> int:
         return row if self.lines is None else int(self.lines[row])
@@ -232,9 +254,10 @@ class Study:
 
     @cached_property
     def final(self) -> Any:
-        """The chosen model fitted on all rows: what would be used from now on."""
+        """The chosen model, or the last step of it, fitted on all rows: what would be used from now on."""
         assert self.chosen is not None
-        return fitted(self.models[self.chosen], self.X, self.y, np.arange(len(self.y)))
+        model = self.models[self.chosen]
+        return last_step(fitted(model, self._given, self.y, self.groups, np.arange(len(self.y))))
 
     # ---- the chosen model in the first repetition
 

@@ -31,6 +31,11 @@ class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     Those that learn nothing in `fit` need not be fitted.
     """
 
+    @property
+    def learns(self) -> bool:
+        """Whether `fit` takes anything from the spectra."""
+        return False
+
     def fit(self, X: Iterable[Spectrum], y: Any = None) -> Self:
         """Learn nothing.
 
@@ -73,11 +78,11 @@ class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
-        return True
+        return not self.learns or hasattr(self, "reference_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.requires_fit = False
+        tags.requires_fit = self.learns
         return tags
 
 
@@ -220,11 +225,13 @@ class Normalise(Step):
         """
         if self.method not in ("tic", "median", "pqn"):
             raise ValueError(f"method must be 'tic', 'median' or 'pqn', not {self.method!r}")
-        self.reference_ = _median_spectrum([_divided(s, _mean(s)) for s in X]) if self.method == "pqn" else None
+        self.reference_ = _median_spectrum([_divided(s, _mean(s)) for s in X]) if self.learns else None
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "reference_") or self.method != "pqn"
+    @property
+    def learns(self) -> bool:
+        """Quotients need a reference."""
+        return self.method == "pqn"
 
     def _one(self, spectrum: Spectrum) -> Spectrum:
         if self.method == "median":
@@ -326,8 +333,10 @@ class Align(Step):
             )
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "reference_")
+    @property
+    def learns(self) -> bool:
+        """Where the reference peaks stand."""
+        return True
 
     def transform(self, X: Iterable[Spectrum]) -> list[Spectrum]:
         """Each spectrum with its axis bent; one with too few reference peaks as it was, which a warning tells.
