@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from cgnlearn.cli.options import EXISTING, _options
 from cgnlearn.cli.terminal import print_table, say, waiting
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from cgnlearn.evaluation.study import Study
     from cgnlearn.spectra import Spectrum, SpectrumError
 
 labels_option = click.option(
     "--labels", type=EXISTING,
-    help="For spectra: table with the columns file (or sample) and label; a column sample beside file names replicates.",
+    help="For spectra: table with columns file (or sample) and label; a column sample beside file names replicates.",
 )  # fmt: skip
 skip_option = click.option("--skip-bad", is_flag=True, help="Leave out spectra that cannot be read, and say which.")
 preset_options = _options(
@@ -130,10 +130,14 @@ class Folder:
     @property
     def samples(self) -> NDArray[np.str_]:
         """Which sample each spectrum is of."""
+        import numpy as np
+
         return np.array([found.sample for found in self.told], dtype=str)
 
     def kept_together(self) -> NDArray[np.str_] | None:
         """The groups that were asked for, or the samples if these repeat."""
+        import numpy as np
+
         if self.groups is not None:
             return np.array([found.group for found in self.told], dtype=str)
         n_samples = len(set(self.samples.tolist()))
@@ -163,6 +167,8 @@ class Training:
     @property
     def lines(self) -> NDArray[np.intp]:
         """Spectra are counted from 1."""
+        import numpy as np
+
         return np.arange(1, len(self.y) + 1)
 
     @cached_property
@@ -190,6 +196,8 @@ def training_spectra(
     path: Path, labels: Path | None, groups: str | None, *, preset: str, width: float | None, skip_bad: bool
 ) -> Training:
     """The spectra that the options ask for."""
+    import numpy as np
+
     from cgnlearn.spectra import preset as preset_of
     from cgnlearn.spectra.presets import one_by_one, parted
 
@@ -219,6 +227,7 @@ def predicted(
     model: Any, path: Path, labels: Path | None, *, skip_bad: bool, by_sample: bool, correlation: float
 ) -> pd.DataFrame:
     """A line for each spectrum of a folder, or for each sample."""
+    import numpy as np
     import pandas as pd
 
     from cgnlearn.evaluation.grouped import last_step
@@ -247,6 +256,8 @@ def predicted(
 
 def print_by_sample(study: Study) -> None:
     """A table of metrics by sample, the log odds of its spectra averaged, and how much these repeat each other."""
+    import numpy as np
+
     from cgnlearn.evaluation.study import FoldResult, pooled, summarise
     from cgnlearn.spectra import by_sample as combined
     from cgnlearn.spectra import replicate_correlation

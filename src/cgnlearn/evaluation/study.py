@@ -244,8 +244,9 @@ class Study:
 
     @property
     def able(self) -> list[Summary]:
-        """Those of models that answered in every fold."""
-        return [s for s in self.summaries if s.metrics and not s.n_without and s.model != BASELINE]
+        """Those of models that answered in every fold and can be explained."""
+        explained = [name for name, model in self.models.items() if hasattr(last_step(model), "contributions")]
+        return [s for s in self.summaries if s.metrics and not s.n_without and s.model in explained]
 
     @cached_property
     def chosen(self) -> str | None:

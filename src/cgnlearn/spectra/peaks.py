@@ -131,3 +131,33 @@ def peak_regions(profile: Floats, prominence: float = 0.01) -> tuple[NDArray[np.
     for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
         region[start : stop + 1] = number
     return tops.astype(np.intp), region
+
+
+def region_ranks(mz: Floats, profile: Floats, evidence: Floats, marks: Floats) -> NDArray[np.intp]:
+    """How high the regions around some m/z stand among all, by the evidence of their positions together.
+
+    Parameters
+    ----------
+    mz, profile, evidence : ndarray (positions,)
+        As of binned spectra: where they are, their mean, and what each says on average for the truth.
+    marks : ndarray (marks,)
+        m/z, such as the true markers of simulated spectra.
+
+    Returns
+    -------
+    ndarray (marks,)
+        1 for the `peak_regions` with most evidence; what is in no region comes after all of them.
+
+    Examples
+    --------
+    >>> profile, evidence = np.array([0.0, 5.0, 0.0, 9.0, 0.0]), np.array([0.0, 2.0, 0.1, 0.5, 0.0])
+    >>> region_ranks(np.arange(5.0), profile, evidence, np.array([1.2, 2.9, 4.0])).tolist()
+    [1, 2, 3]
+    """
+    tops, region = peak_regions(profile)
+    inside = region >= 0
+    sums = np.bincount(region[inside], evidence[inside], len(tops))
+    rank = np.empty(len(tops) + 1, dtype=np.intp)
+    rank[np.argsort(-sums, kind="stable")] = np.arange(1, len(tops) + 1)
+    rank[-1] = len(tops) + 1  # where -1 points to
+    return rank[region[_nearest(marks, mz)]]
