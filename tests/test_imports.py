@@ -18,9 +18,9 @@ ORDER = [
     "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective", "structures.pairs",
     "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests", "structures.odds",
     "structures.left_out", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
-    "prediction", "classifier", "ordered.path", "persistence", "streams", "distributed", "spectra", "datasets",
-    "evaluation.run", "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.study",
-    "plots", "report", "experiments", "cli", "__main__",
+    "prediction", "classifier", "tuning", "ordered.path", "persistence", "streams", "distributed", "spectra",
+    "datasets", "evaluation.run", "evaluation.significance", "evaluation.grouped", "evaluation.evidence",
+    "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

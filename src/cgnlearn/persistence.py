@@ -38,7 +38,8 @@ _OUR_MODULES = (
     "classifier", "model.discriminative", "model.estimation", "model.families", "model.prior", "model.rotation",
     "model.schema", "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band",
     "spectra.binning", "spectra.spectrum", "spectra.steps", "structures.fixed", "structures.forests",
-    "structures.rotated", "structures.search", "structures.selective", "structures.tree",
+    "structures.rotated", "structures.search", "structures.selective", "structures.tree", "tuning.counted",
+    "tuning.estimator", "tuning.mixture", "tuning.ridge", "tuning.transforms",
 )  # fmt: skip
 
 
@@ -51,7 +52,7 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
 
     Parameters
     ----------
-    model : CGNClassifier, Pipeline or Statistics
+    model : CGNClassifier, CGNClassifierCV, Pipeline or Statistics
         Statistics are written without any single row's values, so that they can be given to others.
     path : str or Path
         By custom it ends in ``.skops``, or in ``.stats`` if it holds statistics.
@@ -146,13 +147,14 @@ def classifier_of(model: Any) -> Any:
     from sklearn.utils.validation import check_is_fitted
 
     from cgnlearn.classifier import CGNClassifier
+    from cgnlearn.tuning.estimator import CGNClassifierCV
 
     last = model
     while isinstance(last, Pipeline):
         last = last[-1]
     if isinstance(last, Statistics):
         raise TypeError("these are statistics, no model: make one of them by from_statistics, or by `cgnlearn merge`")
-    if not isinstance(last, CGNClassifier):
+    if not isinstance(last, CGNClassifier | CGNClassifierCV):
         raise TypeError(f"a model file holds a CGNClassifier or a Pipeline that ends in one, not {type(last).__name__}")
     check_is_fitted(last, "statistics_")
     return last
