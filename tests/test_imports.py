@@ -20,7 +20,8 @@ ORDER = [
     "structures.left_out", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
     "prediction", "classifier", "tuning", "ordered.path", "persistence", "streams", "distributed", "spectra",
     "datasets", "evaluation.run", "evaluation.significance", "evaluation.grouped", "evaluation.evidence",
-    "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
+    "evaluation.features", "evaluation.study", "evaluation.verdict", "plots", "report", "experiments", "cli",
+    "__main__",
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,7 +14,8 @@ from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.evaluation import evidence as why
-from cgnlearn.evaluation.evidence import Closeup, Evidence, evidence_of
+from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
+from cgnlearn.evaluation.features import Features, columns, peaks
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import METRICS, calibration_error
 from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
@@ -22,6 +23,8 @@ from cgnlearn.evaluation.splits import Split
 from cgnlearn.model.densities import Floats
 
 BASELINE = "class frequencies"  # the classifier that looks at nothing; it has nothing to explain
+EXPLAINS = "contributions"  # the method of a model that can be explained
+LOGISTIC = "logistic regression"  # what a statistician would try first
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +38,13 @@ class FoldResult:
 
 
 def fold_result(
-    unit: Unit, model: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None, split: Split, explained: bool,
-    positions: Floats | None,
+    unit: Unit, model: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None, split: Split,
+    explained: NDArray[np.intp] | None, positions: Floats | None,
 ) -> FoldResult:  # fmt: skip
-    """Fit a copy of the model on the fold's training rows and let it predict the others."""
+    """Fit a copy of the model on the fold's training rows and let it predict the others.
+
+    ``explained`` are the features of `evidence_of` for which reasons are told; None: nothing is explained.
+    """
     try:
         trained = fitted(model, X, y, groups, split.train)
     except SampleNotAcceptable:
@@ -49,10 +55,18 @@ def fold_result(
     last = last_step(trained)
     log_proba = last.predict_log_proba(part)
     evidence = None
-    if explained and hasattr(last, "contributions"):
-        evidence = evidence_of(last, part, log_proba, np.searchsorted(last.classes_, y[split.test]))
-        if last is not trained and positions is not None:  # a fold's features are its own, and may lie a little aside
-            evidence = evidence.moved(_nearest(np.array(last.feature_names_in_, float), positions), len(positions))
+    if explained is not None and hasattr(last, EXPLAINS):
+        true = np.searchsorted(last.classes_, y[split.test])
+        places = np.arange(len(explained))
+        if last is not trained and positions is not None:  # a fold's columns are its own, and may lie a little aside
+            places = _nearest(np.array(last.feature_names_in_, float), positions)
+        try:
+            evidence = evidence_of(last, part, log_proba, true, explained[places])
+        except ValueError:  # not every model that has contributions has them for every set
+            evidence = UNEXPLAINED
+        else:
+            for_truth = np.bincount(places, evidence.for_truth, len(explained)).astype(np.float64)
+            evidence = replace(evidence, for_truth=for_truth)
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
@@ -74,7 +88,7 @@ class Spread(NamedTuple):
     """A metric's mean and its standard deviation between folds (of the calibration error: between repetitions)."""
 
     mean: float
-    sd: float | None  # None where there is one value only
+    sd: float | None  # None where there is one value only, or an infinite one
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,7 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
             # A fold is too small to tell how well calibrated a model is: all rows of a repetition do.
             parts = _repetitions(answered) if metric is calibration_error else [[result] for result in answered]
             values = [metric(*pooled(part, true)) for part in parts]
-            sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+            sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
             metrics[name] = Spread(float(np.mean(values)), sd)
         summaries.append(Summary(model, len(found), len(found) - len(answered), metrics))
     return summaries
@@ -144,12 +158,14 @@ class SeenRow:
 
     index: int
     line: int
+    name: str  # its id, or else its line
     true: str
     predicted: str
     probability: float  # of the predicted class
     probability_true: float
     log_odds: float  # of the predicted class against the next
-    reasons: list[tuple[str, float]]  # attributes, with what they add to these log-odds
+    against: str  # the next class
+    reasons: list[tuple[int, float]]  # numbers of `Study.features`, with what they add to these log-odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +179,14 @@ class Study:
     splits: Sequence[Split]
     results: list[FoldResult] = field(default_factory=list)  # those of a `Run` of the study's `work`
     settings: Mapping[str, str] = field(default_factory=dict)  # what the reader should know of how it was done
-    lines: NDArray[np.intp] | None = None  # what each row is called; None: its index
+    lines: NDArray[np.intp] | None = None  # where each row stands in its file; None: its index
+    ids: NDArray[Any] | None = None  # what each row is called; None: its line
+    groups: NDArray[Any] | None = None  # which rows belong together, such as a subject's
+    proposed: str | None = None  # the model that is to be judged, chosen before any result; None: the best of them
+    positive: str | None = None  # of two classes the one that is looked for; None: the rarer one
     positions: NDArray[np.float64] | None = None  # where the attributes stand along an axis, for spectra
     axis: str = "m/z"  # what the positions are
     marks: NDArray[np.float64] | None = None  # positions known to tell the classes apart, for simulated spectra
-    groups: NDArray[Any] | None = None  # which rows belong together, for what models choose within a fold
     raw: Any = None  # what the models, then pipelines, are fitted on if it is not X, such as spectra
 
     def work(self, settings: Mapping[str, Any] | None = None, *, explained: bool = False) -> Work[FoldResult]:
@@ -175,6 +194,8 @@ class Study:
 
         ``settings`` are all that the results depend on, for results that are kept.
         """
+
+        feature = self.features.of_column if explained else None
 
         def rows(unit: Unit, result: FoldResult) -> list[Row]:
             # Numbers in full: a result must be the same when it is read again.
@@ -199,7 +220,7 @@ class Study:
             compute=fold_result,
             arguments=lambda unit: (
                 unit, self.models[unit.name], self._given, self.y, self.groups, self._splits[unit[1:]],
-                explained and not unit.repeat, self.positions,
+                None if unit.repeat else feature, self.positions,
             ),
             settings=settings or {},
             rows=rows,
@@ -238,19 +259,41 @@ class Study:
         return [str(name) for name in self.X.columns]
 
     @cached_property
+    def features(self) -> Features:
+        """What is told of: the attributes, or the peaks of spectra."""
+        return columns(self.names) if self.positions is None else peaks(self.X, self.positions, self.axis)
+
+    @property
+    def looked_for(self) -> str | None:
+        """Of two classes the one that is looked for; None where there are more."""
+        if len(self.classes) != 2:
+            return None
+        return self.positive or min(reversed(self.counts.items()), key=lambda item: item[1])[0]
+
+    @property
+    def n_groups(self) -> int | None:
+        """How many groups the rows belong to."""
+        return None if self.groups is None else len(np.unique(np.asarray(self.groups)))
+
+    @cached_property
     def summaries(self) -> list[Summary]:
         """What the models' results are worth."""
         return summarise(self.results, self.true)
 
-    @property
+    @cached_property
     def able(self) -> list[Summary]:
         """Those of models that answered in every fold and can be explained."""
-        explained = [name for name, model in self.models.items() if hasattr(last_step(model), "contributions")]
-        return [s for s in self.summaries if s.metrics and not s.n_without and s.model in explained]
+        return [
+            s for s in self.summaries
+            if s.metrics and not s.n_without
+            and (s.model == self.proposed or hasattr(last_step(self.models[s.model]), EXPLAINS))
+        ]  # fmt: skip
 
     @cached_property
     def chosen(self) -> str | None:
-        """The model with the best CLL of those that answered in every fold; None if there is none."""
+        """The proposed model, else that of the best CLL, of those that answered in every fold; None without one."""
+        if self.proposed in [summary.model for summary in self.able]:
+            return self.proposed
         return max(self.able, key=lambda summary: summary.metrics["cll"].mean).model if self.able else None
 
     @cached_property
@@ -275,11 +318,19 @@ class Study:
         return [result for result in self.results if result.unit.name == self.chosen and not result.unit.repeat]
 
     @cached_property
-    def evidence(self) -> Evidence:
-        """Of all folds together, by row; those that an earlier run finished kept none, and are fitted once more."""
+    def evidence(self) -> Evidence | None:
+        """Of all folds together, by row; those that an earlier run finished kept none, and are fitted once more.
+
+        None if the model cannot be explained.
+        """
+        if self.chosen is None or not hasattr(last_step(self.models[self.chosen]), EXPLAINS):
+            return None
         arguments = self.work(explained=True).arguments
         again = (result if result.evidence else fold_result(*arguments(result.unit)) for result in self._first)
-        return why.together([(result.rows, result.evidence) for result in again if result.evidence], len(self.names))
+        parts = [(result.rows, result.evidence) for result in again if result.evidence]
+        if any(not len(part.for_truth) for _, part in parts):
+            return None
+        return why.together(parts, len(self.names))
 
     @cached_property
     def rows(self) -> list[SeenRow]:
@@ -288,18 +339,19 @@ class Study:
 
     def _seen(self, row: int) -> SeenRow:
         said, true = self.log_proba[row], self.true[row]
+        (first,), (second,) = why.best_two(said[None])
+        name = str(self._line(row)) if self.ids is None else str(self.ids[row])
         return SeenRow(
-            row, self._line(row), self.classes[true], self.classes[said.argmax()],
-            float(np.exp(said.max())), float(np.exp(said[true])), float(why.margin(said[None])[0]),
-            [(self.names[column], value) for column, value in self.evidence.reasons[row]],
+            row, self._line(row), name, self.classes[true], self.classes[first],
+            float(np.exp(said[first])), float(np.exp(said[true])), float(why.margin(said[None])[0]),
+            self.classes[second], [] if self.evidence is None else self.evidence.reasons[row],
         )  # fmt: skip
 
     @cached_property
-    def closeups(self) -> list[tuple[str, SeenRow, Closeup]]:
+    def remarkable(self) -> list[tuple[str, SeenRow]]:
         """The rows a reader will ask for, each once, with what is remarkable about them."""
         by_index = {row.index: row for row in self.rows}
-        wanted = why.remarkable(self.log_proba, self.true)
-        return [(words, by_index[i], self.evidence.closeups[i]) for i, words in wanted.items()]
+        return [(words, by_index[i]) for i, words in why.remarkable(self.log_proba, self.true).items()]
 
     @cached_property
     def confusion(self) -> NDArray[np.intp]:

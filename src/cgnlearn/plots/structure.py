@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model.structure import Structure
-from cgnlearn.plots.style import BLUE, GREY, INK, Display, shortened, without_frame
+from cgnlearn.plots.style import BLUE, GREY, INK, TINT, Display, shortened, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,7 @@ class StructureDisplay(Display):
         boxes = {
             node: ax.text(
                 *place, shortened(str(node), most), ha="center", va="center", fontsize=FONT_SIZE, color=INK,
-                bbox={"boxstyle": "round,pad=0.35", "facecolor": "#e8f0f7", "edgecolor": BLUE, "linewidth": 0.9},
+                bbox={"boxstyle": "round,pad=0.35", "facecolor": TINT, "edgecolor": BLUE, "linewidth": 0.9},
             ).get_bbox_patch()
             for node, place in places.items()
         }  # fmt: skip

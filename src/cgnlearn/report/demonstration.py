@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +14,15 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cgnlearn import Band, CGNClassifier
+from cgnlearn import CGNClassifier, CGNClassifierCV
 from cgnlearn.datasets import make_balance_scale, make_raw_spectra, make_waveform
 from cgnlearn.evaluation.splits import cut, scarce
-from cgnlearn.evaluation.study import BASELINE, Study
+from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study
 from cgnlearn.spectra import RawSpectra
 from cgnlearn.spectra.peaks import region_ranks
+
+
+ORDERED = "mixture, ordered"
 
 
 class Comparison(NamedTuple):
@@ -71,24 +75,25 @@ def wine_study() -> Study:
 
 def raw_spectra() -> RawSpectra:
     """Spectra to be written to files: two of each sample."""
-    return make_raw_spectra(80, n_replicates=2, mass_range=(2_000.0, 20_000.0), random_state=0)
+    return make_raw_spectra(60, n_replicates=2, n_points=12_000, mass_range=(2_000.0, 12_000.0), random_state=0)
 
 
 def ordered_classifier() -> Any:
     """The classifier for columns that have an order, such as m/z."""
-    return CGNClassifier(Band("cv", k_max=20), sharing=1.0, temperature="cv")
+    return CGNClassifierCV(ordered=True)
 
 
 def spectra_models() -> dict[str, Any]:
     """The paper's naive Bayes, the classifier that knows of the order, and what a statistician would try first."""
-    logistic = LogisticRegressionCV(
-        Cs=5, cv=5, scoring="neg_log_loss", max_iter=500, l1_ratios=(0.0,), use_legacy_attributes=False
-    )
+    # From 1.8 on scikit-learn asks for what was and will be its default.
+    newer = "use_legacy_attributes" in signature(LogisticRegressionCV).parameters
+    more = {"use_legacy_attributes": False, "l1_ratios": (0.0,)} if newer else {}
+    logistic = LogisticRegressionCV(Cs=5, cv=5, scoring="neg_log_loss", max_iter=500, **more)
     return {
         "naive_bayes ml": CGNClassifier(parameters="ml"),
         "naive_bayes bayes": CGNClassifier(),
-        "band cv bayes, sharing 1, temperature cv": ordered_classifier(),
-        "logistic regression": make_pipeline(StandardScaler(), logistic),
+        ORDERED: ordered_classifier(),
+        LOGISTIC: make_pipeline(StandardScaler(), logistic),
     }
 
 
@@ -98,7 +103,7 @@ def spectra_study(X: Any, y: NDArray[np.str_], models: dict[str, Any], truth: Ra
     data = f"simulated raw spectra, {len(truth.peaks)} peaks of which {n_markers} differ between the classes"
     return _study(
         "simulated spectra", X, y, models, 5, positions=X.columns.to_numpy(float),
-        marks=truth.peaks[truth.effects != 0],
+        marks=truth.peaks[truth.effects != 0], proposed=ORDERED,
         settings={"Data": data, "Features": "read from files, preset maldi, bins of 10 m/z"}, **more,
     )  # fmt: skip
 
@@ -107,6 +112,7 @@ def planted_truth(study: Study) -> str:
     """How many of the true markers are among the regions with most evidence."""
     assert study.positions is not None
     assert study.marks is not None
+    assert study.evidence is not None
     mean = study.X.to_numpy().mean(axis=0)
     rank = region_ranks(study.positions, mean, study.evidence.for_truth, study.marks)
     n = len(rank)
