@@ -21,7 +21,6 @@ from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study
 from cgnlearn.spectra import RawSpectra
 from cgnlearn.spectra.peaks import region_ranks
 
-
 ORDERED = "mixture, ordered"
 
 

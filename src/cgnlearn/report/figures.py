@@ -196,7 +196,7 @@ def structure_figure(study: Study, name: str) -> Markup:
 
 def path_figure(study: Study, name: str) -> Markup | None:
     """How the order of a band or box was chosen, where it was."""
-    if "param_k" not in getattr(study.final, "cv_results_", {}):
+    if not hasattr(study.final, "k_"):
         return None
     words = "Inner scores of every k"
     layout = {"nrows": 2, "sharex": True}
