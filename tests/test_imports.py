@@ -10,9 +10,10 @@ import cgnlearn
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
     "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema", "model.structure",
-    "files", "model.table", "model.layout", "model.compilation", "model.kernels", "model.exponentials",
-    "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting", "model.model",
-    "model.solver", "model.regressions", "model.blocks", "model.rotation", "ordered.recursion", "ordered.left_out",
+    "files", "model.frames", "model.labels", "model.table", "model.layout", "model.compilation", "model.kernels",
+    "model.exponentials", "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting",
+    "model.model", "model.indicators", "model.solver", "model.regressions", "model.elimination", "model.implied",
+    "model.integration", "model.blocks", "model.rotation", "ordered.recursion", "ordered.left_out",
     "ordered.mixing", "ordered.lattice", "model.network", "model.rotated", "model.features", "model.logistic",
     "model.discriminative", "model.sampling", "model.surprise", "structures.selection", "structures.learner",
     "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective", "structures.pairs",
@@ -20,8 +21,8 @@ ORDER = [
     "structures.left_out", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
     "prediction", "classifier", "tuning", "ordered.path", "persistence", "streams", "distributed", "spectra",
     "datasets", "evaluation.run", "evaluation.significance", "evaluation.grouped", "evaluation.evidence",
-    "evaluation.features", "evaluation.study", "evaluation.verdict", "plots", "report", "experiments", "cli",
-    "__main__",
+    "evaluation.features", "evaluation.study", "evaluation.decisions", "evaluation.verdict", "plots", "report",
+    "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

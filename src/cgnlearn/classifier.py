@@ -18,12 +18,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from cgnlearn.model.discriminative import fit_discriminative
 from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
+from cgnlearn.model.frames import as_array, as_frame
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.surprise import Reference, Unscored, scored, spread_out
-from cgnlearn.model.table import Table, as_array, as_frame, read, read_training
+from cgnlearn.model.table import Table, UnknownLevels, read, read_training
 from cgnlearn.prediction import Predictions
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner, Wish
@@ -91,6 +92,12 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         folds.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
+    unknown_levels : {"missing", "error"}, default="missing"
+        What a level that training never showed is at prediction: as if it had not been observed, with one warning
+        that counts such levels; or an error.
+    missing_indicator : bool, default=False
+        Whether, for each column with holes in training, it also counts for or against a class that the column is
+        missing: as an attribute of two levels that depends on the class alone, whatever the structure.
     random_state : int, RandomState or None, default=0
         How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
         chosen: the same every time, unless it is None.
@@ -152,6 +159,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         class_prior: Literal["uniform"] | ArrayLike | None = None,
         temperature: float | Literal["cv"] = 1.0,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        unknown_levels: UnknownLevels = "missing",
+        missing_indicator: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.structure = structure
@@ -161,6 +170,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         self.class_prior = class_prior
         self.temperature = temperature
         self.categorical_features = categorical_features
+        self.unknown_levels = unknown_levels
+        self.missing_indicator = missing_indicator
         self.random_state = random_state
 
     # ---- training
@@ -184,7 +195,10 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             table = self._first_table(X, y, sample_weight)
             if groups is not None:
                 check_consistent_length(table.codes, groups)
-            wish = Wish(self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self))
+            wish = Wish(
+                self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self),
+                self._missing_indicator,
+            )  # fmt: skip
             learner = learner_of(self.structure, self.random_state)
             decided = learner.resolved(table, self._how, wish)
             self._learner, self._how, self.temperature_, found, counted = decided
@@ -304,13 +318,26 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             self.temperature_ = float(self.temperature)
         elif not _is_open(self.temperature):
             raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
+        if self.unknown_levels not in ("missing", "error"):
+            raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
+        self._unknown_levels: UnknownLevels = self.unknown_levels
+        if not isinstance(self.missing_indicator, bool | np.bool_):
+            raise ValueError(f"missing_indicator must be True or False, not {self.missing_indicator!r}")
+        if self.missing_indicator and self.parameters == "discriminative":
+            raise ValueError('missing_indicator=True has no discriminative parameters: use parameters="bayes"')
+        self._missing_indicator = bool(self.missing_indicator)
 
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        """Rows in the model's form, with labels and weights if there is a y."""
+        """Rows in the model's form; with a y training rows, in which no level may be new."""
         check_is_fitted(self, "statistics_")
         X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return read(X, self.statistics_.schema, y, sample_weight)
+        return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
         """A fitted copy for another prevalence of the classes (as the constructor takes it); this one stays as it is.

@@ -14,6 +14,7 @@ import platform
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import version
 from inspect import isclass
@@ -26,7 +27,7 @@ from cgnlearn import __version__
 from cgnlearn.files import write_whole
 from cgnlearn.model.statistics import Statistics
 
-FORMAT = 2  # raised when older code can no longer read what newer code writes, or newer what older wrote
+FORMAT = 3  # raised when older code can no longer read what newer code writes, or newer what older wrote
 HEADER = "header.json"
 SCHEMA = "schema.json"
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
@@ -47,7 +48,7 @@ class ModelFileError(ValueError):
     """A file that cannot be read, or must not be, as a model."""
 
 
-def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
+def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Mapping[str, Any] | None = None) -> None:
     """Write a fitted classifier, a Pipeline that ends in one, or statistics to a file.
 
     Parameters
@@ -58,6 +59,8 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
         By custom it ends in ``.skops``, or in ``.stats`` if it holds statistics.
     minimum_cell : float
         Refuse statistics with a cell (a class, with levels of discrete columns) that has fewer rows, but some.
+    columns : mapping, optional
+        What the columns of the training file were, in plain values, for `read_header` to tell.
 
     Examples
     --------
@@ -76,7 +79,7 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
         model = model.for_others(minimum_cell)
     elif minimum_cell:
         raise ValueError("minimum_cell is for statistics: save the model's statistics_")
-    header = _header_of(model)
+    header = _header_of(model) | {"columns": dict(columns or {})}
     try:
         content = skops_io.dumps(model, compression=zipfile.ZIP_DEFLATED)
     except Exception as error:  # skops raises whatever the object it cannot take apart raises
@@ -135,7 +138,7 @@ def training_checksum(model: Any) -> str:
     statistics = _statistics_of(model)
     digest = hashlib.sha256()
     moments = (array for of_block in statistics.moments for array in (of_block.n, of_block.mean, of_block.scatter))
-    for array in (statistics.classes, *statistics.counts, *moments):
+    for array in (statistics.classes, *statistics.counts, *moments, statistics.missing):
         digest.update(f"{array.shape}".encode())
         digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()

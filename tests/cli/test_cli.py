@@ -100,11 +100,14 @@ def test_evaluate_prints_what_it_found(wine, tmp_path):
     assert "complete ml" in out
     assert "complete bayes" in out
     assert "class frequencies" in out
-    found = json.loads(
+    told = json.loads(
         works(
             "evaluate", wine, "-t", "class", "--cv", "5x2", "--structure", "complete", "--json", "-o", tmp_path / "out"
         )
     )
+    assert told["data"]["classes"] == {"red": 59, "rosé": 71, "white": 48}
+    assert told["cross_validation"] == {"folds": 5, "repeats": 2, "seed": 0}
+    found = told["models"]
     assert [entry["model"] for entry in found] == ["complete ml", "complete bayes", "class frequencies"]
     assert found[1]["folds"] == 10
     assert found[1]["accuracy"]["mean"] > 0.97
@@ -126,7 +129,7 @@ def test_evaluate_prints_what_it_found(wine, tmp_path):
 def test_groups_categoricals_and_missing_cells(patients, tmp_path):
     path, frame = patients
     options = ("-t", "diagnosis", "--groups", "subject", "--categorical", "stage", "--cv", "5", "--json")
-    found = json.loads(works("evaluate", path, *options, "--structure", "tree", "-p", "bayes"))
+    found = json.loads(works("evaluate", path, *options, "--structure", "tree", "-p", "bayes"))["models"]
     assert found[0]["accuracy"]["mean"] > 0.7
     holes = frame.copy()
     holes.loc[[3, 50], "marker"] = np.nan
@@ -148,7 +151,7 @@ def test_a_rare_class_lowers_the_number_of_folds(wine, tmp_path):
     assert code == 0
     assert err == "cgnlearn: the smallest class has 4 rows, so that 4 folds are cut instead of 10\n"
     assert "few.csv: stratified 4-fold cross-validation, 2 times" in out
-    assert json.loads(works("evaluate", few, "-t", "class", "--cv", "10x2", "--json"))[0]["folds"] == 8
+    assert json.loads(works("evaluate", few, "-t", "class", "--cv", "10x2", "--json"))["models"][0]["folds"] == 8
 
 
 def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path):
@@ -167,7 +170,7 @@ def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path)
 
 def test_average_over_bands(wine, tmp_path):
     few = ("-t", "class", "-s", "band_average", "--k-max", "3", "-p", "bayes")
-    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json"))
+    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json"))["models"]
     assert found[0]["model"] == "band_average bayes"
     assert found[0]["accuracy"]["mean"] > 0.9
     works("fit", wine, *few, "-o", tmp_path / "model.skops")
@@ -177,7 +180,7 @@ def test_average_over_bands(wine, tmp_path):
 
 def test_searched_structures(wine, tmp_path):
     few = ("-t", "class", "-s", "bwgjan")
-    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json", "-p", "bayes"))
+    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json", "-p", "bayes"))["models"]
     assert found[0]["model"] == "bwgjan bayes"
     assert found[0]["accuracy"]["mean"] > 0.95
     works("fit", wine, *few, "-o", tmp_path / "model.skops")
@@ -202,11 +205,11 @@ def test_fit_predict_inspect(patients, tmp_path):
     assert [row["predicted"] for row in rows] == ours.predict(X).tolist()
     works("predict", model, path, "-o", tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == out
-    assert json.loads(works("predict", model, path, "--json"))[7]["predicted"] == rows[7]["predicted"]
+    assert json.loads(works("predict", model, path, "--json"))["predictions"][7]["predicted"] == rows[7]["predicted"]
     told = json.loads(works("inspect", model, "--json", "--graph", graph))
     assert (told["structure"], told["parameters"], told["edges"]) == ("tree", ours.n_parameters_, 4)
     assert told["discrete"] == ["stage", "sex"]
-    assert told["log evidence"] == pytest.approx(ours.log_evidence_)
+    assert told["log_evidence"] == pytest.approx(ours.log_evidence_)
     assert "<svg" in graph.read_text()
     assert "log evidence" in works("inspect", model)
     works("inspect", model, "--graph", tmp_path / "graph.dot")
@@ -254,7 +257,7 @@ def test_wide_npz(tmp_path):
     found = json.loads(
         works("evaluate", tmp_path / "wide.npz", "-s", "band", "--k", "3", "--temperature", "0.2", "--cv", "4",
               "--json", "--report", tmp_path / "wide.html")
-    )  # fmt: skip
+    )["models"]  # fmt: skip
     assert found[1]["model"] == "band 3 bayes, temperature 0.2"
     assert found[1]["accuracy"]["mean"] > 0.8
     assert "Evidence along the spectrum" in (tmp_path / "wide.html").read_text()
@@ -264,7 +267,7 @@ def test_k_and_temperature_by_cross_validation(wine, tmp_path):
     chosen = ("-t", "class", "-s", "band", "--k", "cv", "--k-max", "4", "--temperature", "cv")
     found = json.loads(
         works("evaluate", wine, *chosen, "--cv", "3", "--json", "-p", "bayes", "--report", tmp_path / "r.html")
-    )
+    )["models"]
     assert found[0]["model"] == "band cv bayes, temperature cv"
     assert "Inner scores of every k" in (tmp_path / "r.html").read_text()
     works("fit", wine, *chosen, "-o", tmp_path / "model.skops")
@@ -351,7 +354,7 @@ def test_interrupted_runs_keep_what_was_done(wine, tmp_path):
     assert process.returncode == 1, err
     assert "interrupted after" in err
     assert "Traceback" not in err
-    done = json.loads(out)[0]["folds"]
+    done = json.loads(out)["models"][0]["folds"]
     assert 0 < done < 2000
     assert (tmp_path / "summary.csv").exists()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cgnlearn.cli.folder import print_by_sample, training_spectra
+from cgnlearn.cli.models import DEFAULT, compared
 from cgnlearn.cli.options import NEW_REPORT, jobs_option, json_option
 from cgnlearn.cli.terminal import finish, print_comparisons, print_table, say, waiting
 
@@ -65,8 +66,10 @@ def _spectra(folder: Path) -> Study:
     read = training_spectra(
         folder / "spectra", folder / "labels.csv", "sample", preset="maldi", width=10.0, skip_bad=False
     )
-    models = {name: read.before(model) for name, model in demonstration.spectra_models().items()}
-    return demonstration.spectra_study(read.X, read.y, models, made, groups=read.groups, raw=read.spectra)
+    models = {name: read.before(model) for name, model in compared((), (), seed=0, ordered=True).items()}
+    return demonstration.spectra_study(
+        read.X, read.y, models, made, groups=read.groups, raw=read.spectra, ids=read.ids, proposed=DEFAULT
+    )
 
 
 def _done(study: Study, jobs: int, *, explained: bool = False) -> Study:

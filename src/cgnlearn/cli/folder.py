@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from cgnlearn.cli.datafile import Source
     from cgnlearn.evaluation.study import Study
     from cgnlearn.spectra import Spectrum, SpectrumError
 
@@ -33,6 +34,13 @@ preset_options = _options(
                  help="From spectra to features. maldi: the whole chain. seldi: binning only."),
     click.option("--width", type=click.FloatRange(0, min_open=True), help="Width of a bin in m/z."),
     skip_option,
+)  # fmt: skip
+
+
+sample_options = _options(
+    click.option("--by-sample", is_flag=True, help="Of spectra: a line for each sample, its replicates combined."),
+    click.option("--correlation", type=click.FloatRange(0, 1), default=1.0, show_default=True,
+                 help="Of the replicates of a sample: 1 averages their log odds, 0 adds them."),
 )  # fmt: skip
 
 
@@ -134,6 +142,18 @@ class Folder:
 
         return np.array([found.sample for found in self.told], dtype=str)
 
+    def features(self, model: Any) -> pd.DataFrame:
+        """What the steps of a pipeline before its last make of the spectra, few of which are in memory at once."""
+        from cgnlearn.spectra.presets import flat, one_by_one
+        from cgnlearn.spectra.steps import Step
+
+        steps = [step for _, step in flat(model)]
+        n_first = next(i for i, step in enumerate(steps) if not isinstance(step, Step))
+        X: Any = one_by_one(steps[:n_first], self.spectra())
+        for step in steps[n_first:-1]:
+            X = step.transform(X)
+        return X
+
     def kept_together(self) -> NDArray[np.str_] | None:
         """The groups that were asked for, or the samples if these repeat."""
         import numpy as np
@@ -155,7 +175,7 @@ class Training:
     """Labelled spectra after the steps that learn nothing, and the steps that are still to be learned."""
 
     path: Path
-    sha256: str
+    source: Source  # the folder as if it were a file
     spectra: list[Spectrum]
     files: list[str]
     y: NDArray[np.str_]
@@ -163,13 +183,21 @@ class Training:
     done: list[Any]
     others: Any
     n_dropped: int = 0
+    missing: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> NDArray[np.str_]:
+        """Spectra are called by their files."""
+        import numpy as np
+
+        return np.array(self.files)
 
     @property
     def lines(self) -> NDArray[np.intp]:
-        """Spectra are counted from 1."""
+        """Spectra are counted from 0."""
         import numpy as np
 
-        return np.arange(1, len(self.y) + 1)
+        return np.arange(len(self.y))
 
     @cached_property
     def X(self) -> pd.DataFrame:
@@ -185,10 +213,14 @@ class Training:
 
         return Pipeline([*clone(self.others).steps, ("classifier", model)])
 
-    def whole(self, fitted: Any) -> Any:
-        """A fitted pipeline of `before` as one from raw spectra on."""
+    def fitted(self, model: Any) -> Any:
+        """A model, fitted on all spectra, as a pipeline from raw spectra on."""
         from sklearn.pipeline import Pipeline
 
+        from cgnlearn.evaluation.grouped import fit_options
+
+        fitted = self.before(model)
+        fitted.fit(self.spectra, self.y, **fit_options(fitted, self.y, self.groups))
         return Pipeline([*((type(step).__name__.lower(), step) for step in self.done), *fitted.steps])
 
 
@@ -198,6 +230,7 @@ def training_spectra(
     """The spectra that the options ask for."""
     import numpy as np
 
+    from cgnlearn.cli.datafile import Source
     from cgnlearn.spectra import preset as preset_of
     from cgnlearn.spectra.presets import one_by_one, parted
 
@@ -220,38 +253,20 @@ def training_spectra(
     with waiting(f"reading {path}"):
         spectra = list(one_by_one(done, digested()))
     y = np.array([found.label for found in folder.told], dtype=str)
-    return Training(path, digest.hexdigest(), spectra, folder.files, y, folder.kept_together(), done, others)
+    source = Source(path, digest.hexdigest(), {}, np.arange(len(y)), False)
+    return Training(path, source, spectra, folder.files, y, folder.kept_together(), done, others)
 
 
-def predicted(
-    model: Any, path: Path, labels: Path | None, *, skip_bad: bool, by_sample: bool, correlation: float
-) -> pd.DataFrame:
-    """A line for each spectrum of a folder, or for each sample."""
-    import numpy as np
-    import pandas as pd
+def checked(model: Any, data: Path) -> bool:
+    """Whether data are spectra, if the model takes what they are."""
+    from cgnlearn.spectra.presets import takes_spectra
 
-    from cgnlearn.evaluation.grouped import last_step
-    from cgnlearn.spectra import by_sample as combined
-    from cgnlearn.spectra.presets import flat, one_by_one
-    from cgnlearn.spectra.steps import Step
-
-    steps = [step for _, step in flat(model)]
-    n_first = next(i for i, step in enumerate(steps) if not isinstance(step, Step))
-    folder = Folder(path, labels, needed=False, skip_bad=skip_bad)
-    X: Any = one_by_one(steps[:n_first], folder.spectra())
-    for step in steps[n_first:-1]:
-        X = step.transform(X)
-    classifier = last_step(model)
-    log_proba = classifier.predict_log_proba(X)
-    columns: dict[str, Any] = {"file": folder.files, "sample": folder.samples}
-    density = {"log_density": classifier.score_samples(X)} if hasattr(classifier, "score_samples") else {}
-    if by_sample:
-        found = combined(log_proba, folder.samples, classifier.class_log_prior_, correlation=correlation)
-        columns, log_proba, density = {"sample": found.samples, "spectra": found.n_spectra}, found.log_proba, {}
-    classes = np.array([str(label) for label in classifier.classes_.tolist()])
-    columns |= {"predicted": classes[log_proba.argmax(axis=1)]}
-    columns |= {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
-    return pd.DataFrame(columns | density)
+    of_spectra = is_folder(data)
+    if of_spectra and not takes_spectra(model):
+        raise click.UsageError(f"{data} is a folder or an archive, but the model was trained on a table: give one")
+    if takes_spectra(model) and not of_spectra:
+        raise click.UsageError(f"the model takes raw spectra: give a folder, a zip or a tar file of them, not {data}")
+    return of_spectra
 
 
 def print_by_sample(study: Study) -> None:

@@ -59,6 +59,7 @@ def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dic
             name, model = model.steps[-1]
             path += f"{name}__"
         return {f"{path}groups": groups}
-    if hasattr(last, "cv") and (last.cv is None or isinstance(last.cv, int)):
-        last.set_params(cv=stratified(y, last.cv or USUAL_FOLDS, 0, groups).pairs)
+    if hasattr(last, "cv"):
+        n_folds = getattr(last.cv, "n_splits", last.cv) or USUAL_FOLDS
+        last.set_params(cv=stratified(y, n_folds, 0, groups).pairs)
     return {}

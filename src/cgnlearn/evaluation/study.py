@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,47 +39,57 @@ class FoldResult:
 
 
 def fold_result(
-    unit: Unit, model: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None, split: Split,
-    explained: NDArray[np.intp] | None, positions: Floats | None,
+    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: NDArray[np.intp] | None,
+    groups: NDArray[Any] | None = None, positions: Floats | None = None,
 ) -> FoldResult:  # fmt: skip
     """Fit a copy of the model on the fold's training rows and let it predict the others.
 
     ``explained`` are the features of `evidence_of` for which reasons are told; None: nothing is explained.
     """
     try:
-        trained = fitted(model, X, y, groups, split.train)
+        trained = fitted(model, X, y, split.train, groups)
     except SampleNotAcceptable:
         return FoldResult(unit, split.test, None)
     part = _safe_indexing(X, split.test)
-    for step in steps_before(trained):
-        part = step.transform(part)
-    last = last_step(trained)
-    log_proba = last.predict_log_proba(part)
-    evidence = None
-    if explained is not None and hasattr(last, EXPLAINS):
-        true = np.searchsorted(last.classes_, y[split.test])
-        places = np.arange(len(explained))
-        if last is not trained and positions is not None:  # a fold's columns are its own, and may lie a little aside
-            places = _nearest(np.array(last.feature_names_in_, float), positions)
-        try:
-            evidence = evidence_of(last, part, log_proba, true, explained[places])
-        except ValueError:  # not every model that has contributions has them for every set
-            evidence = UNEXPLAINED
-        else:
-            for_truth = np.bincount(places, evidence.for_truth, len(explained)).astype(np.float64)
-            evidence = replace(evidence, for_truth=for_truth)
+    with warnings.catch_warnings():
+        # That a rare level stands in no training row is told of no fold.
+        warnings.filterwarnings("ignore", "levels never seen", UserWarning)
+        for step in steps_before(trained):
+            part = step.transform(part)
+        last = last_step(trained)
+        log_proba = last.predict_log_proba(part)
+        evidence = None
+        if explained is not None and hasattr(last, EXPLAINS):
+            evidence = _explained(last, part, log_proba, y[split.test], explained, positions)
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
-def _nearest(of: Floats, among: Floats) -> NDArray[np.intp]:
-    """The place of the nearest among rising numbers."""
-    return np.searchsorted((among[1:] + among[:-1]) / 2, of).astype(np.intp)
+def _explained(
+    model: Any, X: Any, log_proba: Floats, y: NDArray[Any], feature: NDArray[np.intp], positions: Floats | None
+) -> Evidence:
+    """The evidence, told of the study's columns: those of a fold are its own where X comes out of a pipeline."""
+    places = np.arange(len(feature))
+    if positions is not None:
+        own = np.array(model.feature_names_in_, dtype=float)
+        places = np.searchsorted((positions[1:] + positions[:-1]) / 2, own).astype(np.intp)
+    try:
+        found = evidence_of(model, X, log_proba, np.searchsorted(model.classes_, y), feature[places])
+    except ValueError:  # not every model that has contributions has them for every set
+        return UNEXPLAINED
+    return replace(found, for_truth=np.bincount(places, found.for_truth, len(feature)).astype(np.float64))
 
 
-def fitted(model: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None, rows: NDArray[np.intp]) -> Any:
-    """A copy of the model, fitted on these rows; what it chooses within them parts no group."""
-    copy, groups = clone(model), None if groups is None else groups[rows]
-    return copy.fit(_safe_indexing(X, rows), y[rows], **fit_options(copy, y[rows], groups))
+def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Any:
+    """A copy of the model, fitted on these rows, which also say what levels there are, if others may come.
+
+    What it chooses inside parts no group.
+    """
+    part = _safe_indexing(X, rows)
+    if getattr(model, "unknown_levels", None) == "missing":
+        levels = [name for name, kind in getattr(part, "dtypes", {}).items() if str(kind) == "category"]
+        part = part.assign(**{name: part[name].cat.remove_unused_categories() for name in levels}) if levels else part
+    copy = clone(model)
+    return copy.fit(part, y[rows], **fit_options(copy, y[rows], None if groups is None else groups[rows]))
 
 
 # ---- summaries
@@ -117,7 +128,7 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
         metrics: dict[str, Spread] = {}
         for name, metric in METRICS.items() if answered else ():
             # A fold is too small to tell how well calibrated a model is: all rows of a repetition do.
-            parts = _repetitions(answered) if metric is calibration_error else [[result] for result in answered]
+            parts = repetitions(answered) if metric is calibration_error else [[result] for result in answered]
             values = [metric(*pooled(part, true)) for part in parts]
             sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
             metrics[name] = Spread(float(np.mean(values)), sd)
@@ -125,7 +136,8 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
     return summaries
 
 
-def _repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
+def repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
+    """The results of each repetition."""
     numbers = sorted({result.unit.repeat for result in results})
     return [[result for result in results if result.unit.repeat == number] for number in numbers]
 
@@ -173,7 +185,7 @@ class Study:
     """Everything about one evaluation."""
 
     name: str  # what the data are called
-    X: Any  # a data frame: what the report tells of
+    X: Any  # a data frame
     y: NDArray[np.str_]
     models: Mapping[str, Any]
     splits: Sequence[Split]
@@ -203,24 +215,27 @@ class Study:
             if result.log_proba is not None:
                 said = [list(map(repr, of_row)) for of_row in result.log_proba.tolist()]
             return [
-                (str(row), str(self._line(row)), self.y[row], *of_row)
+                (str(row), str(self._line(row)), *self._id(row), self.y[row], *of_row)
                 for row, of_row in zip(result.rows.tolist(), said, strict=True)
             ]
 
         def result(unit: Unit, rows: Sequence[Sequence[str]]) -> FoldResult | None:
-            said = [row[3:] for row in rows]
+            said = [row[-len(self.classes) :] for row in rows]
             try:
                 return FoldResult(unit, self._splits[unit[1:]].test, np.array(said, float) if any(said[0]) else None)
             except ValueError:
                 return None
 
         return Work(
-            columns=("model", "repeat", "fold", "row", "line", "true", *(f"log p({label})" for label in self.classes)),
+            columns=(
+                "model", "repeat", "fold", "row", "line", *([] if self.ids is None else ["id"]), "true",
+                *(f"log p({label})" for label in self.classes),
+            ),
             sizes={Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models},
             compute=fold_result,
             arguments=lambda unit: (
-                unit, self.models[unit.name], self._given, self.y, self.groups, self._splits[unit[1:]],
-                None if unit.repeat else feature, self.positions,
+                unit, self.models[unit.name], self._given, self.y, self._splits[unit[1:]],
+                None if unit.repeat else feature, self.groups, None if self.raw is None else self.positions,
             ),
             settings=settings or {},
             rows=rows,
@@ -237,6 +252,9 @@ class Study:
 
     def _line(self, row: int) -> int:
         return row if self.lines is None else int(self.lines[row])
+
+    def _id(self, row: int) -> tuple[str, ...]:
+        return () if self.ids is None else (str(self.ids[row]),)
 
     @cached_property
     def classes(self) -> list[str]:
@@ -300,8 +318,7 @@ class Study:
     def final(self) -> Any:
         """The chosen model, or the last step of it, fitted on all rows: what would be used from now on."""
         assert self.chosen is not None
-        model = self.models[self.chosen]
-        return last_step(fitted(model, self._given, self.y, self.groups, np.arange(len(self.y))))
+        return last_step(fitted(self.models[self.chosen], self._given, self.y, np.arange(len(self.y)), self.groups))
 
     # ---- the chosen model in the first repetition
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, not_acceptable
 from cgnlearn.model.families import Family
+from cgnlearn.model.integration import Integration
 from cgnlearn.model.layout import Partition
 from cgnlearn.model.model import LeftOut, NotExact
 from cgnlearn.model.solver import Solver
@@ -75,6 +77,10 @@ class Network:
                 raise not_acceptable(schema, broken.column, partition.cells, at, why)
         return cls(structure, statistics, how, tuple(posteriors), tuple(solvers))
 
+    def restricted(self, structure: Structure) -> Network:
+        """The network of some of the families."""
+        return Network.of(structure, self.statistics, self.how)
+
     def __repr__(self) -> str:
         return f"Network({self.structure!r}, {self.statistics!r})"
 
@@ -96,8 +102,15 @@ class Network:
             probabilities = densities.categorical(counts, self.how.dirichlet)
             yield family.column, probabilities[:, family.cells.index(table), table.codes[:, family.code]].T
 
+    @cached_property
+    def integration(self) -> Integration:
+        """What it says of rows with holes."""
+        return Integration(self)
+
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class) of every row and class."""
+        if table.incomplete:
+            return self.integration.log_likelihood(table)
         total = np.zeros((table.schema.n_classes, table.n_rows)).T  # sums over classes are then long loops
         for _, found in self.discrete_log_densities(table):
             total += found
@@ -129,7 +142,9 @@ class Network:
             return LeftOut(total, densities.categorical(left, self.how.dirichlet))
 
     def contributions(self, table: Table) -> Floats:
-        """The log densities kept apart: (rows, columns of X, classes); 0 for an attribute that is absent."""
+        """The log densities kept apart: (rows, columns of X, classes); 0 for an attribute that is absent or missing."""
+        if table.incomplete:
+            return self.integration.contributions(table)
         apart = np.zeros((table.n_rows, table.schema.n_columns, table.schema.n_classes))
         for column, found in self.discrete_log_densities(table):
             apart[:, column] = found

@@ -8,7 +8,7 @@ members, and forward substitution is all that prediction needs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class Regressions:
     ----------
     cells : Cells
         The configurations of the discrete parents.
+    members : ndarray (blocks, members)
+        Positions among the partition's attributes.
     values, columns : ndarray (blocks, members)
         The members as positions among a table's values, and as columns of X.
     n_given : int
@@ -47,7 +49,8 @@ class Regressions:
     n : ndarray (configurations, classes)
         The rows behind each regression.
     shape : ndarray (configurations, classes, members)
-        ρ'.
+        ρ'. This, ``n``, ``strength`` and ``least_leverage`` have an axis of blocks after the classes where these
+        lie apart.
     strength, least_leverage : ndarray (configurations, classes)
         κ', and h of a row at the centre.
     overall : ndarray (blocks, members)
@@ -57,6 +60,7 @@ class Regressions:
     """
 
     cells: Cells
+    members: NDArray[np.intp]
     values: NDArray[np.intp]
     columns: NDArray[np.intp]
     n_given: int
@@ -75,6 +79,10 @@ class Regressions:
     def of(cls, partition: Partition, stack: Stack, posterior: Posterior, *, always: bool) -> Regressions:
         """Factorise the blocks of a stack; ``always``: also where rounding has made a scale singular."""
         members = stack.members
+        of_cells = (posterior.n, posterior.shape, posterior.strength, posterior.least_leverage)
+        if posterior.apart:
+            of_cells = tuple(part[..., members[:, 0]] for part in of_cells)  # type: ignore[assignment]
+        n, shape, strength, least_leverage = of_cells
         scale = posterior.scale[..., posterior.pairs.place(members[:, :, None], members[:, None, :])]
         factor = factorised(scale, always=always)  # (…, blocks, size, size)
         spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
@@ -82,6 +90,7 @@ class Regressions:
             spread = spread + posterior.own_spread[..., members]
         return cls(
             cells=partition.cells,
+            members=members,
             values=partition.values[members],
             columns=partition.columns[members],
             n_given=stack.n_given,
@@ -89,10 +98,10 @@ class Regressions:
             centre=posterior.centre[..., members],
             spread=spread,
             factor=factor,
-            n=posterior.n,
-            shape=posterior.shape[..., None] + np.arange(stack.size) / 2,
-            strength=posterior.strength,
-            least_leverage=posterior.least_leverage,
+            n=n,
+            shape=shape[..., None] + np.arange(stack.size) / 2,
+            strength=strength,
+            least_leverage=least_leverage,
             overall=posterior.overall[members],
             shift=None if posterior.shift is None else posterior.shift[..., members],
         )
@@ -101,6 +110,29 @@ class Regressions:
     def size(self) -> int:
         """Members of each block."""
         return int(self.columns.shape[1])
+
+    @property
+    def apart(self) -> bool:
+        """Whether every block has rows of its own."""
+        return self.n.ndim == 3
+
+    def block(self, number: int) -> Regressions:
+        """One of the blocks that lie apart, by itself."""
+        here, beside = slice(number, number + 1), (slice(None), slice(None), number)
+        cut = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "overall")}
+        cut |= {name: getattr(self, name)[:, :, here] for name in ("centre", "spread", "factor")}
+        cut |= {name: getattr(self, name)[beside] for name in ("n", "shape", "strength", "least_leverage")}
+        shift = None if self.shift is None else self.shift[:, :, here]
+        return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, **cut)
+
+    def observed(self, table: Table, number: int) -> NDArray[np.intp]:
+        """The rows in which all of a block, and its cell, is there."""
+        missing = np.isnan(table.values[:, self.values[number]]).any(axis=1)
+        return np.flatnonzero(self.cells.observed(table) & ~missing)
+
+    def at_block(self, at: tuple[int, ...], block: Any) -> tuple[Any, ...]:
+        """Where ``n`` and its like have their numbers of a block, or of several, in a cell (configuration, class)."""
+        return (*at, block) if self.apart else at
 
     def singular(self) -> Singular | None:
         """The first member whose maximum likelihood regression does not exist, if there is one."""
@@ -111,7 +143,8 @@ class Regressions:
         if not bad.any():
             return None
         configuration, label, block, member = (int(i) for i in np.argwhere(bad)[0])
-        return Singular(int(self.columns[block, member]), configuration, label, self.n[configuration, label], member)
+        n = self.n[self.at_block((configuration, label), block)]
+        return Singular(int(self.columns[block, member]), configuration, label, n, member)
 
     # ---- densities
 
@@ -240,7 +273,7 @@ class Regressions:
         standard = [self._standard(table, rows, (blocks, j)) for j in range(self.size)]
         for label in range(self.n.shape[1]):
             at = (configuration, label)
-            leverage: Any = self.least_leverage[at]
+            leverage: Any = np.atleast_1d(self.least_leverage[self.at_block(at, blocks)])[:, None]
             whitened: list[Floats] = []
             for j, value in enumerate(standard):
                 member = (*at, blocks, j)
@@ -261,7 +294,8 @@ class Regressions:
             at = (configuration, label)
             factor = self.factor[(*at, block)]
             whitened = whiten(factor, standard - self.centre[(*at, block)][:, None])
-            leverage = self.least_leverage[at] + _before(np.square(whitened), axis=0)
+            least = self.least_leverage[self.at_block(at, block)]
+            leverage = least + _before(np.square(whitened), axis=0)
             residual = whitened * np.diagonal(factor)[:, None]
             yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
 
@@ -273,7 +307,7 @@ class Regressions:
         """Of the members that ``at`` selects."""
         if self.shift is not None:
             residual = residual + self.shift[at][:, None]
-        shape = np.atleast_1d(self.shape[(*at[:2], at[3])])[:, None]
+        shape = np.atleast_1d(self.shape[(*self.at_block(at[:2], at[2]), at[3])])[:, None]
         unit = self.units.unit[at[2:]][:, None]
         return Terms(rows, self.columns[at[2:]], at[1], residual, self.spread[at][:, None], leverage, shape, unit)
 
@@ -286,14 +320,16 @@ class Regressions:
         log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
         log_det_ratio = _before(np.log(scale)) - 2 * _before(log_diagonal)
         log_strength, regressions = how.log_strength_ratio(self.strength)
-        n = self.n[:, regressions, None, None]
+        n, log_strength = (
+            part[..., None] if self.apart else part[..., None, None] for part in (self.n[:, regressions], log_strength)
+        )
         evidence: Floats = densities.regression_evidence(
             n,
             prior.shape + np.arange(self.size) / 2,
             scale,
             self.spread[:, regressions],
             log_det_ratio[:, regressions],
-            log_strength[..., None, None],
+            log_strength,
         ) - n * np.log(self.units.unit)
         total: Floats = evidence.sum(axis=(0, 1))[:, self.n_given :]
         return total
@@ -306,7 +342,7 @@ class Regressions:
         before = slice(0, member)
         factor = self.factor[(*at, block)]
         location = np.full(len(rows), self.centre[place])
-        leverage: Any = self.least_leverage[at]
+        leverage: Any = self.least_leverage[self.at_block(at, block)]
         if member:
             residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)][:, None]
             whitened = whiten(factor[before, before], residual)

@@ -98,13 +98,15 @@ class ReliabilityDisplay(Display):
             )  # fmt: skip
         first = np.floor(self.start * self.n_bins) / self.n_bins  # where the first bin begins
         margin = 0.03 * (1 - first)
-        ax.set(xlim=(first - margin, 1 + margin), ylim=(-0.03, 1.03), ylabel=self.ylabel)
-        ax.tick_params(labelbottom=False)
+        ax.set(xlim=(first - margin, 1 + margin), ylim=(-0.4, 1.03), xlabel=self.xlabel)
+        ax.set_yticks(np.linspace(0, 1, 6))
+        ax.set_ylabel(self.ylabel, y=0.64)
+        ax.axhline(-0.03, color=GREY, linewidth=0.8)
         without_frame(ax)
         legend = ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0)  # off the points
         for handle in legend.legend_handles[1:]:
             handle.set_sizes([30])  # type: ignore[union-attr]
-        self._draw_histogram(ax.inset_axes((0, -0.3, 1, 0.24), sharex=ax))
+        self._draw_histogram(ax.inset_axes((0, 0, 1, 0.22), sharex=ax))
 
     def _draw_histogram(self, ax: Axes) -> None:
         width = 0.9 / self.n_bins / len(self.lines)
@@ -112,8 +114,11 @@ class ReliabilityDisplay(Display):
             bins = np.minimum((line.predicted * self.n_bins).astype(np.intp), self.n_bins - 1)
             left = (bins + 0.05) / self.n_bins + i * width
             ax.bar(left, 100 * line.n / line.n.sum(), width, align="edge", color=LINES[i % len(LINES)], linewidth=0)
-        ax.set(xlabel=self.xlabel, ylabel="% of rows")
-        without_frame(ax)
+        ax.margins(y=0)
+        ax.set_axis_off()
+        highest = max(int(line.n.max() * 100 / line.n.sum() + 0.5) for line in self.lines.values())
+        ax.annotate(f"how often (up to {highest} % of rows)", (0, 1), xycoords="axes fraction", fontsize="small",
+                    color=GREY, va="top")  # fmt: skip
 
 
 def _wilson(share: NDArray[np.float64], n: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -77,6 +77,7 @@ class Cards(NamedTuple):
     folded: list[Card]
     n_more: int
     of_more: float  # what those that are not even listed add together
+    between: float | None  # what lies between the peaks of spectra adds
 
 
 def cards(study: Study) -> Cards | None:
@@ -85,8 +86,10 @@ def cards(study: Study) -> Cards | None:
         return None
     features = study.features
     evidence = features.gathered(study.evidence.for_truth)
+    of_between = [float(value) for value, at in zip(evidence, features.shown, strict=True) if at is None]
     order = np.argsort(-np.abs(evidence), kind="stable")
-    largest = float(np.abs(evidence).max(initial=0.0)) or 1.0
+    order = np.array([feature for feature in order.tolist() if features.shown[feature] is not None], dtype=np.intp)
+    largest = float(np.abs(evidence[order]).max(initial=0.0)) or 1.0
     n_missing = study.X.isna().to_numpy().sum(axis=0)
     rank = list(range(len(study.classes)))
     if len(rank) > MOST_CLASSES:
@@ -94,15 +97,16 @@ def cards(study: Study) -> Cards | None:
 
     def card(feature: int, drawn: bool) -> Card:
         at = features.shown[feature]
-        histogram = None if at is None or not drawn else histogram_of(column(study.X, at), study, rank)
+        assert at is not None
+        histogram = histogram_of(column(study.X, at), study, rank) if drawn else None
         value = float(evidence[feature])
-        missing = 0 if at is None else int(n_missing[at])
-        return Card(features.names[feature], value, abs(value) / largest, missing, histogram)
+        return Card(features.names[feature], value, abs(value) / largest, int(n_missing[at]), histogram)
 
     first, rest = order[:MOST_CARDS], order[MOST_CARDS:]
     return Cards(
         [card(i, True) for i in first], [card(i, False) for i in rest[:MOST_LISTED]],
         max(0, len(rest) - MOST_LISTED), float(evidence[rest[MOST_LISTED:]].sum()),
+        of_between[0] if of_between else None,
     )  # fmt: skip
 
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_iris, load_wine
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegressionCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from cgnlearn import CGNClassifier, CGNClassifierCV
+from cgnlearn import CGNClassifier
 from cgnlearn.datasets import make_balance_scale, make_raw_spectra, make_waveform
 from cgnlearn.evaluation.splits import cut, scarce
-from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study
+from cgnlearn.evaluation.study import BASELINE, Study
 from cgnlearn.spectra import RawSpectra
 from cgnlearn.spectra.peaks import region_ranks
-
-ORDERED = "mixture, ordered"
 
 
 class Comparison(NamedTuple):
@@ -54,7 +48,6 @@ def comparisons() -> Iterator[Comparison]:
 
 
 def _study(name: str, X: Any, y: NDArray[np.str_], models: dict[str, Any], n_folds: int, **more: Any) -> Study:
-    models = models | {BASELINE: DummyClassifier(strategy="prior")}
     settings = {"Cross-validation": f"stratified, {n_folds} folds, seed 0"} | more.pop("settings")
     return Study(name, X, y, models, cut(y, n_folds=n_folds, groups=more.get("groups")), settings=settings, **more)
 
@@ -68,6 +61,7 @@ def wine_study() -> Study:
         for structure in ("naive_bayes", "tree", "complete")
         for parameters in ("ml", "bayes")
     }
+    models[BASELINE] = DummyClassifier(strategy="prior")
     settings = {"Data": "178 wines of three cultivars, 13 measurements (UCI, as in scikit-learn)"}
     return _study("wine", wine.data, names[wine.target.to_numpy()], models, 10, settings=settings)
 
@@ -77,32 +71,13 @@ def raw_spectra() -> RawSpectra:
     return make_raw_spectra(60, n_replicates=2, n_points=12_000, mass_range=(2_000.0, 12_000.0), random_state=0)
 
 
-def ordered_classifier() -> Any:
-    """The classifier for columns that have an order, such as m/z."""
-    return CGNClassifierCV(ordered=True)
-
-
-def spectra_models() -> dict[str, Any]:
-    """The paper's naive Bayes, the classifier that knows of the order, and what a statistician would try first."""
-    # From 1.8 on scikit-learn asks for what was and will be its default.
-    newer = "use_legacy_attributes" in signature(LogisticRegressionCV).parameters
-    more = {"use_legacy_attributes": False, "l1_ratios": (0.0,)} if newer else {}
-    logistic = LogisticRegressionCV(Cs=5, cv=5, scoring="neg_log_loss", max_iter=500, **more)
-    return {
-        "naive_bayes ml": CGNClassifier(parameters="ml"),
-        "naive_bayes bayes": CGNClassifier(),
-        ORDERED: ordered_classifier(),
-        LOGISTIC: make_pipeline(StandardScaler(), logistic),
-    }
-
-
 def spectra_study(X: Any, y: NDArray[np.str_], models: dict[str, Any], truth: RawSpectra, **more: Any) -> Study:
     """Spectra that were read again, with the features of all of them; results still to come."""
     n_markers = int((truth.effects != 0).sum())
     data = f"simulated raw spectra, {len(truth.peaks)} peaks of which {n_markers} differ between the classes"
     return _study(
         "simulated spectra", X, y, models, 5, positions=X.columns.to_numpy(float),
-        marks=truth.peaks[truth.effects != 0], proposed=ORDERED,
+        marks=truth.peaks[truth.effects != 0],
         settings={"Data": data, "Features": "read from files, preset maldi, bins of 10 m/z"}, **more,
     )  # fmt: skip
 

@@ -165,9 +165,7 @@ def _draw_roc(ax: Axes, found: dict[str, Thresholds]) -> None:
     ax.set(
         xlabel="false alarms (1 − specificity)", ylabel="found (sensitivity)", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02)
     )
-    handles, labels = ax.get_legend_handles_labels()
-    ax.legend(handles[::-1], labels[::-1], frameon=False, loc="lower right")
-    without_frame(ax)
+    _legend_above(ax)
 
 
 def _draw_decision(ax: Axes, proba: dict[str, Floats], positive: Any, label: str) -> None:
@@ -180,7 +178,14 @@ def _draw_decision(ax: Axes, proba: dict[str, Floats], positive: Any, label: str
         ax.plot(at, net_benefit(p, positive, at), color=colour, linewidth=1.6, label=model)
     ax.set(xlabel=f"probability of {label} from which one would act", ylabel="net benefit per row",
            xlim=(0, 1), ylim=(-0.12 * prevalence, 1.08 * prevalence))  # fmt: skip
-    ax.legend(frameon=False, loc="best")
+    _legend_above(ax)
+
+
+def _legend_above(ax: Axes) -> None:
+    """Off the lines, the chosen model first."""
+    handles, labels = ax.get_legend_handles_labels()
+    look: dict[str, Any] = {"frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+    ax.legend(handles[::-1], labels[::-1], ncols=2 if len(labels) > 2 else 1, **look)
     without_frame(ax)
 
 
@@ -241,6 +246,7 @@ def spectrum_figure(study: Study, name: str) -> Along:
 
     def draw(axes: Any) -> None:
         display.plot(axes)
+        axes[1].set_title("", loc="left")  # the page says it beneath
         if study.marks is not None:
             axes[1].plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
                          transform=axes[1].get_xaxis_transform())  # fmt: skip

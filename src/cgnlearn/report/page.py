@@ -39,7 +39,13 @@ def write_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "signed": _signed, "percent": _percent, "counted": _counted}
+    environment.filters |= {
+        "number": _number,
+        "signed": _signed,
+        "percent": _percent,
+        "counted": _counted,
+        "adds": _adds,
+    }
     text = environment.get_template("page.html").render(
         title=title,
         version=__version__,
@@ -142,7 +148,12 @@ def _number(value: float | None) -> str:
 def _signed(value: float, digits: int = 1) -> str:
     if np.isinf(value):
         return "+∞" if value > 0 else "−∞"
-    return f"{value:+.{digits}f}".replace("-", "−")
+    return f"{value:+.{digits if abs(value) < 100 else 0}f}".replace("-", "−")
+
+
+def _adds(value: float) -> str:
+    """Two decimals, or two digits of what is small: in a wide set everything is."""
+    return f"{value:+.2f}".replace("-", "−") if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}".replace("-", "−")
 
 
 def _percent(value: float) -> str:

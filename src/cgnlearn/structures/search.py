@@ -329,7 +329,8 @@ class GreedyJan(Learner):
             how, temperature, found["cv_results_"] = hows[choice.candidate], choice.temperature, choice.results
         names = dict(enumerate(table.schema.names or range(table.schema.n_columns)))
         found["search_path_"] = [state.renamed(names) for state in wish.watch(self.states(table, how))]
-        return Resolved(Jan(found["search_path_"][-1].groups), how, float(temperature), found)
+        chosen = Jan(found["search_path_"][-1].groups).resolved(table, how).learner
+        return Resolved(chosen, how, float(temperature), found)
 
     def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
         """What a search over all other rows finds, and says of the rows of each fold."""

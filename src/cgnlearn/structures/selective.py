@@ -127,7 +127,7 @@ class Selection:
         """ln p(x | class) of every row and class."""
         total = np.zeros((table.schema.n_classes, table.n_rows)).T
         n_densities = (1 + table.schema.n_classes) * table.values.size
-        if n_densities < COMPILED_PAYS:
+        if n_densities < COMPILED_PAYS or table.incomplete or self.own.statistics.loose:
             return total + self.contributions(table).sum(axis=1)
         discrete = zip(
             self.own.discrete_log_densities(table), self.free.discrete_log_densities(self._unaware(table)), strict=True
@@ -196,6 +196,8 @@ class Selection:
             part = table.rows(np.arange(start, min(start + step, table.n_rows)))
             own, free = self.own.contributions(part), self.free.contributions(self._unaware(part))
             apart[start : start + step] = self._mixed(every[:, None], own, free)
+        for column in table.incomplete:
+            apart[table.missing(column), column] = 0.0
         return apart
 
     def _mixed(self, columns: int | NDArray[np.intp], own: Floats, free: Floats) -> Floats:

@@ -1,0 +1,18 @@
+"""Where the command starts: it says what is missing if the extra ``cli`` is not installed."""
+
+from __future__ import annotations
+
+import sys
+
+
+def run() -> None:
+    """Run the command ``cgnlearn``."""
+    try:
+        from cgnlearn.cli.main import main
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("cgnlearn"):
+            raise
+        sys.exit(f"cgnlearn: error: the command line needs {error.name}: pip install 'cgnlearn[cli]'")
+    except KeyboardInterrupt:
+        sys.exit("cgnlearn: interrupted")
+    main(prog_name="cgnlearn")
