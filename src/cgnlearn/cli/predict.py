@@ -74,7 +74,7 @@ def predict(
                 found = _lines(asked, read)
                 for remark in read.remarks:
                     say(remark)
-        n_rows, n_unusual = len(found), int(found["unusual"].eq(True).sum())
+        n_rows, n_unusual = len(found), _n_unusual(found)
         if output is not None:
             write_whole(output, _csv(found))
         elif not as_json:
@@ -134,6 +134,10 @@ def _surprise(model: Any, X: Any) -> tuple[Any, str | None]:
         return None, str(error)
 
 
+def _n_unusual(found: pd.DataFrame) -> int:
+    return int(found["unusual"].eq(True).sum()) if "unusual" in found else 0  # samples are not asked
+
+
 def _csv(found: pd.DataFrame, header: bool = True) -> str:
     return str(found.to_csv(index=False, header=header, lineterminator="\n"))
 
@@ -143,7 +147,7 @@ def _as_dict(asked: Predictor, found: pd.DataFrame, output: Path | None) -> dict
     plain = found.astype(object).where(found.notna(), None).to_dict("records")
     told: dict[str, Any] = {
         "rows": len(found),
-        "rows_unusual": int(found["unusual"].eq(True).sum()),
+        "rows_unusual": _n_unusual(found),
         "predicted": {str(label): int(n) for label, n in found["predicted"].value_counts(sort=False).items()},
     }
     if output is not None:
@@ -187,7 +191,7 @@ def _in_parts(asked: Predictor, path: Path, output: Path) -> tuple[int, int]:
                 say(remark)
             lines = _lines(asked, part, n_done)
             file.write(_csv(lines, header=not n_done).encode())
-            n_unusual += int(lines["unusual"].eq(True).sum())
+            n_unusual += _n_unusual(lines)
             n_done = n_read
     return n_done, n_unusual
 
@@ -212,7 +216,7 @@ def _of_spectra(asked: Predictor, source: folder.Folder, correlation: float | No
     log_proba = asked.model.predict_log_proba(X)
     samples = by_sample(log_proba, source.samples, asked.model.class_log_prior_, correlation=correlation)
     columns = {"sample": samples.samples, "spectra": samples.n_spectra}
-    return pd.DataFrame(columns | _said(asked, samples.log_proba) | {"unusual": None})
+    return pd.DataFrame(columns | _said(asked, samples.log_proba))
 
 
 def _said(asked: Predictor, log_proba: Any) -> dict[str, Any]:
