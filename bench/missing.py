@@ -141,12 +141,12 @@ def curve(name, data_dir):
 
 
 def integrated(structure):
-    return lambda X, y: CGNClassifier(structure, temperature="cv").fit(X, y).predict_log_proba
+    return lambda X, y: CGNClassifier(structure, sharing="cv", temperature="cv").fit(X, y).predict_log_proba
 
 
 def imputed(structure):
     def way(X, y):
-        model, imputer = CGNClassifier(structure, temperature="cv").fit(X, y), SimpleImputer().fit(X)
+        model, imputer = CGNClassifier(structure, sharing="cv", temperature="cv").fit(X, y), SimpleImputer().fit(X)
         return lambda holed: model.predict_log_proba(imputer.transform(holed))
 
     return way

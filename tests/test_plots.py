@@ -9,6 +9,7 @@ from cgnlearn import Band, BandAverage, CGNClassifier, Jan, Structure
 from cgnlearn.plots import (
     ContributionsDisplay,
     PathDisplay,
+    RanksDisplay,
     RelevanceDisplay,
     ReliabilityDisplay,
     SpectrumDisplay,
@@ -206,3 +207,17 @@ def test_mirrored_spectra_and_the_evidence_of_their_peaks():
     assert 1 <= len(evidence.texts) <= 8
     with pytest.raises(ValueError, match="same length"):
         SpectrumDisplay([1.0, 2.0], [1.0], [1.0], [1.0], "a", "b", "c")
+
+
+def test_bars_of_the_ranks_join_what_cannot_be_told_apart():
+    names = [f"${i}$" for i in range(6)]
+    display = RanksDisplay([1.0, 1.5, 2.2, 4.0, 4.1, 6.0], names, 0.9, marked="$0$").plot()
+    drawn(display)
+    assert display.alike == [(1.0, 1.5), (1.5, 2.2), (4.0, 4.1)]
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert [name for text in texts for name in names if name in text] == names
+    alone = RanksDisplay.from_values(np.eye(40)[:, :3] + [[3, 2, 1]], names[:3])
+    assert alone.alike == []
+    for values, given in (([[1.0, 2.0]], names), ([1.0, 2.0], names[:2]), ([[1.0]], names[:1])):
+        with pytest.raises(ValueError, match=r"columns|at least two"):
+            RanksDisplay.from_values(values, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +20,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from cgnlearn.model.discriminative import fit_discriminative
 from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
 from cgnlearn.model.frames import as_array, as_frame
+from cgnlearn.model.indicators import without_indicators
+from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
@@ -209,6 +212,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if self.parameters == "discriminative":
                 self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
+            self._warn_of_few_rows()
             self._reference: Table | Reference | Unscored = spread_out(table)
         return self
 
@@ -281,6 +285,21 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         model.statistics_ = statistics.restricted(model._learner.families(schema))
         _ = model._model
         return model
+
+    def _warn_of_few_rows(self) -> None:
+        """Where so much is missing that a family has not half the rows."""
+        model = without_indicators(self._generative)
+        statistics = model.statistics if isinstance(model, Network) else self.statistics_
+        share, columns = statistics.thinnest()
+        if share < 0.5 and statistics.loose:
+            child, *parents = (statistics.schema.name(column) for column in columns)
+            together = f" together with its parents ({', '.join(parents[:5])})" if parents else ""
+            warnings.warn(
+                f"{child} is observed in {share:.0%} of the rows{together}, and known from these alone: "
+                "a structure with fewer parents would use more rows",
+                UserWarning,
+                stacklevel=4,
+            )
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:

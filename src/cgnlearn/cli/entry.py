@@ -10,9 +10,10 @@ def run() -> None:
     try:
         from cgnlearn.cli.main import main
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("cgnlearn"):
+        absent = (error.name or "cgnlearn").split(".")[0]
+        if absent == "cgnlearn":
             raise
-        sys.exit(f"cgnlearn: error: the command line needs {error.name}: pip install 'cgnlearn[cli]'")
+        sys.exit(f"cgnlearn: error: the command line needs {absent}: pip install 'cgnlearn[cli]'")
     except KeyboardInterrupt:
         sys.exit("cgnlearn: interrupted")
     main(prog_name="cgnlearn")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.cli import folder, options
-from cgnlearn.cli.models import compared
+from cgnlearn.cli.models import DEFAULT, compared
 from cgnlearn.cli.terminal import finish, one_line, print_decisions, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def evaluate(
     how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     study = Study(
         data.name, read.X, read.y, models, splits, lines=read.lines, ids=read.ids, groups=read.groups,
-        **_spectrum(read), raw=read.spectra if of_spectra else None,
+        proposed=DEFAULT if DEFAULT in models else None, positive=positive, prevalence=prevalence, **_spectrum(read),
+        raw=read.spectra if of_spectra else None,
         settings=_settings(read, roles) | {"Cross-validation": f"{how}, seed {seed}"},
     )  # fmt: skip
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)

@@ -53,7 +53,7 @@ class Program(click.Group):
         except ModuleNotFoundError as error:
             if debug or error.name is None or error.name.startswith("cgnlearn"):
                 raise
-            say(f"error: this needs {error.name}: pip install 'cgnlearn[cli]'")
+            say(f"error: this needs {error.name.split('.')[0]}: pip install 'cgnlearn[cli]'")
             code = 1
         except Exception as error:
             if debug:
@@ -199,13 +199,7 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _in_words(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 100
-        else f"{seconds / 60:.0f} min"
-        if seconds < 6000
-        else f"{seconds / 3600:.0f} h"
-    )
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def warned_of_minutes(results: Iterable[Any], n_first: int, n_left: int) -> Iterator[Any]:
@@ -214,7 +208,7 @@ def warned_of_minutes(results: Iterable[Any], n_first: int, n_left: int) -> Iter
     for number, result in enumerate(results, start=1):
         left = (monotonic() - started) / number * (n_left - number)
         if number == n_first and left > MINUTES_FROM:
-            say(f"this will take about {_in_words(left)}: fewer folds (--cv) or more processes (--jobs) are quicker")
+            say(f"the other {n_left - number} parts will take about {_in_words(left)}")
         yield result
 
 

@@ -123,17 +123,17 @@ def predictive_value(
 ) -> Estimate | None:
     """How probable a class is where it is called, at a stated prevalence; None where it never is called.
 
-    The interval is that of Mercaldo, Lau and Zhou (2007) on the logit scale, shares adjusted as by Agresti and Coull.
+    The interval is that of the ratio of the two shares, by its logarithm with half a row added (Gart and Nam 1988).
     """
-    right, false = n_right / n_of, 1 - n_right_others / n_others
+    n_false = n_others - n_right_others
+    right, false = n_right / n_of, n_false / n_others
     if not right and not false:
         return None
     value = right * prevalence / (right * prevalence + false * (1 - prevalence))
-    right = (n_right + Z**2 / 2) / (n_of + Z**2)
-    kept = (n_right_others + Z**2 / 2) / (n_others + Z**2)
-    middle = np.log(right * prevalence) - np.log((1 - kept) * (1 - prevalence))
-    half = Z * np.sqrt((1 - right) / (right * (n_of + Z**2)) + kept / ((1 - kept) * (n_others + Z**2)))
-    return Estimate(value, min(value, float(expit(middle - half))), max(value, float(expit(middle + half))))
+    middle = np.log((n_right + 0.5) / (n_of + 0.5)) - np.log((n_false + 0.5) / (n_others + 0.5)) + logit(prevalence)
+    variance = 1 / (n_right + 0.5) - 1 / (n_of + 0.5) + 1 / (n_false + 0.5) - 1 / (n_others + 0.5)
+    low, high = (float(expit(middle + way * Z * np.sqrt(variance))) for way in (-1, 1))
+    return Estimate(value, min(value, low), max(value, high))
 
 
 def auc(parts: Sequence[Part]) -> Estimate:

@@ -40,7 +40,8 @@ def peaks(X: Any, positions: Floats, axis: str) -> Features:
     >>> peaks(X, np.arange(100.0, 108.0), "m/z").names
     ['m/z 102', 'm/z 106', 'between the peaks']
     """
-    tops, region = peak_regions(np.sqrt(np.maximum(np.nan_to_num(mean_spectrum(np.asarray(X, dtype=float))), 0.0)))
+    profile = np.nan_to_num(mean_spectrum(np.asarray(X, dtype=float)))
+    tops, region = peak_regions(np.sqrt(profile - profile.min()))
     digits = max(0, int(np.ceil(-np.log10(np.diff(positions).min())))) if len(positions) > 1 else 1
     names = [f"{axis} {positions[top]:.{min(digits, 4)}f}" for top in tops]
     return Features([*names, BETWEEN], [*tops.tolist(), None], np.where(region < 0, len(tops), region))

@@ -31,8 +31,8 @@ def steps_before(model: Any) -> Iterator[Any]:
 def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dict[str, Any]:
     """What to give ``fit`` besides X and y.
 
-    A last step whose ``fit`` takes ``groups`` gets them; one that cross-validates in a number of folds, such as
-    LogisticRegressionCV, is set to folds that part no group.
+    A last step whose ``fit`` takes ``groups`` gets them; one that cross-validates, such as LogisticRegressionCV, is set
+    to as many folds that part no group.
 
     Parameters
     ----------
@@ -60,6 +60,7 @@ def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dic
             path += f"{name}__"
         return {f"{path}groups": groups}
     if hasattr(last, "cv"):
-        n_folds = getattr(last.cv, "n_splits", last.cv) or USUAL_FOLDS
+        splits = hasattr(last.cv, "get_n_splits")
+        n_folds = last.cv.get_n_splits(None, y) if splits else last.cv or USUAL_FOLDS
         last.set_params(cv=stratified(y, n_folds, 0, groups).pairs)
     return {}

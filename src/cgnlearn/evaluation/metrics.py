@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from cgnlearn.model.densities import Floats
 
@@ -54,6 +55,22 @@ def calibration_error(log_proba: Floats, true: NDArray[np.intp], n_bins: int = N
     """How far the probability of the predicted class lies from how often it is right, over bins weighted by rows."""
     bins = reliability(np.exp(log_proba.max(axis=1)), right(log_proba, true), n_bins)
     return float((bins.n * np.abs(bins.predicted - bins.observed)).sum() / bins.n.sum())
+
+
+def auc(log_proba: Floats, true: NDArray[np.intp]) -> float:
+    """Area under the ROC curve of each class against the rest, averaged over the classes that occur.
+
+    It is how often a row of the class is given a higher probability of it than another row; a tie counts half. Not a
+    number where all rows are of one class.
+    """
+    areas = []
+    for label in np.unique(true):
+        inside = true == label
+        n, rest = int(inside.sum()), int((~inside).sum())
+        if rest:
+            ranks = rankdata(log_proba[:, label])
+            areas.append((ranks[inside].sum() - n * (n + 1) / 2) / (n * rest))
+    return float(np.mean(areas)) if areas else float("nan")
 
 
 class Reliability(NamedTuple):

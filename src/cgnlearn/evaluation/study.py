@@ -195,7 +195,8 @@ class Study:
     ids: NDArray[Any] | None = None  # what each row is called; None: its line
     groups: NDArray[Any] | None = None  # which rows belong together, such as a subject's
     proposed: str | None = None  # the model that is to be judged, chosen before any result; None: the best of them
-    positive: str | None = None  # of two classes the one that is looked for; None: the rarer one
+    positive: str | None = None  # the class that is looked for; None: the rarer one of two
+    prevalence: float | None = None  # of that class where decisions will be made; None: as in the data
     positions: NDArray[np.float64] | None = None  # where the attributes stand along an axis, for spectra
     axis: str = "m/z"  # what the positions are
     marks: NDArray[np.float64] | None = None  # positions known to tell the classes apart, for simulated spectra
@@ -283,10 +284,10 @@ class Study:
 
     @property
     def looked_for(self) -> str | None:
-        """Of two classes the one that is looked for; None where there are more."""
-        if len(self.classes) != 2:
-            return None
-        return self.positive or min(reversed(self.counts.items()), key=lambda item: item[1])[0]
+        """The class that is looked for; None where there are more than two and none is named."""
+        if self.positive is not None or len(self.classes) != 2:
+            return self.positive
+        return min(reversed(self.counts.items()), key=lambda item: item[1])[0]
 
     @property
     def n_groups(self) -> int | None:

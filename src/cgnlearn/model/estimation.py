@@ -221,6 +221,14 @@ class Bayes(_Estimation):
             n, overall, prior.is_coherent, shift, own_spread,
         )  # fmt: skip
 
+    def with_prior_of(self, before: Posterior, moments: Moments, partition: Partition) -> Posterior:
+        """The posterior of other rows, under the prior that those of another posterior gave."""
+        location = before.overall
+        if not isinstance(self.prior.location, str):
+            location = (np.array(self.prior.location)[partition.columns] - before.units.origin) / before.units.unit
+        scale = self.prior.standard_scale(partition.columns, before.units.unit)
+        return self.posterior_in(before.units, moments, before.absent, location, scale)
+
     def log_density(self, terms: Terms) -> Floats:
         """Student's."""
         return densities.student(terms.residual, terms.spread * terms.leverage, terms.shape) - np.log(terms.unit)

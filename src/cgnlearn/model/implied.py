@@ -8,7 +8,7 @@ is Ψ' itself, up to a factor; by maximum likelihood it is the covariance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from scipy.linalg import cho_solve
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior, Terms
+from cgnlearn.model.moments import COMPILED_PAYS
 from cgnlearn.model.regressions import factorised
 from cgnlearn.model.solver import FARTHEST
 from cgnlearn.model.table import Table
@@ -74,6 +75,7 @@ class Implied(NamedTuple):
         mean, rows_behind, shape, least = np.ones((4, n_classes, n))
         shift, own_spread = np.zeros((2, n_classes, n))
         scale = np.zeros((n_classes, n, n))
+        shared = _shared_scale(nodes, configurations)
         for i, (node, configuration) in enumerate(zip(nodes, configurations, strict=True)):
             posterior = node.posterior
             shape[:, i] = node.of_cell(posterior.shape, configuration)
@@ -83,6 +85,9 @@ class Implied(NamedTuple):
             if posterior.shift is not None and posterior.own_spread is not None:
                 shift[:, i] = posterior.shift[configuration, :, node.own]
                 own_spread[:, i] = posterior.own_spread[configuration, :, node.own]
+            if shared is not None:
+                mean[:, i] = posterior.centre[configuration][:, node.own]
+                continue
             kept = [(place[column], at) for column, at in zip(node.parents, node.given, strict=True) if column in place]
             before = [where for where, _ in kept]
             members = np.array([*(at for _, at in kept), node.own], np.intp)
@@ -102,6 +107,8 @@ class Implied(NamedTuple):
             across = (slopes[:, None] @ scale[:, before, :i])[:, 0]
             scale[:, i, :i] = scale[:, :i, i] = across
             scale[:, i, i] += (across[:, before] * slopes).sum(axis=1)
+        if shared is not None:
+            scale = shared / rows_behind[:, :1, None]
         return cls(nodes, mean, scale, rows_behind, shape, least, shift, own_spread)
 
     def standard(self, table: Table, rows: NDArray[np.intp]) -> Floats:
@@ -115,17 +122,49 @@ class Implied(NamedTuple):
     def log_densities(self, table: Table, tasks: Tasks, how: Estimation, out: Floats) -> None:
         """Put the wanted densities into ``out``: (rows of the table, columns of X, classes)."""
         size, n_classes = tasks.members.shape[1], len(self.mean)
-        per_task = n_classes * size**2
         order = np.argsort(tasks.task_of_row, kind="stable")
-        bounds = np.searchsorted(tasks.task_of_row[order], np.arange(len(tasks.members) + 1))
-        step = max(1, CHUNK // per_task)
-        for start in range(0, len(tasks.members), step):
-            stop = min(start + step, len(tasks.members))
-            factor = self._factors(tasks.members[start:stop], tasks.present[start:stop], how)
-            here = order[bounds[start] : bounds[stop]]
-            for first in range(0, len(here), step):
-                part = here[first : first + step]
-                self._add(table, tasks, part, factor[tasks.task_of_row[part] - start], how, out)
+        step = max(1, CHUNK // (n_classes * size**2))
+        for start in range(0, len(order), step):
+            here = order[start : start + step]
+            rows, of_task = tasks.rows[here], tasks.task_of_row[here]
+            values = self.standard(table, rows)
+            if values.size * size**2 < COMPILED_PAYS or not self._compiled(values, rows, of_task, tasks, how, out):
+                self._put(rows, of_task, tasks, self._whitened(values, of_task, tasks, how), how, out)
+
+    def _compiled(
+        self, values: Floats, rows: NDArray[np.intp], of_task: NDArray[np.intp], tasks: Tasks, how: Estimation, out: Any
+    ) -> bool:
+        """The same by compiled loops; False if rounding has made a scale singular."""
+        from cgnlearn.model.subsets import put_densities
+
+        one = np.ones(1)
+        shapes = self.shape[..., None] + np.arange(tasks.members.shape[1]) / 2
+        highest = how.log_density(Terms(of_task, of_task, 0, np.zeros(1), one, 1.0, shapes, one))
+        columns = np.array([node.column for node in self.nodes])
+        log_unit = np.log([node.units[1] for node in self.nodes])
+        law = (
+            columns, log_unit, self.rows_behind, self.shape, self.least_leverage, self.shift, self.own_spread,
+            np.broadcast_to(highest, shapes.shape),
+        )  # fmt: skip
+        return put_densities(
+            values, rows, of_task, (tasks.members, tasks.present, tasks.wanted), (self.mean, self.scale), law,
+            how.averages, out,
+        )  # fmt: skip
+
+    def _whitened(self, values: Floats, of_task: NDArray[np.intp], tasks: Tasks, how: Estimation) -> _Whitened:
+        first, last = int(of_task[0]), int(of_task[-1])
+        factor = self._factors(tasks.members[first : last + 1], tasks.present[first : last + 1], how)[of_task - first]
+        members, present = tasks.members[of_task], tasks.present[of_task]
+        centred = np.take_along_axis(values, members, axis=1)[:, None] - self.mean[:, members].swapaxes(0, 1)
+        centred = np.where(present[:, None], centred, 0.0)  # (rows, classes, members)
+        residual, white = np.empty_like(centred), np.empty_like(centred)
+        for j in range(members.shape[1]):
+            residual[..., j] = centred[..., j] - np.einsum("rci,rci->rc", factor[..., j, :j], white[..., :j])
+            white[..., j] = residual[..., j] / factor[..., j, j]
+        distance = np.zeros_like(white)
+        np.cumsum(np.square(white[..., :-1]), axis=-1, out=distance[..., 1:])
+        spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
+        return _Whitened(*(part.swapaxes(1, 2) for part in (residual, spread, distance)))
 
     def _factors(self, members: NDArray[np.intp], present: NDArray[np.bool_], how: Estimation) -> Floats:
         """Cholesky factors, 1 where a member does not count: (tasks, classes, members, members)."""
@@ -133,40 +172,53 @@ class Implied(NamedTuple):
         scale = self.scale[:, members[:, :, None], members[:, None, :]].swapaxes(0, 1)
         return factorised(np.where(both[:, None], scale, np.eye(members.shape[1])), always=how.averages)
 
-    def _add(
-        self, table: Table, tasks: Tasks, part: NDArray[np.intp], factor: Floats, how: Estimation, out: Floats
+    def _put(
+        self,
+        rows: NDArray[np.intp],
+        of_task: NDArray[np.intp],
+        tasks: Tasks,
+        found: _Whitened,
+        how: Estimation,
+        out: Floats,
     ) -> None:
-        """Of some rows with the factors of each one's task: (rows, classes, members, members)."""
-        rows, of_task = tasks.rows[part], tasks.task_of_row[part]
-        members, present, wanted = tasks.members[of_task], tasks.present[of_task], tasks.wanted[of_task]
-        values = np.take_along_axis(self.standard(table, rows), members, axis=1)
-        centred = values[:, None] - self.mean[:, members].swapaxes(0, 1)  # (rows, classes, members)
-        centred = np.where(present[:, None], centred, 0.0)
-        white = np.zeros_like(centred)
-        distance = np.zeros(centred.shape[:2])
-        n_before: NDArray[np.intp] = np.cumsum(present, axis=1) - present
-        columns = np.array([node.column for node in self.nodes])
-        log_unit = np.log([node.units[1] for node in self.nodes])
-        for j in range(members.shape[1]):
-            residual = centred[..., j] - np.einsum("rci,rci->rc", factor[..., j, :j], white[..., :j])
-            pivot = factor[..., j, j]
-            white[..., j] = residual / pivot
-            ask = np.flatnonzero(wanted[:, j])
-            if len(ask):
-                which = members[ask, j]
-                behind = self.rows_behind[:, which].T
-                terms = Terms(
-                    ask,
-                    columns[which],
-                    0,
-                    residual[ask] + self.shift[:, which].T,
-                    np.square(pivot[ask]) * behind + self.own_spread[:, which].T,
-                    self.least_leverage[:, which].T + distance[ask] / behind,
-                    self.shape[:, which].T + n_before[ask, j, None] / 2,
-                    np.ones(1),
-                )
-                out[rows[ask], columns[which]] = how.log_density(terms) - log_unit[which, None]
-            distance += np.square(white[..., j])
+        """The wanted densities of some rows."""
+        ask, at = np.nonzero(tasks.wanted[of_task])
+        which = tasks.members[of_task[ask], at]
+        n_before = (np.cumsum(tasks.present, axis=1) - 1)[of_task[ask], at]
+        behind = self.rows_behind[:, which].T
+        columns = np.array([node.column for node in self.nodes])[which]
+        unit = np.array([node.units[1] for node in self.nodes])[which, None]
+        terms = Terms(
+            rows[ask],
+            columns,
+            0,
+            found.residual[ask, at] + self.shift[:, which].T,
+            found.spread[ask, at] * behind + self.own_spread[:, which].T,
+            self.least_leverage[:, which].T + found.distance[ask, at] / behind,
+            self.shape[:, which].T + n_before[:, None] / 2,
+            unit,
+        )
+        out[rows[ask], columns] = how.log_density(terms)
+
+
+class _Whitened(NamedTuple):
+    """What densities of rows are made of: (rows, members, classes)."""
+
+    residual: Floats
+    spread: Floats
+    distance: Floats  # of the members present before
+
+
+def _shared_scale(nodes: Sequence[Node], configurations: Sequence[int]) -> Floats | None:
+    """Ψ' of nodes that are a group, counted by one set of rows: (classes, nodes, nodes)."""
+    posterior = nodes[0].posterior
+    if posterior.apart or any(
+        node.posterior is not posterior or len(node.given) < i or configuration != configurations[0]
+        for i, (node, configuration) in enumerate(zip(nodes, configurations, strict=True))
+    ):
+        return None
+    own = np.array([node.own for node in nodes])
+    return posterior.scale[configurations[0]][:, posterior.pairs.place(own[:, None], own)]
 
 
 def _regression(scale: Floats, how: Estimation) -> tuple[Floats, Floats]:

@@ -127,7 +127,7 @@ class Integration:
         found: dict[int, list[int]] = {}
         for child in self.parents:
             found.setdefault(top(child), []).append(child)
-        return [Component(self, tuple(columns)) for columns in found.values() if len(columns) > 1]
+        return [Component(self, columns) for columns in found.values() if len(columns) > 1]
 
     # ---- densities
 
@@ -154,29 +154,49 @@ class Integration:
             total[rows] += self._apart(table.rows(rows), touched).sum(axis=1)
         return total
 
+    def affected(self, table: Table) -> NDArray[np.intp]:
+        """The rows in which an observed attribute has a missing parent."""
+        observed = observed_cells(table)
+        return np.flatnonzero((observed & ~self._whole(observed)).any(axis=1))
+
+    def _whole(self, observed: Mask) -> Mask:
+        """Of which attributes all of the family is observed: (rows, columns of X)."""
+        by_column = np.ascontiguousarray(observed.T)
+        whole = by_column.copy()
+        holed = np.asarray(~by_column.all(axis=1))
+        for child, parents in self.parents.items():
+            for parent in parents:
+                if holed[parent]:
+                    whole[child] &= by_column[parent]
+        return whole.T
+
     def _apart(self, table: Table, solvers: Sequence[int]) -> Floats:
         """The log densities of the discrete attributes and of those of some solvers."""
         network, schema = self.network, table.schema
         apart = np.zeros((table.n_rows, schema.n_columns, schema.n_classes))
         observed = observed_cells(table)
-        whole = observed.copy()  # whether all of an attribute's family is observed
-        for child, parents in self.parents.items():
-            for parent in parents:
-                whole[:, child] &= observed[:, parent]
+        whole = self._whole(observed)
         filled = replace(table, codes=np.maximum(table.codes, 0))
         for column, found in network.discrete_log_densities(filled):
             apart[:, column] = np.where(whole[:, column, None], found, 0.0)
+        holed = observed & ~whole
+        affected = [np.flatnonzero(holed[:, component.columns].any(axis=1)) for component in self.components]
+        alone = {component.partition: i for i, component in enumerate(self.components)}
         for i in solvers:
-            for part in network.solvers[i].terms(filled):
-                of_class = apart[part.rows, :, part.label]
+            kept, seen, into = filled, whole, apart
+            if i in alone and len(affected[alone[i]]):  # those are done below, and all at once
+                rows = np.setdiff1d(np.arange(table.n_rows), affected[alone[i]])
+                kept, seen, into = filled.rows(rows), whole[rows], apart[rows]
+            for part in network.solvers[i].terms(kept):
+                of_class = into[part.rows, :, part.label]
                 found = network.how.log_density(part).T
-                of_class[:, part.columns] = np.where(whole[part.rows][:, part.columns], found, 0.0)
-                apart[part.rows, :, part.label] = of_class
-        for component in self.components:
-            columns = list(component.columns)
-            rows = np.flatnonzero((observed & ~whole)[:, columns].any(axis=1))
+                of_class[:, part.columns] = np.where(seen[part.rows][:, part.columns], found, 0.0)
+                into[part.rows, :, part.label] = of_class
+            if into is not apart:
+                apart[rows] = into
+        for component, rows in zip(self.components, affected, strict=True):
             if len(rows):
-                component.integrate(table, rows, observed[:, columns], apart)
+                component.integrate(table, rows, observed[:, component.columns], apart)
         return apart
 
 
@@ -185,7 +205,7 @@ class Component:
     """Attributes that hang together, parents before children."""
 
     of: Integration
-    columns: tuple[int, ...]
+    columns: list[int]
 
     @cached_property
     def place(self) -> dict[int, int]:
@@ -223,6 +243,16 @@ class Component:
         return all(parents == (1 << i) - 1 for i, parents in enumerate(self.continuous_parents))
 
     @cached_property
+    def partition(self) -> int | None:
+        """Which partition is made of the continuous ones, if these are a group and it has no others."""
+        if not self.is_complete or not self.nodes:
+            return None
+        for i, posterior in enumerate(self.of.network.posteriors):
+            if posterior is self.nodes[0].posterior and (~posterior.absent).sum() == len(self.nodes):
+                return None if posterior.apart else i
+        return None
+
+    @cached_property
     def network(self) -> Whole:
         """Of these attributes alone."""
         parents = {column: self.of.parents[column] for column in self.columns}
@@ -234,7 +264,7 @@ class Component:
         levels = table.schema.levels
         discrete = sum(1 << i for i, column in enumerate(self.columns) if levels[column] is not None)
         plain = np.ones(len(patterns), bool)
-        for number, pattern in enumerate(patterns):
+        for number, pattern in enumerate(patterns if discrete else ()):
             seen = as_set(pattern)
             summed = with_observed_descendants(self.parents, seen) & ~seen & discrete
             if summed:
@@ -255,7 +285,7 @@ class Component:
             )
         combinations = np.array(list(product(*map(range, levels))), np.int32)
         codes = [schema.position[column] for column in missing]
-        columns = list(self.columns)
+        columns = self.columns
         after = np.zeros(len(columns))  # ln of the combinations that make no difference yet
         for column, n in zip(missing, levels, strict=True):
             after[: self.place[column]] += np.log(n)
@@ -303,15 +333,14 @@ class Component:
         """What has to be computed of which nodes."""
         every = list(range(len(self.nodes)))
         if self.is_complete:
-            broken = np.cumsum(~patterns, axis=1) > 0
-            members = np.broadcast_to(np.array(every), patterns.shape)
-            yield every, Tasks(members, patterns, patterns & broken, of_row, rows)
+            wanted = patterns if self.partition is not None else patterns & (np.cumsum(~patterns, axis=1) > 0)
+            yield every, Tasks(np.broadcast_to(np.array(every), patterns.shape), patterns, wanted, of_row, rows)
             return
-        wanted = [self._families(as_set(pattern)) for pattern in patterns]
+        families = [self._families(as_set(pattern)) for pattern in patterns]
         if len(every) <= FEW_NODES:
-            yield from self._batched(every, [(number, found) for number, found in enumerate(wanted)], of_row, rows)
+            yield from self._batched(every, list(enumerate(families)), of_row, rows)
             return
-        for number, found in enumerate(wanted):
+        for number, found in enumerate(families):
             for part in self._clusters(as_set(patterns[number]), found):
                 nodes = list(bits(part[0]))
                 yield from self._batched(nodes, [(number, part[1])], of_row, rows)

@@ -80,6 +80,17 @@ class Moments:
             origin,
         )
 
+    def less(self, other: Moments) -> Moments:
+        """What is left without some of the rows."""
+        n = self.n - other.n
+        n = np.where(n > 1e-9 * self.n, n, 0.0)  # the rest is rounding
+        share = np.where(n > 0, other.n / np.where(n > 0, n, 1.0), 0.0)
+        theirs = other.mean + (other.origin - self.origin)
+        step = np.where(self.by_attribute(other.n) > 0, theirs - self.mean, 0.0)
+        scatter = self.scatter - other.scatter - self.by_pair(self.n * share) * self.products(step)
+        scatter = np.where(self.by_pair(n) > 0, scatter, 0.0)
+        return replace(self, n=n, mean=self.mean - step * self.by_attribute(share), scatter=scatter)
+
     def __rmul__(self, weight: float) -> Moments:
         return replace(self, n=weight * self.n, scatter=weight * self.scatter)
 
@@ -200,6 +211,8 @@ def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moment
     mean = np.zeros_like(n)
     scatter = np.zeros((*shape, len(pairs)))
     origin = np.zeros(partition.n_attributes)
+    if not table.n_rows:
+        return Moments(pairs, n, mean, scatter, origin)
     cells = list(rows_by_cell(partition.cells.index(table) * n_classes + table.labels, shape[0] * n_classes))
     most = max((len(rows) for _, rows in cells), default=0)
     first, second = np.tril_indices(size)

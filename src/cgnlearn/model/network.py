@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +17,12 @@ from cgnlearn.model.integration import Integration
 from cgnlearn.model.layout import Partition
 from cgnlearn.model.model import LeftOut, NotExact
 from cgnlearn.model.solver import Solver
-from cgnlearn.model.statistics import Statistics
+from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.lattice import Lattice
 
+MOST_REFITS = 10_000  # regressions that are factorised anew, one row after the other being left out
 WORTH_A_LATTICE = 100_000  # numbers in a chain's windows; below it factorising them takes no time to speak of
 
 SolverChoice = Callable[[Partition, Posterior, Estimation], Solver]
@@ -123,23 +124,62 @@ class Network:
         if isinstance(self.how, Bayes) and self.how.prior.location == "paper":
             raise NotExact('leaving rows out has no closed form with the prior location "paper": take folds')
         assert table.labels is not None
+        unseen = set(table.incomplete).difference(self.statistics.loose).intersection(self.structure.nodes)
+        if unseen:
+            raise ValueError(f"{table.schema.name(min(unseen))} has missing values that it had not in training")
         rows, n_classes = np.arange(table.n_rows), table.schema.n_classes
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
         lost = np.where(table.labels[:, None] == np.arange(n_classes), weights[:, None], 0.0)  # (rows, classes)
         total = np.zeros((n_classes, table.n_rows)).T
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
-            cell = counts[:, family.cells.index(table)].transpose(1, 0, 2)  # (rows, classes, levels)
-            code = table.codes[:, family.code]
-            cell[rows, :, code] -= lost
+            seen, held = rows, table
+            if table.incomplete:
+                seen = np.flatnonzero(family.cells.observed(table) & (table.codes[:, family.code] >= 0))
+                held = table.rows(seen)
+            cell = counts[:, family.cells.index(held)].transpose(1, 0, 2)  # (rows, classes, levels)
+            code, every = held.codes[:, family.code], np.arange(len(seen))
+            cell[every, :, code] -= lost[seen]
             with np.errstate(divide="ignore"):  # by maximum likelihood a level whose only row is gone has probability 0
-                total += densities.categorical(np.maximum(cell, 0.0), self.how.dirichlet)[rows, :, code]
+                total[seen] += densities.categorical(np.maximum(cell, 0.0), self.how.dirichlet)[every, :, code]
         for solver in self.solvers:
             total += solver.left_out(table)
+        if table.incomplete:
+            self._leave_out_one_by_one(table, total)
         if self.how.class_prior is not None:
             return LeftOut(total, np.broadcast_to(self.class_log_prior, total.shape))
         left = np.maximum(self.statistics.classes - lost, 0.0)
         with np.errstate(divide="ignore"):  # by maximum likelihood a class whose only row is gone has probability 0
             return LeftOut(total, densities.categorical(left, self.how.dirichlet))
+
+    def _leave_out_one_by_one(self, table: Table, total: Floats) -> None:
+        """Rows in which an observed attribute has a missing parent: what is integrated out changes without the row."""
+        rows = self.integration.affected(table)
+        if len(rows) and not isinstance(self.how, Bayes):
+            raise NotExact(
+                "by maximum likelihood rows with missing parents have no closed form to be left out: take folds"
+            )
+        if len(rows) * len(self.solvers) > MOST_REFITS:
+            raise NotExact(f"{len(rows)} rows lack a parent of what they have, too many to be left out: take folds")
+        for row in rows:
+            part = table.rows(np.array([row]))
+            total[row] = self.without(part).log_likelihood(replace(part, labels=None))[0]
+
+    def without(self, table: Table) -> Network:
+        """The network that has not seen some of its training rows, its prior being held."""
+        assert isinstance(self.how, Bayes)
+        theirs = collect(table, self.statistics.families, self.statistics.loose)
+        statistics = replace(
+            self.statistics,
+            classes=np.maximum(self.statistics.classes - theirs.classes, 0.0),
+            counts=tuple(np.maximum(a - b, 0.0) for a, b in zip(self.statistics.counts, theirs.counts, strict=True)),
+            moments=tuple(a.less(b) for a, b in zip(self.statistics.moments, theirs.moments, strict=True)),
+        )
+        posteriors, solvers = list(self.posteriors), list(self.solvers)
+        for i, partition in enumerate(statistics.layout.partitions):
+            if theirs.moments[i].n.any():
+                posteriors[i] = self.how.with_prior_of(self.posteriors[i], statistics.moments[i], partition)
+                solvers[i] = Blocks.of(partition, posteriors[i], self.how)
+        return replace(self, statistics=statistics, posteriors=tuple(posteriors), solvers=tuple(solvers))
 
     def contributions(self, table: Table) -> Floats:
         """The log densities kept apart: (rows, columns of X, classes); 0 for an attribute that is absent or missing."""

@@ -157,6 +157,20 @@ class Statistics:
             )
         return replace(self, moments=tuple(part.recentred() for part in self.moments))
 
+    def thinnest(self) -> tuple[float, tuple[int, ...]]:
+        """The least share of the rows that a family could use, and whose: the child and its parents."""
+        found: list[tuple[float, tuple[int, ...]]] = []
+        for family, counts in zip(self.layout.discrete, self.counts, strict=True):
+            found.append((float(counts.sum()), (family.column, *family.cells.columns)))
+        for partition, moments in zip(self.layout.partitions, self.moments, strict=True):
+            if partition.apart:
+                rows = moments.n.sum(axis=(0, 1))[partition.blocks[:, 0]]
+                block = partition.blocks[least := int(np.argmin(rows))]
+                *given, child = partition.columns[block].tolist()
+                found.append((float(rows[least]), (child, *partition.cells.columns, *given)))
+        total = self.classes.sum()
+        return min(((rows / total, columns) for rows, columns in found), default=(1.0, ()), key=lambda one: one[0])
+
     def _cells(self) -> Iterator[tuple[Floats, tuple[int, ...]]]:
         """The weights of all cells, as arrays by class and levels, and whose levels these are."""
         yield self.classes, ()

@@ -206,20 +206,23 @@ def _warn_of_unknown(codes: NDArray[np.int32], schema: Schema) -> None:
 def _read_frame(
     frame: nw.DataFrame[Any], schema: Schema, unknown_levels: UnknownLevels
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    columns, kinds = frame.columns, list(frame.schema.values())
-    if not schema.continuous:
-        values = np.empty((len(frame), 0))
-    elif all(kinds[i].is_numeric() or kinds[i] == nw.Boolean for i in schema.continuous):
-        numbers = frame if not schema.discrete else frame.select([columns[i] for i in schema.continuous])
-        values = numbers.to_numpy()
-        if values.dtype not in (np.float32, np.float64):
-            values = np.asarray(numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy(), np.float64)
-    else:
-        values = np.column_stack([_numbers_of_series(schema.name(i), frame[columns[i]]) for i in schema.continuous])
     codes = np.empty((len(frame), len(schema.discrete)), np.int32)
     for position, i in enumerate(schema.discrete):
-        codes[:, position] = _codes_of_series(i, frame[columns[i]], schema, unknown_levels)
-    return values, codes
+        codes[:, position] = _codes_of_series(i, frame[frame.columns[i]], schema, unknown_levels)
+    return _numbers_of_frame(frame, schema), codes
+
+
+def _numbers_of_frame(frame: nw.DataFrame[Any], schema: Schema) -> NDArray[Any]:
+    if not schema.continuous:
+        return np.empty((len(frame), 0))
+    numbers = frame if not schema.discrete else frame.select([frame.columns[i] for i in schema.continuous])
+    if all(kind.is_numeric() or kind == nw.Boolean for kind in numbers.schema.values()):
+        values: NDArray[Any] = numbers.to_numpy()
+        if values.dtype not in (np.float32, np.float64):
+            values = numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy()
+        if values.dtype != object:  # as which pandas puts columns side by side whose missing values are not NaN
+            return values
+    return np.column_stack([_numbers_of_series(schema.name(i), frame[frame.columns[i]]) for i in schema.continuous])
 
 
 def _numbers_of_series(name: str, series: nw.Series[Any]) -> NDArray[np.float64]:

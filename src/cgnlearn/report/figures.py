@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
+from cgnlearn.evaluation.decisions import Decisions, Part, answers, decision_curve, decisions, one_class
 from cgnlearn.evaluation.features import mean_spectrum
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.model.densities import Floats
@@ -99,85 +101,78 @@ def reliability_figure(study: Study, name: str) -> Markup:
     )[0]  # fmt: skip
 
 
-# ---- two classes: thresholds
+# ---- one class against the others
 
 
-class Thresholds(NamedTuple):
+class Roc(NamedTuple):
     """What follows from calling positive all rows with at least a certain probability, the highest first."""
 
-    probability: Floats
     sensitivity: Floats
     false_alarms: Floats  # share of the negative rows called positive
 
-    @property
-    def area(self) -> float:
-        """Under the ROC curve: how often a positive row has the higher probability than a negative one."""
-        return float(np.trapezoid(self.sensitivity, self.false_alarms))
 
-
-def thresholds(probability: Floats, positive: Any) -> Thresholds:
-    """Of the positive class, an entry for each probability that occurs, beginning with none called positive."""
+def roc(probability: Floats, positive: NDArray[np.bool_]) -> Roc:
+    """One point for each probability that occurs, beginning with no row called positive."""
     levels, place = np.unique(-probability, return_inverse=True)
     hits, alarms = (
         np.concatenate([[0.0], np.bincount(place, of, len(levels)).cumsum()]) for of in (positive, ~positive)
     )
-    return Thresholds(np.concatenate([[np.inf], -levels]), hits / hits[-1], alarms / alarms[-1])
+    return Roc(hits / hits[-1], alarms / alarms[-1])
 
 
-def net_benefit(probability: Floats, positive: Any, at: Floats) -> Floats:
-    """True positives less false ones weighed by the odds of the threshold, per row (Vickers and Elkin 2006)."""
-    called = probability >= at[:, None]
-    return (called & positive).mean(axis=1) - (called & ~positive).mean(axis=1) * at / (1 - at)
-
-
-class Decision(NamedTuple):
-    """The figures about thresholds, and the areas under the ROC curves."""
+class Deciding(NamedTuple):
+    """What a model is worth to those who must tell one class from the others."""
 
     positive: str
     roc: Markup
     curve: Markup
-    areas: dict[str, float]
+    of_models: dict[str, Decisions]
 
 
-def decision_figures(study: Study, name: str) -> Decision | None:
-    """ROC and decision curve of the chosen model and of another; None with more than two classes."""
+def deciding(study: Study, name: str) -> Deciding | None:
+    """Of the chosen model and of another; None where no class is looked for, or no other one was seen."""
     label = study.looked_for
     if label is None:
         return None
-    said, true = _together(study, _shown(study))
-    column = study.classes.index(label)
-    positive = true == column
+    shown = _shown(study)
+    said, true = _together(study, shown)
+    code = study.classes.index(label)
+    positive = true == code
     if positive.all() or not positive.any():
         return None
-    proba = {model: np.exp(log_proba[:, column]) for model, log_proba in said.items()}
-    found = {model: thresholds(p, positive) for model, p in proba.items()}
-    roc = _svg(lambda ax: _draw_roc(ax, found), (HALF, 3.9), f"{name}-roc", f"ROC curves for {label}")[0]
+    parts = {model: [(np.exp(log_proba[:, code]), positive)] for model, log_proba in said.items()}
+    every = answers(study)
+    drawn = _svg(lambda ax: _draw_roc(ax, parts), (HALF, 3.9), f"{name}-roc", f"ROC curves for {label}")[0]
     curve = _svg(
-        lambda ax: _draw_decision(ax, proba, positive, label), (HALF, 3.9), f"{name}-net", f"Decision curve for {label}"
-    )[0]
-    return Decision(label, roc, curve, {model: of.area for model, of in found.items()})
+        lambda ax: _draw_decision(ax, parts, study.prevalence, label), (HALF, 3.9), f"{name}-net",
+        f"Decision curve for {label}",
+    )[0]  # fmt: skip
+    return Deciding(
+        label, drawn, curve, {model: decisions(one_class(every[model], code), study.prevalence) for model in shown}
+    )
 
 
-def _draw_roc(ax: Axes, found: dict[str, Thresholds]) -> None:
+def _draw_roc(ax: Axes, found: dict[str, list[Part]]) -> None:
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-    for colour, (model, of) in reversed(list(zip(LINES, found.items(), strict=False))):
-        ax.plot(of.false_alarms, of.sensitivity, color=colour, linewidth=1.6, label=f"{model}: area {of.area:.3f}")
+    for colour, (model, [part]) in reversed(list(zip(LINES, found.items(), strict=False))):
+        curve = roc(*part)
+        ax.plot(curve.false_alarms, curve.sensitivity, color=colour, linewidth=1.6, label=model)
     ax.set(
         xlabel="false alarms (1 − specificity)", ylabel="found (sensitivity)", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02)
     )
     _legend_above(ax)
 
 
-def _draw_decision(ax: Axes, proba: dict[str, Floats], positive: Any, label: str) -> None:
-    at = np.arange(1, 100) / 100
-    prevalence = float(positive.mean())
-    everyone = net_benefit(np.ones(len(positive)), positive, at)
-    ax.plot(at, np.maximum(everyone, -prevalence), color=GREY, linewidth=1.2, label=f"treat all as {label}")
+def _draw_decision(ax: Axes, found: dict[str, list[Part]], prevalence: float | None, label: str) -> None:
+    curves = {model: decision_curve(parts, prevalence) for model, parts in found.items()}
+    at, _, all_treated = next(iter(curves.values()))
+    most = float(all_treated[0]) + 0.01
+    ax.plot(at, all_treated, color=GREY, linewidth=1.2, label=f"treat all as {label}")
     ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="treat none")
-    for colour, (model, p) in reversed(list(zip(LINES, proba.items(), strict=False))):
-        ax.plot(at, net_benefit(p, positive, at), color=colour, linewidth=1.6, label=model)
+    for colour, (model, curve) in reversed(list(zip(LINES, curves.items(), strict=False))):
+        ax.plot(at, curve.net_benefit, color=colour, linewidth=1.6, label=model)
     ax.set(xlabel=f"probability of {label} from which one would act", ylabel="net benefit per row",
-           xlim=(0, 1), ylim=(-0.12 * prevalence, 1.08 * prevalence))  # fmt: skip
+           xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))  # fmt: skip
     _legend_above(ax)
 
 
@@ -201,7 +196,7 @@ def structure_figure(study: Study, name: str) -> Markup:
 
 def path_figure(study: Study, name: str) -> Markup | None:
     """How the order of a band or box was chosen, where it was."""
-    if not hasattr(study.final, "k_"):
+    if not hasattr(study.final, "k_") or "param_k" not in getattr(study.final, "cv_results_", {}):
         return None
     words = "Inner scores of every k"
     layout = {"nrows": 2, "sharex": True}

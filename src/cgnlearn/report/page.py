@@ -86,7 +86,7 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
     return part | {
         "verdict": verdict,
         "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
-        "decision": figures.decision_figures(study, f"{anchor}-decision"),
+        "deciding": figures.deciding(study, f"{anchor}-decision"),
         "along": None
         if study.positions is None or study.evidence is None
         else figures.spectrum_figure(study, f"{anchor}-spectrum"),

@@ -96,8 +96,5 @@ def _groups(structure: Structure) -> list[list[str]] | None:
 
 def _members(model: Any) -> list[tuple[str, float]]:
     """What a mixture is made of."""
-    members, weights = getattr(model, "members_", None), getattr(model, "weights_", None)
-    if members is None or weights is None:
-        return []
-    found = [(" ".join(repr(member).split()), float(weight)) for member, weight in zip(members, weights, strict=True)]
-    return sorted((member for member in found if member[1] >= 0.005), key=lambda member: -member[1])[:MOST_MEMBERS]
+    found = [(str(member), float(member.weight)) for member in getattr(model, "members_", ())]
+    return sorted(found, key=lambda member: -member[1])[:MOST_MEMBERS]

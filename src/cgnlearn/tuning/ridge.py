@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import helmert
 
+from cgnlearn.evaluation.metrics import of_truth
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.discriminative import CHUNK, CONSTANT, row_space
 from cgnlearn.model.families import Columns
@@ -21,6 +22,7 @@ NO_SCORES = (0.0, 0.0)  # between which the temperature of scores that are not t
 WEAKEST = 1e-3  # penalty
 N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
 ROWS_TO_A_PARAMETER = 2.5  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
+HOPELESS = 20.0  # nats behind the best penalty: no weight is left
 N_STEPS = 8  # bins between whose edges features step
 
 
@@ -206,13 +208,17 @@ class Ridge(Source):
         without = frequencies_left_out(table, self.dirichlet)
         slopes, offset = [], []
         said: list[Floats] = []
+        cll: list[float] = []
         for penalty in path:
+            if cll and cll[-1] < max(cll) - HOPELESS:  # weaker ones are worse still
+                break
             point = fitted(rows, penalty, point, NO_SCORES)
             if leave_out:
                 found, effective = left_out_and_effective(rows, penalty, point, NO_SCORES)
                 if ROWS_TO_A_PARAMETER * effective > rows.weights.sum() and said:
                     break
                 said.append(found - without)
+                cll.append(float(rows.weights @ of_truth(found, rows.labels)))
             whole = np.zeros((len(centre), rows.n_contrasts))
             if basis is None:
                 whole[scale > 0] = point.slopes[1:]
