@@ -83,8 +83,8 @@ def test_evaluation_learns_within_the_folds_and_keeps_samples_together(folder, t
         return original(self, X, y)
 
     monkeypatch.setattr(Bin, "fit", fit)
-    said = run("evaluate", folder / "spectra", "--labels", folder / "labels.csv", "--width", "50", *MODEL, "-p", "bayes",
-               "--cv", "3", "-o", tmp_path / "out", "--report", tmp_path / "report.html")  # fmt: skip
+    said = run("evaluate", folder / "spectra", "--labels", folder / "labels.csv", "--width", "50", *MODEL,
+               "-p", "bayes", "--cv", "3", "-o", tmp_path / "out", "--report", tmp_path / "report.html")  # fmt: skip
     assert said.exit_code == 0, said.stderr
     assert "24 spectra are of 12 samples and --groups is not given" in said.stderr
     assert "by sample, the log odds of its spectra averaged" in said.stdout
