@@ -234,7 +234,8 @@ def _missing_told(spellings: dict[str, dict[str, int]]) -> list[str]:
 
     more = f"; and {len(order) - 8} more" if len(order) > 8 else ""
     n_cells = sum(sum(own.values()) for own in counts.values())
-    return [f"{n_cells} cells are taken as missing: {'; '.join(told(name) for name in order[:8])}{more}"]
+    cells = f"{n_cells} cells are" if n_cells > 1 else "1 cell is"
+    return [f"{cells} taken as missing: {'; '.join(told(name) for name in order[:8])}{more}"]
 
 
 def _few_numbers(found: dict[str, Cells], kept: NDArray[np.bool_]) -> list[str]:

@@ -106,8 +106,18 @@ def evaluate(
                 say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
         if of_spectra and read.groups is not None:
             folder.print_by_sample(study)
+    for model in _worse_than_nothing(study):
+        say(f"{model} gives the true classes less probability than the class frequencies do: do not use it")
     if not is_finished:
         raise click.exceptions.Exit(1)
+
+
+def _worse_than_nothing(study: Study) -> list[str]:
+    """The models that answered everywhere and have a lower CLL than what looks at nothing."""
+    from cgnlearn.evaluation.study import BASELINE
+
+    cll = {summary.model: summary.metrics["cll"].mean for summary in study.summaries if not summary.n_without}
+    return [model for model, value in cll.items() if value < cll.get(BASELINE, value)]
 
 
 def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:

@@ -46,14 +46,15 @@ def fold_result(
 
     ``explained`` are the features of `evidence_of` for which reasons are told; None: nothing is explained.
     """
-    try:
-        trained = fitted(model, X, y, split.train, groups)
-    except SampleNotAcceptable:
-        return FoldResult(unit, split.test, None)
-    part = _safe_indexing(X, split.test)
     with warnings.catch_warnings():
-        # That a rare level stands in no training row is told of no fold.
+        # Rare levels and columns with many holes are the set's, and told of no fold.
         warnings.filterwarnings("ignore", "levels never seen", UserWarning)
+        warnings.filterwarnings("ignore", ".* is observed in .* of the rows", UserWarning)
+        try:
+            trained = fitted(model, X, y, split.train, groups)
+        except SampleNotAcceptable:
+            return FoldResult(unit, split.test, None)
+        part = _safe_indexing(X, split.test)
         for step in steps_before(trained):
             part = step.transform(part)
         last = last_step(trained)

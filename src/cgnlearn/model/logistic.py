@@ -23,7 +23,7 @@ from cgnlearn.model.densities import Floats
 
 Bounds = tuple[float, float]
 
-MOST_DENSE = 2500  # parameters whose Hessian is factorised whole
+MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
 N_PENALTIES = 10
 WEAKEST = 0.01  # penalty: slopes of ten to a standard deviation are then nothing unusual
 OFFSET = 1e-9  # penalty of b for every row: where the scores leave no doubt, nothing else would hold it

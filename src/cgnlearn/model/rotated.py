@@ -61,6 +61,7 @@ class RotatedNetwork:
 
     def leave_one_out(self, table: Table) -> LeftOut:
         """The training rows again, each seen by the network without it; its prior is held."""
+        refuse_holes(table.incomplete, table.schema, "a model of more columns than training rows takes whole rows")
         found = self.discrete.leave_one_out(table)
         total = found.log_likelihood
         for block in self.blocks:

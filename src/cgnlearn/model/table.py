@@ -297,14 +297,13 @@ def _floats(cells: NDArray[Any]) -> NDArray[np.float64]:
 def _codes_of_series(
     column: int, series: nw.Series[Any], schema: Schema, unknown_levels: UnknownLevels
 ) -> NDArray[np.int32]:
-    missing = series.is_null().to_numpy().astype(bool)
-    if series.dtype.is_float():
-        missing |= np.isnan(series.to_numpy().astype(np.float64))
-    codes = np.full(len(series), MISSING, np.int32)
-    if missing.all():
-        return codes
-    if missing.any():
-        codes[~missing] = _codes_of_series(column, series.filter((~missing).tolist()), schema, unknown_levels)
+    if series.null_count() or (series.dtype.is_float() and series.is_nan().any()):
+        present = ~series.is_null().to_numpy().astype(bool)
+        if series.dtype.is_float():
+            present &= ~np.isnan(series.to_numpy().astype(np.float64))
+        codes = np.full(len(series), MISSING, np.int32)
+        if present.any():
+            codes[present] = _codes_of_series(column, series.filter(present.tolist()), schema, unknown_levels)
         return codes
     distinct = series.unique()
     found = _codes_of_levels(column, distinct.to_list(), schema, unknown_levels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,9 +53,23 @@ class Display:
         return self
 
 
-def shortened(name: str, most: int) -> str:
-    """A name of at most so many letters."""
-    return name if len(name) <= most else name[: most - 1] + "…"
+def wrapped(name: str, most: int) -> str:
+    """A name in full, in lines of at most so many letters, broken after spaces and underscores where there are any.
+
+    Examples
+    --------
+    >>> print(wrapped("nonflavanoid_phenols", 13))
+    nonflavanoid_
+    phenols
+    """
+    lines = [""]
+    for piece in re.split(r"(?<=[_ ])", name):
+        for part in (piece[start : start + most] for start in range(0, len(piece), most)):
+            if len(lines[-1]) + len(part) <= most:
+                lines[-1] += part
+            else:
+                lines.append(part)
+    return "\n".join(line.rstrip(" ") for line in lines)
 
 
 def draw_bars(ax: Axes, names: Sequence[str], values: Sequence[float] | NDArray[np.float64]) -> None:

@@ -77,7 +77,7 @@ def spectra_study(X: Any, y: NDArray[np.str_], models: dict[str, Any], truth: Ra
     data = f"simulated raw spectra, {len(truth.peaks)} peaks of which {n_markers} differ between the classes"
     return _study(
         "simulated spectra", X, y, models, 5, positions=X.columns.to_numpy(float),
-        marks=truth.peaks[truth.effects != 0],
+        marks=truth.peaks[truth.effects != 0], positive="case",
         settings={"Data": data, "Features": "read from files, preset maldi, bins of 10 m/z"}, **more,
     )  # fmt: skip
 

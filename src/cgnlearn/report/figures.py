@@ -16,12 +16,13 @@ from cgnlearn.evaluation.features import mean_spectrum
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.model.densities import Floats
 from cgnlearn.plots import PathDisplay, ReliabilityDisplay, SpectrumDisplay, StructureDisplay
-from cgnlearn.plots.style import GREY, INK, LINES, TINT, without_frame
+from cgnlearn.plots.style import GREY, INK, LINES, TINT, without_frame, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HALF, WHOLE, PHONE = 4.3, 8.9, 4.0  # inches: two figures side by side are as wide as one
+ACROSS = 42  # letters that a figure of half the width has room for
 
 VARIABLES = {colour: f"--line{i}" for i, colour in enumerate(LINES)} | {GREY: "--grey", INK: "--ink", TINT: "--tint"}
 
@@ -93,11 +94,11 @@ def _shown(study: Study) -> list[str]:
 def reliability_figure(study: Study, name: str) -> Markup:
     """The reliability diagram of the chosen model and of another."""
     said, true = _together(study, _shown(study))
-    proba = {model: np.exp(log_proba) for model, log_proba in said.items()}
+    proba = {wrapped(model, ACROSS): np.exp(log_proba) for model, log_proba in said.items()}
     truth = np.array(study.classes)[true]
     return _svg(
         lambda ax: ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax),
-        (HALF, 4.3), name, f"Reliability diagram of {' and '.join(proba)}",
+        (HALF, 4.3), name, f"Reliability diagram of {' and '.join(said)}",
     )[0]  # fmt: skip
 
 
@@ -171,7 +172,7 @@ def _draw_decision(ax: Axes, found: dict[str, list[Part]], prevalence: float | N
     ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="treat none")
     for colour, (model, curve) in reversed(list(zip(LINES, curves.items(), strict=False))):
         ax.plot(at, curve.net_benefit, color=colour, linewidth=1.6, label=model)
-    ax.set(xlabel=f"probability of {label} from which one would act", ylabel="net benefit per row",
+    ax.set(xlabel=wrapped(f"probability of {label} from which one would act", ACROSS), ylabel="net benefit per row",
            xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))  # fmt: skip
     _legend_above(ax)
 
@@ -179,8 +180,10 @@ def _draw_decision(ax: Axes, found: dict[str, list[Part]], prevalence: float | N
 def _legend_above(ax: Axes) -> None:
     """Off the lines, the chosen model first."""
     handles, labels = ax.get_legend_handles_labels()
+    n_columns = 2 if len(labels) > 2 else 1
+    labels = [wrapped(label, ACROSS // n_columns) for label in labels]
     look: dict[str, Any] = {"frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-    ax.legend(handles[::-1], labels[::-1], ncols=2 if len(labels) > 2 else 1, **look)
+    ax.legend(handles[::-1], labels[::-1], ncols=n_columns, **look)
     without_frame(ax)
 
 

@@ -119,8 +119,8 @@ def _warnings(study: Study) -> list[str]:
             "The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix."
         )
     found += [
-        f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum "
-        "likelihood does not exist; it is compared on the other folds only."
+        f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum likelihood "
+        f"does not exist{'; it is compared on the other folds only' if summary.metrics else ''}."
         for summary in study.summaries
         if summary.n_without
     ]

@@ -31,6 +31,7 @@ class Shape(NamedTuple):
     figure: Markup | None
     path: Markup | None
     members: list[tuple[str, float]]  # of a mixture, the heaviest first
+    n_more: int  # members that are not listed
 
 
 def shape_of(study: Study, name: str) -> Shape:
@@ -39,7 +40,8 @@ def shape_of(study: Study, name: str) -> Shape:
     structure: Structure | None = getattr(model, "structure_", None)
     path = path_figure(study, f"{name}-path")
     if structure is None:
-        return Shape("", None, None, None, path, _members(model))
+        members = sorted(((str(one), float(one.weight)) for one in getattr(model, "members_", ())), key=lambda m: -m[1])
+        return Shape("", None, None, None, path, members[:MOST_MEMBERS], max(0, len(members) - MOST_MEMBERS))
     said = _said_of(model, structure)
     tree = groups = figure = None
     n = len(structure.nodes)
@@ -51,7 +53,7 @@ def shape_of(study: Study, name: str) -> Shape:
             figure = structure_figure(study, f"{name}-structure")
         elif tree is None:
             said += f" It has {structure.n_edges} edges, too many for a drawing that can be read."
-    return Shape(said, tree, groups, figure, path, [])
+    return Shape(said, tree, groups, figure, path, [], 0)
 
 
 def _said_of(model: Any, structure: Structure) -> str:
@@ -92,9 +94,3 @@ def _groups(structure: Structure) -> list[list[str]] | None:
         first[child] = head
         groups.setdefault(head, []).append(str(child))
     return sorted(groups.values(), key=len, reverse=True)
-
-
-def _members(model: Any) -> list[tuple[str, float]]:
-    """What a mixture is made of."""
-    found = [(str(member), float(member.weight)) for member in getattr(model, "members_", ())]
-    return sorted(found, key=lambda member: -member[1])[:MOST_MEMBERS]

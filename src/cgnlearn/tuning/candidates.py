@@ -16,6 +16,7 @@ from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.selective import SelectiveNaiveBayes
 from cgnlearn.structures.tree import Tree
 from cgnlearn.tuning.counted import Bands, Learned
+from cgnlearn.tuning.one_dependence import OneDependences
 from cgnlearn.tuning.ridge import Ridge
 from cgnlearn.tuning.source import Source
 
@@ -25,6 +26,8 @@ ROTATED_SHARINGS = (0.0, 0.3, 1.0)
 SMOOTHED = 0.5  # Jeffreys' weight of a level, tried beside the prior's
 SCALES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # of the prior, for more columns than rows
 N_BINS = (5, 10)
+FEW_BINS = (3, 5)  # of which pairs are counted
+MOST_LEVELS = 500  # of all columns together, of which pairs are counted
 K_MAX = 50
 MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
 MOST_FORESTS = 25  # columns whose forests are averaged over
@@ -33,8 +36,8 @@ MOST_FEATURES = 1000  # besides the columns themselves
 MOST_POWERS = 5000  # columns
 
 KINDS = (
-    "frequencies", "naive_bayes", "complete", "tree", "selective", "tree_average", "bins", "logistic", "band",
-    "band_average",
+    "frequencies", "naive_bayes", "complete", "tree", "selective", "tree_average", "bins", "one_dependence", "logistic",
+    "band", "band_average",
 )  # fmt: skip
 
 
@@ -109,6 +112,7 @@ def _all(shape: Shape, transforms: Sequence[str], prior: Prior) -> Iterator[Sour
             yield from _generative(shape, view, prior)
             yield from _ordered(shape, view, prior)
     yield from _binned(shape, prior)
+    yield from _one_dependence(shape)
     for view in transforms:
         if view == "none" or not _why_no_view(view, shape, None):
             yield from _logistic(shape, view, prior)
@@ -189,6 +193,17 @@ def _binned(shape: Shape, prior: Prior) -> Iterator[Source | Omitted]:
         else:
             hows = tuple(Bayes(Prior(dirichlet=weight)) for weight in dict.fromkeys((prior.dirichlet, SMOOTHED)))
             yield Learned("bins", f"bins{n}", NaiveBayes(), hows, ("dirichlet",), has_density=False)
+
+
+def _one_dependence(shape: Shape) -> Iterator[Source | Omitted]:
+    n_levels = sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
+    for n in FEW_BINS if shape.m else FEW_BINS[:1]:
+        if shape.schema.n_columns < 2:
+            yield Omitted("one_dependence", f"bins{n}", "one column")
+        elif n_levels + n * shape.m > MOST_LEVELS:
+            yield Omitted("one_dependence", f"bins{n}", f"more than {MOST_LEVELS} levels")
+        else:
+            yield OneDependences(f"bins{n}", SMOOTHED)
 
 
 def _logistic(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitted]:

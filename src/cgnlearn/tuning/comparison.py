@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.table import Table
+from cgnlearn.tuning.candidates import Omitted
 from cgnlearn.tuning.source import Description, Fit, Source, frequencies, frequencies_left_out
 from cgnlearn.tuning.transforms import Views, learned
 
@@ -27,7 +28,7 @@ class Judged(NamedTuple):
     described: list[Description]
     log_likelihood: Floats  # (candidates, rows, classes)
     class_log_prior: Floats  # (rows, classes)
-    by: str
+    by: list[str]  # how rows were held out, candidate by candidate
 
 
 class Comparison:
@@ -86,23 +87,32 @@ class Comparison:
             found.append((test, Views(inside, transforms), Views(self.table.rows(test), transforms)))
         return found
 
-    def judged(self, n_jobs: int | None) -> Iterator[Judged]:
+    @property
+    def _has_folds(self) -> bool:
+        """Whether the rows can be cut; where all candidates need folds, it is an error if not."""
+        assert self.table.labels is not None
+        return not self.leaves_one_out or bool((np.bincount(self.table.labels) > 1).any())
+
+    def judged(self, n_jobs: int | None) -> Iterator[Judged | Omitted]:
         """All sources, in their order, one after the other or side by side."""
         if n_jobs in (None, 1):
             yield from map(self._judged, self.sources)
             return
-        _ = self.folds  # not by several threads at once
+        _ = self._has_folds and self.folds  # not by several threads at once
         for view in sorted({source.view for source in self.sources}):
             _ = self.views[view]
         run = Parallel(n_jobs, prefer="threads", return_as="generator")
         yield from run(delayed(self._judged)(source) for source in self.sources)
 
-    def _judged(self, source: Source) -> Judged:
+    def _judged(self, source: Source) -> Judged | Omitted:
         if self.leaves_one_out:
             scored = source.scored(self.views, leave_out=True)
             if scored.left_out is not None:
                 prior = frequencies_left_out(self.table, self.dirichlet)
-                return Judged(source, scored.fit, scored.described, scored.left_out, prior, "leave-one-out")
+                by = scored.by or ["leave-one-out"] * len(scored.described)
+                return Judged(source, scored.fit, scored.described, scored.left_out, prior, by)
+        if not self._has_folds:
+            return Omitted(source.kind, source.view, "no class has two rows, so that none can be held out")
         source = source.held(self.views)
         table = self.table
         prior = np.empty((table.n_rows, table.schema.n_classes))
@@ -117,4 +127,5 @@ class Comparison:
             prior[test] = frequencies(inside.table, self.dirichlet)
             described = scored.described
         assert likelihood is not None
-        return Judged(source, None, described, likelihood, prior, f"{len(self.folds)} folds")
+        by = [f"{len(self.folds)} folds"] * len(described)
+        return Judged(source, None, described, likelihood, prior, by)

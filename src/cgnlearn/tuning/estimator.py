@@ -38,7 +38,7 @@ from cgnlearn.tuning.weights import pseudo_bma, stacking, tempered, worth_keepin
 
 MOST_ROWS = 10_000  # in which candidates are compared
 TRANSFORMS = ("none", "power")
-NUMBERS = ("sharing", "prior_scale", "dirichlet", "k", "penalty")
+NUMBERS = ("sharing", "prior_scale", "dirichlet", "backoff", "k", "penalty")
 
 
 class Member(NamedTuple):
@@ -77,8 +77,8 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
     ----------
     candidates : collection of str and learners, optional
         What is tried; None: all that suits the table. Names are ``"naive_bayes"``, ``"complete"``, ``"tree"``,
-        ``"selective"``, ``"tree_average"``, ``"bins"``, ``"logistic"``, ``"band"``, ``"band_average"``. The class
-        frequencies always are.
+        ``"selective"``, ``"tree_average"``, ``"bins"``, ``"one_dependence"``, ``"logistic"``, ``"band"``,
+        ``"band_average"``. The class frequencies always are.
     transforms : sequence of {"none", "power"}, default=("none", "power")
         Of continuous columns. ``"power"``: Yeo and Johnson's, learned from the training rows.
     ordered : bool, default=False
@@ -213,13 +213,15 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         compared = table if whole else table.rows(self.compared_in_)
         groups = groups if groups is None or whole else groups[self.compared_in_]
         shape = Shape(table.schema, compared.n_rows, bool(self.ordered))
-        found = list(candidates(shape, self.candidates, self.transforms, prior))
-        sources = [each for each in found if isinstance(each, Source)]
-        omitted = [each for each in found if isinstance(each, Omitted)]
+        suiting = list(candidates(shape, self.candidates, self.transforms, prior))
+        sources = [each for each in suiting if isinstance(each, Source)]
+        omitted = [each for each in suiting if isinstance(each, Omitted)]
         transforms = learned(dict.fromkeys(source.view for source in sources), table)
         views = Views(compared, transforms)
         comparison = Comparison(views, sources, prior.dirichlet, cv=self.cv, groups=groups, random_state=seed)
-        judged = list(watched(self, comparison.judged(self.n_jobs)))
+        found = list(watched(self, comparison.judged(self.n_jobs)))
+        judged = [each for each in found if isinstance(each, Judged)]
+        omitted += [each for each in found if isinstance(each, Omitted)]
         weighed = self._weighed(judged, compared, random_state)
         self._set_results(judged, weighed, omitted)
         all_views = views if whole else Views(table, transforms)
@@ -250,7 +252,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         return _Weighed(np.array(temperatures), cll, np.array(accuracies), weight)
 
     def _set_results(self, judged: Sequence[Judged], weighed: _Weighed, omitted: Sequence[Omitted]) -> None:
-        described = [(description, each.by) for each in judged for description in each.described]
+        described = [pair for each in judged for pair in zip(each.described, each.by, strict=True)]
         none = [np.nan] * len(omitted)
         rows = [dict(description) for description, _ in described]
         rows += [{"kind": each.kind, "transform": each.view} for each in omitted]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import helmert
 
 from cgnlearn.evaluation.metrics import of_truth
+from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.discriminative import CHUNK, CONSTANT, row_space
 from cgnlearn.model.families import Columns
@@ -21,8 +23,9 @@ from cgnlearn.tuning.transforms import Bins, Views
 NO_SCORES = (0.0, 0.0)  # between which the temperature of scores that are not there may move
 WEAKEST = 1e-3  # penalty
 N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
-ROWS_TO_A_PARAMETER = 2.5  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
-HOPELESS = 20.0  # nats behind the best penalty: no weight is left
+ROWS_TO_A_PARAMETER = 4  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
+N_FOLDS = 5
+HOPELESS = 10.0  # nats behind the best penalty: no weight is left
 N_STEPS = 8  # bins between whose edges features step
 
 
@@ -157,6 +160,45 @@ class RidgeFit(Fit):
         return replace(self, slopes=self.slopes[list(which)], offset=self.offset[list(which)])
 
 
+class Design(NamedTuple):
+    """Training rows as a regression sees them, and the way back to slopes of features."""
+
+    rows: Rows
+    expansion: Expansion
+    values: Floats  # standardised features: (rows, features)
+    centre: Floats  # (features,)
+    scale: Floats  # 0 where a feature is constant
+    basis: Floats | None  # of the rows' space, where features outnumber rows
+
+    @classmethod
+    def of(cls, table: Table, terms: str, dirichlet: float) -> Design:
+        """Standardised, and rotated into the rows' space, which a ridge does not notice, where that is smaller."""
+        assert table.labels is not None
+        expansion = Expansion.of(table, terms)
+        values = expansion(table)[1]
+        weights = np.ones(table.n_rows) if table.weights is None else table.weights
+        greatest = np.abs(values).max(axis=0, initial=0.0)
+        centre = np.average(values, axis=0, weights=weights)
+        values -= centre
+        scale = np.sqrt(np.average(np.square(values), axis=0, weights=weights))
+        scale[scale <= CONSTANT * greatest] = 0.0
+        values /= np.where(scale > 0, scale, np.inf)
+        basis, design = row_space(values) if values.shape[1] > table.n_rows else (None, values[:, scale > 0])
+        no_scores = np.zeros((table.n_rows, table.schema.n_classes))
+        rows = Rows.of(design, no_scores, frequencies(table, dirichlet), table.labels, weights)
+        return cls(rows, expansion, values, centre, scale, basis)
+
+    def slopes(self, point: Point) -> Floats:
+        """Of the features as they are: (features, classes)."""
+        whole = np.zeros((len(self.centre), self.rows.n_contrasts))
+        if self.basis is None:
+            whole[self.scale > 0] = point.slopes[1:]
+        else:
+            whole = self.values.T @ (self.basis @ point.slopes[1:])
+        across = helmert(self.rows.n_contrasts + 1)
+        return whole @ across / np.where(self.scale > 0, self.scale, np.inf)[:, None]
+
+
 @dataclass(frozen=True)
 class Ridge(Source):
     """Ridge logistic regression on features of a view.
@@ -167,7 +209,7 @@ class Ridge(Source):
     dirichlet : float
         Weight of every class before any row is seen.
     path : tuple of float or None
-        The penalties; None: from one that leaves next to nothing to one that leaves a parameter to every four rows.
+        The penalties; None: from one that leaves next to nothing to a very weak one.
     """
 
     view: str
@@ -179,66 +221,89 @@ class Ridge(Source):
 
     def held(self, views: Views) -> Ridge:
         """With the penalties that all rows suggest."""
-        return replace(self, path=tuple(_path(self._design(views[self.view])[0])))
-
-    def _design(self, table: Table) -> tuple[Rows, Floats | None, Floats, Floats, Floats, Expansion]:
-        assert table.labels is not None
-        expansion = Expansion.of(table, self.terms)
-        values = expansion(table)[1]
-        weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        centre = np.average(values, axis=0, weights=weights)
-        values -= centre
-        scale = np.sqrt(np.average(np.square(values), axis=0, weights=weights))
-        scale[scale <= CONSTANT * np.abs(values).max(axis=0, initial=0.0)] = 0.0
-        values /= np.where(scale > 0, scale, 1.0)
-        values[:, scale == 0] = 0.0
-        basis, design = row_space(values) if values.shape[1] > table.n_rows else (None, values[:, scale > 0])
-        no_scores = np.zeros((table.n_rows, table.schema.n_classes))
-        rows = Rows.of(design, no_scores, frequencies(table, self.dirichlet), table.labels, weights)
-        return rows, basis, values, centre, scale, expansion
+        return replace(self, path=tuple(_path(Design.of(views[self.view], self.terms, self.dirichlet).rows)))
 
     def scored(self, views: Views, *, leave_out: bool) -> Scored:
-        """The whole path, every fit starting at the one before; left out as Rad and Maleki (2020) do."""
+        """The whole path, every fit starting at the one before.
+
+        Rows are left out in one step (Rad and Maleki 2020) as long as that does not flatter, which it does where there
+        are few rows to a parameter; from there on out of folds.
+        """
         table = views[self.view]
-        rows, basis, values, centre, scale, expansion = self._design(table)
+        design = Design.of(table, self.terms, self.dirichlet)
+        rows = design.rows
         point = Point(np.zeros((rows.design.shape[1], rows.n_contrasts)), 0.0)
-        across = helmert(table.schema.n_classes).T
-        unit = np.where(scale > 0, scale, 1.0)[:, None]
-        path = list(self.path) if self.path is not None else _path(rows)
         without = frequencies_left_out(table, self.dirichlet)
-        slopes, offset = [], []
+        points: list[Point] = []
         said: list[Floats] = []
-        cll: list[float] = []
-        for penalty in path:
-            if cll and cll[-1] < max(cll) - HOPELESS:  # weaker ones are worse still
-                break
+        by: list[str] = []
+        best = -np.inf
+        held_out: HeldOut | None = None
+        for penalty in self.path if self.path is not None else _path(rows):
             point = fitted(rows, penalty, point, NO_SCORES)
-            if leave_out:
+            points.append(point)
+            if not leave_out:
+                continue
+            if held_out is None:
                 found, effective = left_out_and_effective(rows, penalty, point, NO_SCORES)
-                if ROWS_TO_A_PARAMETER * effective > rows.weights.sum() and said:
-                    break
-                said.append(found - without)
-                cll.append(float(rows.weights @ of_truth(found, rows.labels)))
-            whole = np.zeros((len(centre), rows.n_contrasts))
-            if basis is None:
-                whole[scale > 0] = point.slopes[1:]
-            else:
-                whole = values.T @ (basis @ point.slopes[1:])
-            slopes.append(whole @ across.T / unit)
-            offset.append(across @ point.slopes[0])
-        n_classes = table.schema.n_classes
-        path = path[: len(slopes)]
+                if ROWS_TO_A_PARAMETER * effective > rows.weights.sum():
+                    held_out = HeldOut.of(rows)
+            if held_out is not None:
+                found = held_out.log_proba(penalty, point)
+            by.append("leave-one-out" if held_out is None else f"{len(held_out.folds)} folds")
+            said.append(found - without)
+            cll = float(rows.weights @ of_truth(found, rows.labels))
+            best = max(best, cll)
+            if cll < best - HOPELESS:  # weaker ones are worse still
+                break
+        n_classes, n = table.schema.n_classes, len(points)
+        path = (self.path or _path(rows))[:n]
         fit = RidgeFit(
             self.view,
-            expansion,
-            centre,
-            np.array(slopes).reshape(len(path), len(centre), n_classes),
-            np.array(offset).reshape(len(path), n_classes),
+            design.expansion,
+            design.centre,
+            np.array([design.slopes(each) for each in points]).reshape(n, len(design.centre), n_classes),
+            np.array([each.slopes[0] @ helmert(n_classes) for each in points]).reshape(n, n_classes),
         )
         described: list[Description] = [
             {"kind": self.kind, "transform": self.view, "terms": self.terms, "penalty": penalty} for penalty in path
         ]
-        return Scored(fit, described, np.array(said).reshape(len(path), table.n_rows, n_classes) if leave_out else None)
+        if not leave_out:
+            return Scored(fit, described, None)
+        return Scored(fit, described, np.array(said).reshape(n, table.n_rows, n_classes), by)
+
+
+class HeldOut(NamedTuple):
+    """A regression's rows cut into folds."""
+
+    rows: Rows
+    folds: list[tuple[Columns, Columns]]
+
+    @classmethod
+    def of(cls, rows: Rows) -> HeldOut | None:
+        """Always cut in the same way."""
+        if np.bincount(rows.labels).max() < 2:
+            return None
+        return cls(rows, stratified(rows.labels, N_FOLDS, 0).pairs)
+
+    def log_proba(self, penalty: float, start: Point) -> Floats:
+        """Of every row by a fit to the other folds, which begins at a fit to all: (rows, classes)."""
+        found = np.empty((len(self.rows.labels), self.rows.n_contrasts + 1))
+        for train, test in self.folds:
+            point = fitted(self._some(train), penalty, start, NO_SCORES)
+            some = self._some(test)
+            found[test] = some.log_proba(some.contrasts(point))
+        return found
+
+    def _some(self, which: Columns) -> Rows:
+        rows = self.rows
+        return replace(
+            rows,
+            design=rows.design[which],
+            scores=rows.scores[which],
+            labels=rows.labels[which],
+            weights=rows.weights[which],
+        )
 
 
 def _path(rows: Rows) -> list[float]:

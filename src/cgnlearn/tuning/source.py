@@ -45,6 +45,7 @@ class Scored(NamedTuple):
     fit: Fit
     described: list[Description]
     left_out: Floats | None  # (candidates, rows, classes)
+    by: list[str] | None = None  # how, candidate by candidate, where not all by leave-one-out
 
 
 class Source(ABC):

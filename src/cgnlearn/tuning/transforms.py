@@ -162,7 +162,9 @@ def _edges(values: Floats, weights: Floats, n_bins: int) -> Floats:
         return np.empty(0)
     share = np.cumsum(weights[there][order])
     at = np.searchsorted(share, share[-1] * np.arange(1, n_bins) / n_bins, side="left")
-    found = np.unique(ranked[np.minimum(at + 1, len(ranked) - 1)])
+    # The next greater value, so that many equal ones stand below the edge together; if there is none, above it.
+    after = np.searchsorted(ranked, ranked[np.minimum(at, len(ranked) - 1)], side="right")
+    found = np.unique(ranked[np.minimum(after, len(ranked) - 1)])
     return found[found > ranked[0]]
 
 

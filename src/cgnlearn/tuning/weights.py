@@ -12,9 +12,10 @@ from cgnlearn.structures.selection import TEMPERATURES, TEMPERED
 
 N_BOOTSTRAPS = 400
 N_STEPS = 300  # of expectation and maximisation; the weights that still move then are of candidates that are alike
-SPREAD = 1.0  # rows that stacking supposes beforehand, spread over all candidates
+TRUSTED = 0.5  # of the rows: so many candidates were fitted to them, or tempered by them, that they tell less than all
+SPREAD = 3.0  # rows that stacking supposes beforehand, spread over all candidates
 N_HALVINGS = 20  # of the logarithm of the temperature's range
-MOST_DROPPED = 0.005  # of all weight, by leaving out the lightest
+MOST_DROPPED = 0.01  # of all weight, by leaving out the lightest
 
 
 def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np.intp], weights: Floats) -> float:
@@ -46,6 +47,8 @@ def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np
 def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomState) -> Floats:
     """Pseudo-BMA+ (Yao, Vehtari, Simpson and Gelman 2018): exp(n CLL), averaged over Bayesian bootstraps of the rows.
 
+    Of the rows half are trusted: the best of many candidates is best by luck too.
+
     Parameters
     ----------
     truth : ndarray (rows, candidates)
@@ -53,7 +56,7 @@ def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomSta
     weights : ndarray (rows,)
     """
     drawn = random_state.standard_gamma(weights, (N_BOOTSTRAPS, len(weights)))
-    drawn *= weights.sum() / drawn.sum(axis=1, keepdims=True)
+    drawn *= TRUSTED * weights.sum() / drawn.sum(axis=1, keepdims=True)
     found: Floats = softmax(drawn @ truth, axis=1).mean(axis=0)
     return found
 
