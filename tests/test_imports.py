@@ -20,9 +20,9 @@ ORDER = [
     "structures.selective", "structures.pairs", "structures.tree", "structures.arborescence",
     "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.search",
     "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier", "tuning",
-    "ordered.path", "persistence", "streams", "distributed", "datasets", "spectra", "evaluation.run",
-    "evaluation.decisions", "evaluation.significance", "evaluation.evidence", "evaluation.verdict",
-    "evaluation.features", "evaluation.study", "plots", "report", "experiments", "cli", "__main__",
+    "ordered.path", "persistence", "streams", "distributed", "datasets", "spectra", "evaluation.grouped",
+    "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.features", "evaluation.study",
+    "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -38,9 +38,9 @@ PIECE = 1 << 20  # bytes of an entry that are in memory at once while its checks
 _OUR_MODULES = (
     "classifier", "model.discriminative", "model.estimation", "model.families", "model.prior", "model.rotation",
     "model.schema", "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band",
-    "structures.fixed", "structures.forests", "structures.rotated", "structures.search", "structures.selective",
-    "structures.tree", "tuning.counted", "tuning.estimator", "tuning.mixture", "tuning.one_dependence",
-    "tuning.ridge", "tuning.transforms",
+    "spectra.binning", "spectra.spectrum", "spectra.steps", "structures.fixed", "structures.forests",
+    "structures.rotated", "structures.search", "structures.selective", "structures.tree", "tuning.counted",
+    "tuning.estimator", "tuning.mixture", "tuning.one_dependence", "tuning.ridge", "tuning.transforms",
 )  # fmt: skip
 
 
@@ -171,7 +171,8 @@ def _statistics_of(model: Any) -> Statistics:
 def _header_of(model: Any) -> dict[str, Any]:
     statistics = _statistics_of(model)
     schema = statistics.schema
-    names = getattr(model, "feature_names_in_", schema.names if model is statistics else None)
+    # Neither statistics nor a pipeline that takes spectra has columns of its own to tell of.
+    names = getattr(model, "feature_names_in_", None if hasattr(model, "n_features_in_") else schema.names)
     return {
         "format": FORMAT,
         "holds": "statistics" if model is statistics else "model",

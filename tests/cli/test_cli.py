@@ -305,21 +305,31 @@ def test_k_and_temperature_by_cross_validation(wine, tmp_path):
 
 
 def test_demo(tmp_path, monkeypatch):
-    from cgnlearn.datasets import make_spectra
+    from cgnlearn.datasets import make_raw_spectra
     from cgnlearn.report import demonstration
 
-    monkeypatch.setattr(demonstration, "make_spectra", lambda **_: make_spectra(40, 90, n_peaks=10, random_state=0))
+    def few(*_, **__):
+        return make_raw_spectra(
+            20, n_replicates=2, n_points=1500, mass_range=(2000.0, 2900.0), n_peaks=10, n_markers=3, random_state=0
+        )
+
+    monkeypatch.setattr(demonstration, "make_raw_spectra", few)
     report = tmp_path / "new" / "report.html"
     code, out, err = run("demo", "-o", report)
     assert code == 0, err
     assert f"report: {report}" in err
-    assert "band cv bayes, temperature cv" in out
+    assert "mixture" in out
+    assert "logistic regression" in out
+    assert "by sample, the log odds of its spectra averaged" in out
+    assert "of 3 planted markers" in err
+    assert len(list((tmp_path / "new" / "spectra" / "spectra").iterdir())) == 40
     for name in ("iris", "wine", "balance scale", "waveform"):
         assert name in out
     assert "does not exist" in out  # maximum likelihood of the complete structure, on 32 wines with 13 columns
     text = report.read_text(encoding="utf-8")
     assert "simulated spectra" in text
     assert "Triangles mark the peaks" in text
+    assert "of 3 planted markers" in text
 
 
 def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):

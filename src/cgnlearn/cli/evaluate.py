@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli import options
+from cgnlearn.cli import folder, options
 from cgnlearn.cli.models import DEFAULT, compared
 from cgnlearn.cli.terminal import finish, one_line, print_decisions, print_table, say, waiting
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.data_options
+@folder.labels_option
+@folder.preset_options
 @options.model_options(many=True)
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", show_default=True,
               help="Folds and repetitions.")  # fmt: skip
@@ -36,22 +38,33 @@ if TYPE_CHECKING:
 @options.json_option
 def evaluate(
     data: Path, target: str | None, row_id: str | None, groups: str | None, ignore: tuple[str, ...],
-    categorical: tuple[str, ...], na: tuple[str, ...], drop_missing: bool, structure: tuple[str, ...],
+    categorical: tuple[str, ...], na: tuple[str, ...], drop_missing: bool, labels: Path | None, preset: str,
+    width: float | None, skip_bad: bool, ordered: bool, structure: tuple[str, ...],
     parameters: tuple[str, ...], cv: tuple[int, int], positive: str | None, prevalence: float | None, cost: Path | None,
     jobs: int, output: Path | None, report: Path | None, as_json: bool, seed: int, **model_options: Any,
 ) -> None:  # fmt: skip
-    """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes."""
+    """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes.
+
+    DATA is a table, or a folder (zip, tar) of raw spectra with --labels: all steps are then learned within the folds.
+    """
     if prevalence is not None and positive is None:
         raise click.UsageError("--prevalence is that of a class: name it with --positive CLASS")
-    roles = options.roles_of(data, target, row_id, groups, ignore, categorical, na)
-    models = compared(structure, parameters, seed=seed, **model_options)
+    of_spectra = folder.is_folder(data)
+    roles = options.roles_of(data, "label" if of_spectra else target, row_id, groups, ignore, categorical, na)
+    models = compared(
+        structure, parameters, seed=seed, ordered=ordered or (of_spectra and not structure), **model_options
+    )
     from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.splits import cut, fewer
     from cgnlearn.evaluation.study import Study, summary_text
     from cgnlearn.files import write_whole
 
-    read = options.training_data(data, roles, drop_missing)
-    assert read.y is not None
+    read: Any
+    if of_spectra:
+        read = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        models = {name: read.before(model) for name, model in models.items()}
+    else:
+        read = options.training_data(data, roles, drop_missing)
     costs = _checked(read.y, positive, cost)
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
@@ -60,6 +73,7 @@ def evaluate(
     study = Study(
         data.name, read.X, read.y, models, splits, lines=read.lines, ids=read.ids, groups=read.groups,
         proposed=DEFAULT if DEFAULT in models else None, positive=positive, prevalence=prevalence, **_spectrum(read),
+        raw=read.spectra if of_spectra else None,
         settings=_settings(read, roles) | {"Cross-validation": f"{how}, seed {seed}"},
     )  # fmt: skip
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
@@ -88,8 +102,10 @@ def evaluate(
             print_decisions(
                 decided, f"{positive} against the others, 95 % intervals; predictive values at a prevalence of {stated}"
             )
-            if groups is not None:
+            if read.groups is not None:
                 say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
+        if of_spectra and read.groups is not None:
+            folder.print_by_sample(study)
     for model in _worse_than_nothing(study):
         say(f"{model} gives the true classes less probability than the class frequencies do: do not use it")
     if not is_finished:

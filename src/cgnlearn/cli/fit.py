@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli import options
+from cgnlearn.cli import folder, options
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.models import chosen
 from cgnlearn.cli.terminal import counted, fitting, say, waiting
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.data_options
+@folder.labels_option
+@folder.preset_options
 @options.model_options(many=False)
 @click.option(
     "-o",
@@ -38,21 +40,33 @@ if TYPE_CHECKING:
 @options.json_option
 def fit(
     data: Path, target: str | None, row_id: str | None, groups: str | None, ignore: tuple[str, ...],
-    categorical: tuple[str, ...], na: tuple[str, ...], drop_missing: bool, structure: str | None,
+    categorical: tuple[str, ...], na: tuple[str, ...], drop_missing: bool, labels: Path | None, preset: str,
+    width: float | None, skip_bad: bool, ordered: bool, structure: str | None,
     parameters: str | None, output: Path, minimum_cell: float, memory: int | None, as_json: bool, **model_options: Any,
 ) -> None:  # fmt: skip
-    """Fit a classifier and save it."""
+    """Fit a classifier and save it.
+
+    DATA is a table, or a folder (zip, tar) of raw spectra with --labels: then the model takes raw spectra, too.
+    """
     of_statistics = output.suffix.lower() == ".stats"
     if minimum_cell and not of_statistics:
         raise click.UsageError("--minimum-cell is for statistics: let the output end in .stats")
-    roles = options.roles_of(data, target, row_id, groups, ignore, categorical, na)
+    of_spectra = folder.is_folder(data)
+    if of_spectra and of_statistics:
+        raise click.UsageError("statistics are of tables: make one of the spectra first, with cgnlearn spectra")
+    roles = options.roles_of(data, "label" if of_spectra else target, row_id, groups, ignore, categorical, na)
     if of_statistics and structure is None:
         structure = "naive_bayes"  # what can be merged
-    model = chosen(structure, parameters, **model_options)
+    model = chosen(structure, parameters, ordered=ordered or (of_spectra and structure is None), **model_options)
     from cgnlearn import save
 
     missing: dict[str, Any] = {}
-    if options.is_beyond(data, memory):
+    whole = None
+    if of_spectra:
+        spectra = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        with fitting(model):
+            whole = spectra.fitted(model)
+    elif options.is_beyond(data, memory):
         if structure is None:
             raise click.UsageError("the mixture needs all rows in memory: name a --structure, or give more --memory")
         model = _in_parts(model, data, roles, drop_missing)
@@ -66,7 +80,7 @@ def fit(
                 model.fit(read.X, read.y, groups=read.groups)
     told = description(model)  # raises before anything is written if the sample does not allow a model
     with waiting("saving"):
-        kept = model.statistics_ if of_statistics else model
+        kept = model.statistics_ if of_statistics else whole or model
         save(kept, output, minimum_cell=minimum_cell, columns=roles.as_dict())
     n_rows = float(model.statistics_.classes.sum())
     if as_json:

@@ -100,6 +100,7 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
 
 
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
+DATA = click.Path(exists=True, path_type=Path)  # a file, or a folder of spectra
 NEW_FILE = Output()
 NEW_REPORT = Output(makes_folder=True)
 NEW_FOLDER = Output(makes_folder=True, is_folder=True)
@@ -129,7 +130,7 @@ cost_option = click.option(
     help="Costs of decisions: a csv with a row for each class, a column for each decision.",
 )
 data_options = _options(
-    click.argument("data", type=EXISTING),
+    click.argument("data", type=DATA),
     click.option("-t", "--target", help="Column (npz: array) of the classes; npz default: y."),
     id_option,
     click.option("--groups", metavar="COLUMN",

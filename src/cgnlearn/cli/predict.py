@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from cgnlearn.cli import options
+from cgnlearn.cli import folder, options
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
@@ -33,20 +33,24 @@ class Predictor(NamedTuple):
 
 @click.command()
 @click.argument("model", type=options.EXISTING)
-@click.argument("data", type=options.EXISTING)
+@click.argument("data", type=options.DATA)
 @options.id_option
 @options.na_option
 @click.option("--class-prior", type=options.probabilities, metavar="CLASS=P,...",
               help="How frequent the classes are where the rows come from, if otherwise than in training.")  # fmt: skip
 @options.cost_option
+@folder.labels_option
+@folder.skip_option
+@folder.sample_options
 @click.option("-o", "--output", type=options.NEW_FILE, help="A csv file; default: stdout.")
 @options.memory_option
 @options.json_option
 def predict(
     model: Path, data: Path, row_id: str | None, na: tuple[str, ...], class_prior: dict[str, float] | None,
-    cost: Path | None, output: Path | None, memory: int | None, as_json: bool,
+    cost: Path | None, labels: Path | None, skip_bad: bool, by_sample: bool, correlation: float, output: Path | None,
+    memory: int | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Predict the rows of a file with a saved model.
+    """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
     For each row: the most probable class, the probability of every class, the log density of the row, and its surprise:
     the share of the training rows that are less likely than it. Rows with less than 1 % are marked as unusual.
@@ -54,18 +58,23 @@ def predict(
     from cgnlearn.files import write_whole
 
     asked = _asked(model, row_id, na, class_prior, cost)
-    if options.is_beyond(data, memory):
+    of_spectra = folder.checked(asked.model, data)
+    if not of_spectra and options.is_beyond(data, memory):
         if output is None or as_json:
             raise click.UsageError("the file is too great for --json and stdout: give --output, or more --memory")
         with waiting("predicting"):
             n_rows, n_unusual = _in_parts(asked, data, output)
     else:
         with waiting("predicting"):
-            read = _matching(asked, data, is_asked=row_id is not None)
-            found = _lines(asked, read)
-        for remark in read.remarks:
-            say(remark)
-        n_rows, n_unusual = len(found), int(found["unusual"].eq(True).sum())
+            if of_spectra:
+                source = folder.Folder(data, labels, needed=False, skip_bad=skip_bad)
+                found = _of_spectra(asked, source, correlation if by_sample else None)
+            else:
+                read = _matching(asked, data, is_asked=row_id is not None)
+                found = _lines(asked, read)
+                for remark in read.remarks:
+                    say(remark)
+        n_rows, n_unusual = len(found), _n_unusual(found)
         if output is not None:
             write_whole(output, _csv(found))
         elif not as_json:
@@ -125,6 +134,10 @@ def _surprise(model: Any, X: Any) -> tuple[Any, str | None]:
         return None, str(error)
 
 
+def _n_unusual(found: pd.DataFrame) -> int:
+    return int(found["unusual"].eq(True).sum()) if "unusual" in found else 0  # samples are not asked
+
+
 def _csv(found: pd.DataFrame, header: bool = True) -> str:
     return str(found.to_csv(index=False, header=header, lineterminator="\n"))
 
@@ -134,7 +147,7 @@ def _as_dict(asked: Predictor, found: pd.DataFrame, output: Path | None) -> dict
     plain = found.astype(object).where(found.notna(), None).to_dict("records")
     told: dict[str, Any] = {
         "rows": len(found),
-        "rows_unusual": int(found["unusual"].eq(True).sum()),
+        "rows_unusual": _n_unusual(found),
         "predicted": {str(label): int(n) for label, n in found["predicted"].value_counts(sort=False).items()},
     }
     if output is not None:
@@ -178,9 +191,44 @@ def _in_parts(asked: Predictor, path: Path, output: Path) -> tuple[int, int]:
                 say(remark)
             lines = _lines(asked, part, n_done)
             file.write(_csv(lines, header=not n_done).encode())
-            n_unusual += int(lines["unusual"].eq(True).sum())
+            n_unusual += _n_unusual(lines)
             n_done = n_read
     return n_done, n_unusual
+
+
+def _of_spectra(asked: Predictor, source: folder.Folder, correlation: float | None) -> pd.DataFrame:
+    """A line for each spectrum, or for each sample if there is a correlation to combine its spectra by."""
+    import numpy as np
+    import pandas as pd
+
+    from cgnlearn.cli.data import Data
+    from cgnlearn.cli.datafile import Source
+    from cgnlearn.persistence import classifier_of
+    from cgnlearn.spectra import by_sample
+
+    X = source.features(asked.model)
+    asked = asked._replace(model=classifier_of(asked.model))
+    if correlation is None:
+        rows = np.arange(len(X))
+        found = _lines(asked, Data(Source(source.path, "", {}, rows, False), X, rows, ids=np.array(source.files)))
+        found.insert(2, "sample", source.samples)
+        return found.rename(columns={"id": "file"})
+    log_proba = asked.model.predict_log_proba(X)
+    samples = by_sample(log_proba, source.samples, asked.model.class_log_prior_, correlation=correlation)
+    columns = {"sample": samples.samples, "spectra": samples.n_spectra}
+    return pd.DataFrame(columns | _said(asked, samples.log_proba))
+
+
+def _said(asked: Predictor, log_proba: Any) -> dict[str, Any]:
+    """What log probabilities come to."""
+    import numpy as np
+
+    classes = np.array([str(label) for label in asked.model.classes_.tolist()])
+    columns: dict[str, Any] = {"predicted": classes[log_proba.argmax(axis=1)]}
+    if asked.costs is not None:
+        best, expected = asked.costs.least(log_proba)
+        columns |= {"decision": np.array(asked.costs.decisions)[best], "expected_cost": expected}
+    return columns | {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
 
 
 def _lines(asked: Predictor, data: Data, first: int = 0) -> pd.DataFrame:
@@ -192,15 +240,10 @@ def _lines(asked: Predictor, data: Data, first: int = 0) -> pd.DataFrame:
     named = hasattr(model, "feature_names_in_")
     X = data.X if named else data.X.to_numpy()
     log_proba = model.predict_log_proba(X)
-    classes = np.array([str(label) for label in model.classes_.tolist()])
     columns: dict[str, Any] = {"row": np.arange(first, first + len(log_proba))}
     if data.ids is not None:
         columns["id"] = data.ids
-    columns["predicted"] = classes[log_proba.argmax(axis=1)]
-    if asked.costs is not None:
-        best, expected = asked.costs.least(log_proba)
-        columns |= {"decision": np.array(asked.costs.decisions)[best], "expected_cost": expected}
-    columns |= {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
+    columns |= _said(asked, log_proba)
     columns["log_density"] = model.score_samples(X)
     surprise, why = _surprise(model, X)
     if why and not first:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import has_fit_parameter
 
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.evaluation import evidence as why
 from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
 from cgnlearn.evaluation.features import Features, columns, peaks
+from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import METRICS, calibration_error
 from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
 from cgnlearn.evaluation.splits import Split
@@ -40,7 +40,7 @@ class FoldResult:
 
 def fold_result(
     unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: NDArray[np.intp] | None,
-    groups: NDArray[Any] | None = None,
+    groups: NDArray[Any] | None = None, positions: Floats | None = None,
 ) -> FoldResult:  # fmt: skip
     """Fit a copy of the model on the fold's training rows and let it predict the others.
 
@@ -55,28 +55,42 @@ def fold_result(
         except SampleNotAcceptable:
             return FoldResult(unit, split.test, None)
         part = _safe_indexing(X, split.test)
-        log_proba = trained.predict_log_proba(part)
+        for step in steps_before(trained):
+            part = step.transform(part)
+        last = last_step(trained)
+        log_proba = last.predict_log_proba(part)
         evidence = None
-        if explained is not None and hasattr(trained, EXPLAINS):
-            true = np.searchsorted(trained.classes_, y[split.test])
-            try:
-                evidence = evidence_of(trained, part, log_proba, true, explained)
-            except ValueError:  # not every model that has contributions has them for every set
-                evidence = UNEXPLAINED
+        if explained is not None and hasattr(last, EXPLAINS):
+            evidence = _explained(last, part, log_proba, y[split.test], explained, positions)
     return FoldResult(unit, split.test, log_proba, evidence)
+
+
+def _explained(
+    model: Any, X: Any, log_proba: Floats, y: NDArray[Any], feature: NDArray[np.intp], positions: Floats | None
+) -> Evidence:
+    """The evidence, told of the study's columns: those of a fold are its own where X comes out of a pipeline."""
+    places = np.arange(len(feature))
+    if positions is not None:
+        own = np.array(model.feature_names_in_, dtype=float)
+        places = np.searchsorted((positions[1:] + positions[:-1]) / 2, own).astype(np.intp)
+    try:
+        found = evidence_of(model, X, log_proba, np.searchsorted(model.classes_, y), feature[places])
+    except ValueError:  # not every model that has contributions has them for every set
+        return UNEXPLAINED
+    return replace(found, for_truth=np.bincount(places, found.for_truth, len(feature)).astype(np.float64))
 
 
 def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Any:
     """A copy of the model, fitted on these rows, which also say what levels there are, if others may come.
 
-    What it chooses inside parts no group, if it asks for groups.
+    What it chooses inside parts no group.
     """
-    more = {} if groups is None or not has_fit_parameter(model, "groups") else {"groups": groups[rows]}
     part = _safe_indexing(X, rows)
     if getattr(model, "unknown_levels", None) == "missing":
         levels = [name for name, kind in getattr(part, "dtypes", {}).items() if str(kind) == "category"]
         part = part.assign(**{name: part[name].cat.remove_unused_categories() for name in levels}) if levels else part
-    return clone(model).fit(part, y[rows], **more)
+    copy = clone(model)
+    return copy.fit(part, y[rows], **fit_options(copy, y[rows], None if groups is None else groups[rows]))
 
 
 # ---- summaries
@@ -187,6 +201,7 @@ class Study:
     positions: NDArray[np.float64] | None = None  # where the attributes stand along an axis, for spectra
     axis: str = "m/z"  # what the positions are
     marks: NDArray[np.float64] | None = None  # positions known to tell the classes apart, for simulated spectra
+    raw: Any = None  # what the models, then pipelines, are fitted on if it is not X, such as spectra
 
     def work(self, settings: Mapping[str, Any] | None = None, *, explained: bool = False) -> Work[FoldResult]:
         """All models on all folds; ``explained`` for a report: the folds of the first repetition give their evidence.
@@ -221,8 +236,8 @@ class Study:
             sizes={Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models},
             compute=fold_result,
             arguments=lambda unit: (
-                unit, self.models[unit.name], self.X, self.y, self._splits[unit[1:]], None if unit.repeat else feature,
-                self.groups,
+                unit, self.models[unit.name], self._given, self.y, self._splits[unit[1:]],
+                None if unit.repeat else feature, self.groups, None if self.raw is None else self.positions,
             ),
             settings=settings or {},
             rows=rows,
@@ -232,6 +247,10 @@ class Study:
     @cached_property
     def _splits(self) -> dict[tuple[int, int], Split]:
         return {(split.repeat, split.fold): split for split in self.splits}
+
+    @property
+    def _given(self) -> Any:
+        return self.X if self.raw is None else self.raw
 
     def _line(self, row: int) -> int:
         return row if self.lines is None else int(self.lines[row])
@@ -286,7 +305,8 @@ class Study:
         """Those of models that answered in every fold and can be explained."""
         return [
             s for s in self.summaries
-            if s.metrics and not s.n_without and (s.model == self.proposed or hasattr(self.models[s.model], EXPLAINS))
+            if s.metrics and not s.n_without
+            and (s.model == self.proposed or hasattr(last_step(self.models[s.model]), EXPLAINS))
         ]  # fmt: skip
 
     @cached_property
@@ -298,9 +318,9 @@ class Study:
 
     @cached_property
     def final(self) -> Any:
-        """The chosen model fitted on all rows: what would be used from now on."""
+        """The chosen model, or the last step of it, fitted on all rows: what would be used from now on."""
         assert self.chosen is not None
-        return fitted(self.models[self.chosen], self.X, self.y, np.arange(len(self.y)), self.groups)
+        return last_step(fitted(self.models[self.chosen], self._given, self.y, np.arange(len(self.y)), self.groups))
 
     # ---- the chosen model in the first repetition
 
@@ -322,7 +342,7 @@ class Study:
 
         None if the model cannot be explained.
         """
-        if self.chosen is None or not hasattr(self.models[self.chosen], EXPLAINS):
+        if self.chosen is None or not hasattr(last_step(self.models[self.chosen]), EXPLAINS):
             return None
         arguments = self.work(explained=True).arguments
         again = (result if result.evidence else fold_result(*arguments(result.unit)) for result in self._first)
