@@ -172,8 +172,8 @@ def _draw_decision(ax: Axes, found: dict[str, list[Part]], prevalence: float | N
     ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="treat none")
     for colour, (model, curve) in reversed(list(zip(LINES, curves.items(), strict=False))):
         ax.plot(at, curve.net_benefit, color=colour, linewidth=1.6, label=model)
-    ax.set(xlabel=wrapped(f"probability of {label} from which one would act", ACROSS + 10), ylabel="net benefit per row",
-           xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))  # fmt: skip
+    threshold = wrapped(f"probability of {label} from which one would act", ACROSS + 10)
+    ax.set(xlabel=threshold, ylabel="net benefit per row", xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))
     _legend_above(ax)
 
 
