@@ -10,17 +10,19 @@ import cgnlearn
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
     "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema", "model.structure",
-    "files", "model.table", "model.layout", "model.compilation", "model.kernels", "model.exponentials",
-    "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting", "model.model",
-    "model.solver", "model.regressions", "model.blocks", "model.rotation", "ordered.recursion", "ordered.left_out",
-    "ordered.mixing", "ordered.lattice", "model.network", "model.rotated", "model.features", "model.logistic",
-    "model.discriminative", "model.sampling", "model.surprise", "structures.selection", "structures.learner",
-    "structures.rotated", "structures.fixed", "structures.mixtures", "structures.selective", "structures.pairs",
-    "structures.tree", "structures.arborescence", "structures.elimination", "structures.forests", "structures.odds",
-    "structures.left_out", "structures.search", "structures.names", "ordered.band", "ordered.average", "progress",
-    "prediction", "classifier", "ordered.path", "persistence", "streams", "distributed", "datasets", "spectra",
-    "evaluation.run", "evaluation.significance", "evaluation.evidence", "evaluation.study", "plots", "report",
-    "experiments", "cli", "__main__",
+    "files", "model.frames", "model.labels", "model.table", "model.layout", "model.compilation", "model.kernels",
+    "model.exponentials", "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting",
+    "model.model", "model.indicators", "model.solver", "model.left_out", "model.regressions", "model.elimination",
+    "model.subsets", "model.implied", "model.integration", "model.blocks", "model.rotation", "ordered.recursion",
+    "ordered.left_out", "ordered.mixing", "ordered.lattice", "model.network", "model.rotated", "model.features",
+    "model.logistic", "model.discriminative", "model.sampling", "model.surprise", "structures.selection",
+    "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures", "structures.single",
+    "structures.selective", "structures.pairs", "structures.tree", "structures.arborescence",
+    "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.search",
+    "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier", "tuning",
+    "ordered.path", "persistence", "streams", "distributed", "spectra", "datasets", "evaluation.run",
+    "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study",
+    "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

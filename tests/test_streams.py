@@ -94,7 +94,7 @@ def test_only_the_needed_columns_are_read(rows, tmp_path):
         fit_stream(CGNClassifier(), path, "class")
 
 
-def test_rows_with_empty_cells_are_refused_or_left_out(rows, tmp_path):
+def test_rows_with_empty_cells_are_counted_or_left_out(rows, tmp_path):
     holes = rows.astype({"a": float, "site": object}).copy()
     holes.loc[5, "a"] = np.nan
     holes.loc[2000, "site"] = None
@@ -103,10 +103,7 @@ def test_rows_with_empty_cells_are_refused_or_left_out(rows, tmp_path):
         folder = tmp_path / form
         folder.mkdir()
         written(holes, folder, form)
-        with pytest.raises(ValueError, match="missing values"):
-            fit_stream(CGNClassifier(), folder, "class")
-        with pytest.raises(ValueError, match=r"in the batch that ends with row .* column 'a' holds NaN"):
-            fit_stream(CGNClassifier(), folder, "class", columns=["a"])
+        assert fit_stream(CGNClassifier(), folder, "class").statistics_.missing.sum() == 2
         found = fit_stream(CGNClassifier(), folder, "class", drop_missing=True)
         assert found.statistics_.classes.sum() == len(kept) == 2998
         X = kept.drop(columns="class")
@@ -182,7 +179,9 @@ def test_commands_read_in_parts_what_does_not_fit(form, rows, tmp_path, monkeypa
         made[name] = load(f"{name}.skops"), pd.read_csv(f"{name}.csv")
     (whole, expected), (parts, found) = made.values()
     assert parts.statistics_.schema == whole.statistics_.schema
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
+    told = ["surprise", "unusual"]  # of models that have seen rows, not only counted them
+    assert found[told].isna().all(axis=None)
+    pd.testing.assert_frame_equal(found.drop(columns=told), expected.drop(columns=told), rtol=1e-9)
     code, out, err = run("predict", "parts.skops", data, "--memory", "1kB")
     assert (code, out, "give --output" in err) == (2, "", True)
     code, _, err = run("fit", data, "-t", "class", "-s", "fwgjan", "--memory", "1kB", "-o", "x.skops")

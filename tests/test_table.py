@@ -1,10 +1,13 @@
+import re
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from cgnlearn.model.table import read, read_training, schema_of, unread
+from cgnlearn.model.table import Table, read, read_training, schema_of, unread
 
 CLASSES = np.array([0, 1])
 
@@ -92,13 +95,12 @@ def test_names_choose_columns_of_frames():
         (pd.DataFrame({"city": ["a", "b"]}), "from_dtype", "column 'city' holds String and is not categorical: cast"),
         (pl.DataFrame({"city": ["a", "b"]}), "from_dtype", "column 'city' holds String and is not categorical: cast"),
         (np.array([["a", 1], ["b", 2]], dtype=object), "from_dtype", "column 0 holds values that are not numbers"),
-        (np.array([[1.0, np.nan]]), "from_dtype", "column 1 holds NaN in row 0: impute"),
         (np.array([[1.0], [np.inf]]), "from_dtype", "column 0 holds infinity in row 1: impute"),
-        (pd.DataFrame({"x": [1.0, None]}), "from_dtype", "column 'x' holds NaN in row 1"),
-        (pl.DataFrame({"x": [1, None]}), "from_dtype", "column 'x' holds NaN in row 1"),
-        (pd.DataFrame({"g": pd.Categorical(["a", None])}), "from_dtype", "column 'g' has missing values"),
-        (np.array([["a"], [None]], dtype=object), [0], "column 0 has missing values"),
-        (np.array([[1.0], [np.nan]]), [0], "column 0 has missing values"),
+        (np.array([[np.nan, 1.0], [2.0, -np.inf]]), "from_dtype", "column 1 holds infinity in row 1: impute"),
+        (np.array([[np.inf], [-np.inf]]), "from_dtype", "column 0 holds infinity in row 0: impute"),
+        (pl.DataFrame({"x": [None, float("inf")]}), "from_dtype", "column 'x' holds infinity in row 1"),
+        (pd.DataFrame({"x": pd.Series([None, 1, "2"], dtype=object)}), "from_dtype", "column 'x' holds Object and is"),
+        (np.array([["a"], [3], [None]], dtype=object), [0], "column 0 mixes levels of different types"),
         (np.array([["a"], [3]], dtype=object), [0], "column 0 mixes levels of different types"),
         (np.zeros((2, 2)), "auto", 'must be "from_dtype" or a list'),
         (np.zeros((2, 2)), [2], "names column 2, but X has 2"),
@@ -138,7 +140,6 @@ def test_unknown_levels_are_refused_by_name():
         (pl.DataFrame({"day": pd.date_range("2020", periods=3)}), "column 'day' holds dates or times"),
         (pd.DataFrame({"s": pd.arrays.SparseArray([0.0, 1.0])}), "column 's' is sparse .*make it dense"),
         (np.zeros((3, 2), complex), "Complex data not supported"),
-        (np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]]), "column 0 holds NaN in row 1"),
         (np.array([[10**400]], dtype=object), "column 0 holds a number beyond floating point"),
     ],
     ids=lambda value: None if isinstance(value, str) else type(value).__name__,
@@ -179,3 +180,134 @@ def test_levels_of_two_kinds_are_refused():
     ):
         with pytest.raises(ValueError, match="column 'c' mixes levels of different types"):
             schema_of(X, CLASSES, chosen)
+
+
+NUMBERS_WITH_HOLES = {
+    "NaN": np.array([1.0, np.nan, 0.0]),
+    "masked": np.ma.masked_array([1.0, 5.0, 0.0], mask=[False, True, False]),
+    "None in an object array": np.array([1, None, 0], dtype=object),
+    "NA in an object array": np.array([1, pd.NA, 0.0], dtype=object),
+    "pandas float": pd.Series([1.0, None, 0.0]),
+    "pandas Int64": pd.Series([1, None, 0], dtype="Int64"),
+    "pandas Float64": pd.Series([1, None, 0], dtype="Float64"),
+    "pandas boolean": pd.Series([True, None, False], dtype="boolean"),
+    "pandas object": pd.Series([1.0, None, 0.0], dtype=object),
+    "pandas object of truths": pd.Series([True, pd.NA, False], dtype=object),
+    "pandas int by Arrow": pd.Series([1, None, 0], dtype="int64[pyarrow]"),
+    "pandas double by Arrow": pd.Series(pd.array([1, None, 0], dtype="double[pyarrow]")),
+    "polars int": pl.Series([1, None, 0]),
+    "polars float, null": pl.Series([1.0, None, 0.0]),
+    "polars float, NaN": pl.Series([1.0, float("nan"), 0.0]),
+    "polars truths": pl.Series([True, None, False]),
+    "arrow": pa.chunked_array([[1, None], [0]]),
+}
+
+
+@pytest.mark.parametrize("column", NUMBERS_WITH_HOLES.values(), ids=NUMBERS_WITH_HOLES)
+def test_every_mark_of_a_missing_number_is_nan(column):
+    table = read(*(lambda X: (X, schema_of(X, CLASSES, "from_dtype")))(as_table(column)))
+    np.testing.assert_array_equal(table.values, [[1], [np.nan], [0]])
+    assert table.incomplete == table.rows(np.array([1])).incomplete == (0,)
+    assert table.rows(np.array([0, 2])).incomplete == ()
+
+
+LEVELS_WITH_HOLES = {
+    "None": np.array(["b", None, "a"], dtype=object),
+    "NA": np.array(["b", pd.NA, "a"], dtype=object),
+    "pandas categorical": pd.Series(pd.Categorical(["b", None, "a"])),
+    "pandas text": pd.Series(["b", None, "a"]),
+    "pandas object": pd.Series(["b", np.nan, "a"], dtype=object),
+    "pandas string": pd.Series(["b", pd.NA, "a"], dtype="string"),
+    "pandas string by Arrow": pd.Series(["b", None, "a"], dtype="string[pyarrow]"),
+    "polars text": pl.Series(["b", None, "a"]),
+    "polars categorical": pl.Series(["b", None, "a"], dtype=pl.Categorical),
+    "polars enum": pl.Series(["b", None, "a"], dtype=pl.Enum(["a", "b"])),
+    "arrow text": pa.chunked_array([["b", None, "a"]]),
+    "arrow dictionary": pa.chunked_array([pa.DictionaryArray.from_arrays([1, None, 0], ["a", "b"])]),
+    "numbers": np.array([7.0, np.nan, 3.0]),
+    "truths": np.array([True, None, False], dtype=object),
+    "pandas Int64": pd.Series([7, None, 3], dtype="Int64"),
+    "pandas boolean": pd.Series([True, None, False], dtype="boolean"),
+    "pandas float": pd.Series([7, None, 3]),
+    "pandas int as object": pd.Series([7, None, 3], dtype=object),
+    "pandas times": pd.Series(pd.Categorical(pd.to_datetime(["2021", None, "2020"]))),
+    "polars int": pl.Series([7, None, 3]),
+    "polars float": pl.Series([7.0, float("nan"), 3.0]),
+    "times in an object array": np.array([pd.Timestamp("2021"), pd.NaT, pd.Timestamp("2020")], dtype=object),
+    "times": np.array(["2021", "NaT", "2020"], "datetime64[s]"),
+}
+
+
+@pytest.mark.parametrize("column", LEVELS_WITH_HOLES.values(), ids=LEVELS_WITH_HOLES)
+def test_every_mark_of_a_missing_level_is_minus_one(column):
+    X = as_table(column)
+    schema = schema_of(X, CLASSES, [0])
+    assert len(schema.levels[0]) == 2
+    table = read(X, schema)
+    np.testing.assert_array_equal(table.codes, [[1], [-1], [0]])
+    assert table.incomplete == (0,)
+
+
+def as_table(column):
+    if isinstance(column, pd.Series):
+        return column.to_frame("x")
+    if isinstance(column, pl.Series):
+        return pl.DataFrame({"x": column})
+    return pa.table({"x": column}) if isinstance(column, pa.ChunkedArray) else column[:, None]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": [None, None]}),
+        pd.DataFrame({"x": pd.array([None, None], "string")}),
+        pl.DataFrame({"x": [None, None]}),
+        pa.table({"x": pa.nulls(2)}),
+        np.array([[None], [None]], dtype=object),
+        np.full((2, 1), np.nan),
+    ],
+    ids=["pandas", "pandas string", "polars", "arrow", "objects", "NaN"],
+)
+def test_a_column_without_any_value_can_be_read_as_either_kind(frame):
+    assert np.isnan(read(frame, schema_of(frame, CLASSES, "from_dtype")).values).all()
+    schema = schema_of(frame, CLASSES, [0])
+    table = read(frame, schema)
+    assert table.codes.tolist() == [[-1], [-1]]
+    np.testing.assert_array_equal(read(unread(table), schema).codes, table.codes)
+    with pytest.raises(ValueError, match=r"has the level 'a', unknown from training \(known: none\)"):
+        read(np.array([["a"]], dtype=object), schema_of(np.array([[None]]), CLASSES, [0]))
+
+
+def test_unread_gives_holes_back():
+    for frame in (pandas_frame(), polars_frame(), polars_frame().to_arrow()):
+        schema = schema_of(frame, CLASSES, "from_dtype")
+        table = read(frame, schema)
+        table.values[1, 1], table.codes[2, 0] = np.nan, -1
+        again = read(unread(table), schema)
+        np.testing.assert_array_equal(again.values, table.values)
+        np.testing.assert_array_equal(again.codes, table.codes)
+
+
+def test_unknown_levels_can_count_as_missing_with_one_warning():
+    frame = pd.DataFrame({"a": list("xyx"), "b": list("uvv"), "n": [1.0, 2.0, 3.0]})
+    schema = schema_of(frame, CLASSES, ["a", "b"])
+    other = pd.DataFrame({"a": ["z", "x", "w"], "b": ["u", None, "?"], "n": [1.0, 2.0, 3.0]})
+    message = "levels never seen in training count as missing: 2 in column 'a', 1 in column 'b'"
+    for X in (other, pl.from_pandas(other)):
+        with pytest.warns(UserWarning, match=re.escape(message)) as caught:
+            table = read(X, schema, unknown_levels="missing")
+        assert len(caught) == 1
+        assert table.codes.tolist() == [[-1, 0], [0, -1], [-1, -1]]
+    with pytest.raises(ValueError, match=r"column 'a' has the level '[zw]', unknown from training"):
+        read(other, schema)
+
+
+def test_a_table_knows_its_holes_however_it_came_about():
+    X = np.array([[0.0, 1e308], [0.0, 1e308]])
+    schema = schema_of(X, CLASSES, [0])
+    table = read(X, schema)
+    for complete in (table, table.rows(np.array([1])), Table(schema, table.values, table.codes)):
+        assert complete.incomplete == ()  # although the sum overflows
+    assert replace(table, values=np.array([[1.0], [np.nan]])).incomplete == (1,)
+    assert replace(table, codes=np.array([[0], [-1]])).incomplete == (0,)
+    assert read(np.array([[np.nan, np.nan], [0.0, 1.0]]), schema).incomplete == (0, 1)

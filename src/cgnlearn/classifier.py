@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,12 +19,15 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from cgnlearn.model.discriminative import fit_discriminative
 from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
+from cgnlearn.model.frames import as_array, as_frame
+from cgnlearn.model.indicators import without_indicators
+from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.surprise import Reference, Unscored, scored, spread_out
-from cgnlearn.model.table import Table, as_array, as_frame, read, read_training
+from cgnlearn.model.table import Table, UnknownLevels, read, read_training
 from cgnlearn.prediction import Predictions
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner, Wish
@@ -63,7 +67,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     """Conditional Gaussian network classifier, by exact Bayesian averaging or by maximum likelihood.
 
     Attributes are continuous or discrete; continuous ones follow, in each class, linear regressions on their
-    continuous parents, with other parameters for every configuration of their discrete parents.
+    continuous parents, with other parameters for every configuration of their discrete parents. Missing values (NaN,
+    None, nulls) are left out: an attribute counts the rows that have it and its parents, and predictions integrate.
 
     Parameters
     ----------
@@ -91,6 +96,12 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         folds.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
+    unknown_levels : {"missing", "error"}, default="missing"
+        What a level that training never showed is at prediction: as if it had not been observed, with one warning
+        that counts such levels; or an error.
+    missing_indicator : bool, default=False
+        Whether it speaks for or against a class that a column is missing: as an attribute of two levels for each
+        column with holes in training, which depends on the class alone, whatever the structure.
     random_state : int, RandomState or None, default=0
         How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
         chosen: the same every time, unless it is None.
@@ -152,6 +163,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         class_prior: Literal["uniform"] | ArrayLike | None = None,
         temperature: float | Literal["cv"] = 1.0,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        unknown_levels: UnknownLevels = "missing",
+        missing_indicator: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.structure = structure
@@ -161,6 +174,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         self.class_prior = class_prior
         self.temperature = temperature
         self.categorical_features = categorical_features
+        self.unknown_levels = unknown_levels
+        self.missing_indicator = missing_indicator
         self.random_state = random_state
 
     # ---- training
@@ -180,11 +195,14 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             that never part them.
         """
         with self._fitting():
-            X, y, sample_weight, groups = _without_weightless(_readable(X), y, sample_weight, groups)
+            X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
             table = self._first_table(X, y, sample_weight)
             if groups is not None:
                 check_consistent_length(table.codes, groups)
-            wish = Wish(self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self))
+            wish = Wish(
+                self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self),
+                self._missing_indicator,
+            )  # fmt: skip
             learner = learner_of(self.structure, self.random_state)
             decided = learner.resolved(table, self._how, wish)
             self._learner, self._how, self.temperature_, found, counted = decided
@@ -195,6 +213,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if self.parameters == "discriminative":
                 self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
+            self._warn_of_few_rows()
             self._reference: Table | Reference | Unscored = spread_out(table)
         return self
 
@@ -232,7 +251,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         if classes is None:
             raise ValueError("the first call of partial_fit needs classes: name all that will occur")
         with self._fitting():
-            table = self._first_table(_readable(X), y, sample_weight, classes)
+            table = self._first_table(readable(X), y, sample_weight, classes)
             self._learner = learner_of(self.structure)
             self.statistics_ = collect(table, self._learner.families(table.schema))
         return self
@@ -267,6 +286,21 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         model.statistics_ = statistics.restricted(model._learner.families(schema))
         _ = model._model
         return model
+
+    def _warn_of_few_rows(self) -> None:
+        """Where so much is missing that a family has not half the rows."""
+        model = without_indicators(self._generative)
+        statistics = model.statistics if isinstance(model, Network) else self.statistics_
+        share, columns = statistics.thinnest()
+        if share < 0.5 and statistics.loose:
+            child, *parents = (statistics.schema.name(column) for column in columns)
+            together = f" together with its parents ({', '.join(parents[:5])})" if parents else ""
+            warnings.warn(
+                f"{child} is observed in {share:.0%} of the rows{together}, and known from these alone: "
+                "a structure with fewer parents would use more rows",
+                UserWarning,
+                stacklevel=4,
+            )
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
@@ -304,13 +338,26 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             self.temperature_ = float(self.temperature)
         elif not _is_open(self.temperature):
             raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
+        if self.unknown_levels not in ("missing", "error"):
+            raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
+        self._unknown_levels: UnknownLevels = self.unknown_levels
+        if self.missing_indicator not in (True, False):
+            raise ValueError(f"missing_indicator must be True or False, not {self.missing_indicator!r}")
+        if self.missing_indicator and self.parameters == "discriminative":
+            raise ValueError('missing_indicator=True has no discriminative parameters: use parameters="bayes"')
+        self._missing_indicator = bool(self.missing_indicator)
 
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        """Rows in the model's form, with labels and weights if there is a y."""
+        """Rows in the model's form; with a y training rows, in which no level may be new."""
         check_is_fitted(self, "statistics_")
-        X = _readable(X)
+        X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return read(X, self.statistics_.schema, y, sample_weight)
+        return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
         """A fitted copy for another prevalence of the classes (as the constructor takes it); this one stays as it is.
@@ -337,12 +384,12 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         return state | ({"_reference": scored(self._reference, self._generative)} if "_reference" in state else {})
 
 
-def _readable(X: Any) -> Any:
+def readable(X: Any) -> Any:
     """X itself if it is a data frame, else as a NumPy array."""
     return X if as_frame(X) is not None else as_array(X)
 
 
-def _without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
+def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
     """The rows that count: one of weight 0 must change nothing, neither levels nor folds."""
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if weights is None or weights.ndim != 1 or weights.all() or not weights.any() or len(weights) != len(y):

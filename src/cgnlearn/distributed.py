@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.classifier import CGNClassifier, counting_learner
 from cgnlearn.model.families import Families
+from cgnlearn.model.frames import chosen_columns, is_missing
 from cgnlearn.model.moments import numeric_libraries
-from cgnlearn.model.schema import Levels, Schema
+from cgnlearn.model.schema import NO_LEVELS, Levels, Schema
 from cgnlearn.model.statistics import Statistics, collect
-from cgnlearn.model.table import chosen_columns, is_missing, read, schema_of
+from cgnlearn.model.table import read, schema_of
 
 FAN_IN = 8  # statistics that are added by one task
 BY_CLASS = ("predict_proba", "predict_log_proba", "predict_joint_log_proba")
@@ -177,10 +178,10 @@ def _schema(first: Any, found: dict[Any, set[Any]], looked_at: Sequence[int], ca
 
 def _in_order(levels: set[Any], name: str) -> Levels:
     if any(is_missing(level) for level in levels):
-        raise ValueError(f"{name} has missing values: impute them or drop their rows")
+        raise ValueError(f"{name} has missing values: drop their rows")
     if len({isinstance(level, str) for level in levels}) > 1:
         raise ValueError(f"{name} mixes text and other levels: make them all text or all numbers")
-    return tuple(sorted(levels))
+    return tuple(sorted(levels)) or NO_LEVELS
 
 
 # ---- what the workers do
@@ -205,7 +206,8 @@ def _distinct(X: Any, y: Any, weights: Any, columns: Sequence[int]) -> dict[Any,
         return None
     found: dict[Any, set[Any]] = {"y": set(labels.tolist())}
     for i in columns:
-        found[i] = set(X[:, i].tolist() if isinstance(X, np.ndarray) else X.iloc[:, i].unique().tolist())
+        levels = X[:, i].tolist() if isinstance(X, np.ndarray) else X.iloc[:, i].unique().tolist()
+        found[i] = {level for level in levels if not is_missing(level)}
     return found
 
 

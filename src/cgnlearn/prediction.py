@@ -13,9 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.evaluation.metrics import normalised
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.discriminative import Discriminative
 from cgnlearn.model.estimation import Estimation
+from cgnlearn.model.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
 from cgnlearn.model.sampling import draw
@@ -34,6 +36,7 @@ class Predictions:
     temperature_: float
     _how: Estimation
     _learner: Learner
+    _missing_indicator: bool
     _reference: Any  # training rows whose density others are compared with, or their scores
     _table: Callable[..., Table]
 
@@ -42,6 +45,8 @@ class Predictions:
         """Made of the statistics; anew after each `partial_fit`."""
         check_is_fitted(self, "statistics_")
         model = self._learner.model(self.statistics_, self._how)
+        if self._missing_indicator:
+            return Indicated(model, Indicators.of(self.statistics_, self._how))
         if not hasattr(self, "discriminative_"):
             return model
         assert isinstance(model, Network)
@@ -98,9 +103,10 @@ class Predictions:
         return self._of_average("relevance")
 
     def _of_average(self, name: str) -> Any:
-        if not hasattr(self._model, name):
+        average = without_indicators(self._model)
+        if not hasattr(average, name):
             raise AttributeError(f"{name}_ belongs to an average over structures that this is not")
-        return getattr(self._model, name)
+        return getattr(average, name)
 
     # ---- prediction
 
@@ -163,14 +169,14 @@ class Predictions:
             The training rows again, or some of them, with the weights that they had in `fit`.
         """
         found = self._model.leave_one_out(self._table(X, y, sample_weight))
-        joint = self.temperature_ * found.log_likelihood + found.class_log_prior
-        return joint - logsumexp(joint, axis=1, keepdims=True)
+        return normalised(self.temperature_ * found.log_likelihood + found.class_log_prior)
 
     def contributions(self, X: Any) -> Floats:
         """Each attribute's log density under each class: (rows, attributes, classes).
 
         Summed over attributes, times ``temperature_``, plus ``class_log_prior_``, they are the joint log
-        probability. Attributes that are not in the model, or constant in the training data, have 0.
+        probability. Attributes that are missing, not in the model, or constant in the training data, have 0; with
+        ``missing_indicator=True`` the log probability of being missing, or not, is added to an attribute's own.
         """
         return self._model.contributions(self._table(X))
 
@@ -187,7 +193,8 @@ class Predictions:
         Returns
         -------
         X : array or data frame, as the training data was
-            Columns that are not in the model are 0, or their first level.
+            Columns that are not in the model are 0, or their first level. There are holes only with
+            ``missing_indicator=True``, as often as training had them in the class.
         y : ndarray (n_samples,)
         """
         check_is_fitted(self, "statistics_")
@@ -195,7 +202,10 @@ class Predictions:
             raise ValueError(f"n_samples must be at least 1, not {n_samples!r}")
         rng = check_random_state(random_state)
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
-        network = self._generative
+        network = without_indicators(self._generative)
         if not isinstance(network, Network):
             raise ValueError("rows can be drawn from one structure, neither averaged nor rotated: fit another and draw")
-        return unread(draw(network, labels, rng)), self.classes_[labels]
+        table = draw(network, labels, rng)
+        if isinstance(self._model, Indicated):
+            table = self._model.indicators.punched(table, rng)
+        return unread(table), self.classes_[labels]

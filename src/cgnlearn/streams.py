@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from cgnlearn.classifier import CGNClassifier, counting_learner
+from cgnlearn.model.frames import chosen_columns, is_missing
 from cgnlearn.model.moments import numeric_libraries
-from cgnlearn.model.schema import Levels, Schema
+from cgnlearn.model.schema import NO_LEVELS, Levels, Schema
 from cgnlearn.model.statistics import Statistics, collect
-from cgnlearn.model.table import Table, chosen_columns, read
+from cgnlearn.model.table import MISSING, Table, table_of
 
 BATCH_ROWS = 1 << 17
 STRIP = 1 << 10  # rows that are turned from columns into rows at once
@@ -56,7 +57,7 @@ def fit_stream(
     as_text : collection of str
         Columns, maybe the target, whose numbers are mere labels: they are read as text, and categorical.
     drop_missing : bool
-        Leave out rows with an empty cell instead of refusing them.
+        Leave out rows with an empty cell, instead of counting what they have.
     batch_rows : int
         Rows in memory at once.
     progress : callable, optional
@@ -173,6 +174,8 @@ class Stream:
                     raise ValueError(f"column {name!r} has more than {MOST_LEVELS:,} levels: leave it out")
         if not n_rows:
             raise ValueError("there are no rows, or none without an empty cell: give some")
+        if not found[self.target]:
+            raise ValueError(f"column {self.target!r}, the target, is empty: give rows of two classes at least")
         agreed = {name: _in_order(levels, name) for name, levels in found.items()}
         classes = agreed[self.target]
         check_classification_targets(np.array(classes))
@@ -183,21 +186,21 @@ class Stream:
     def tables(self, schema: Schema) -> Iterator[tuple[Table, int]]:
         """Labelled rows in the model's form, and how many have been read."""
         assert self.target is not None
-        numbers = Schema(tuple(self.columns[i] for i in schema.continuous), (None,) * len(schema.continuous), ("any",))
+        numbers = [self.columns[i] for i in schema.continuous]
         for batch, n_done in self.batches(self._needed):
             if not batch.num_rows:
                 continue
             try:
                 labels = self._codes(batch, self.target, schema.classes).astype(np.intp)
+                if labels.min() == MISSING:
+                    raise ValueError(f"column {self.target!r}, the target, has missing values: drop their rows")
                 codes = np.empty((batch.num_rows, len(schema.discrete)), np.int32)
                 for position, i in enumerate(schema.discrete):
                     codes[:, position] = self._codes(batch, self.columns[i], schema.levels_of(i))
-                values = np.empty((batch.num_rows, 0))
-                if schema.continuous:
-                    values = read(_floats(batch, numbers.names or ()), numbers).values
+                table = table_of(schema, _floats(batch, numbers), codes, labels)
             except ValueError as error:
                 raise ValueError(f"in the batch that ends with row {n_done}: {error}") from None
-            yield Table(schema, values, codes, labels), n_done
+            yield table, n_done
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[Any, int]]:
         """Record batches of some columns, and how many rows have been read."""
@@ -226,7 +229,9 @@ class Stream:
             column = batch.column(name)
             if name in self.as_text:
                 indices, levels = self._encoded(batch, name)
-                column = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(levels, pa.string()))
+                column = pa.DictionaryArray.from_arrays(
+                    pa.array(indices, mask=indices == MISSING), pa.array(levels, pa.string())
+                )
             columns.append(column)
         return pa.table(columns, names=batch.schema.names)
 
@@ -245,23 +250,23 @@ class Stream:
         return [name for name, kind in kinds.items() if name in named or any(is_one(kind) for is_one in of_levels)]
 
     def _encoded(self, batch: Any, name: str) -> tuple[NDArray[Any], list[Hashable]]:
-        """A column as positions in a list of levels."""
+        """A column as positions in a list of levels, -1 where it is empty."""
         import pyarrow as pa
 
         column = batch.column(name)
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
-        levels = column.dictionary.to_pylist()
-        if column.null_count or any(level is None or level != level for level in levels):
-            raise ValueError(f"column {name!r} has missing values: impute them or drop their rows")
-        if name in self.as_text:
-            levels = [_text(level) for level in levels]
-        return column.indices.to_numpy(), levels
+        found = column.dictionary.to_pylist()
+        present = [i for i, level in enumerate(found) if not is_missing(level)]
+        place = np.full(len(found) + 1, MISSING)  # the last one is that of no index
+        place[present] = np.arange(len(present))
+        levels = [_text(found[i]) if name in self.as_text else found[i] for i in present]
+        return place[column.indices.cast(pa.int64()).fill_null(MISSING).to_numpy()], levels
 
     def _codes(self, batch: Any, name: str, levels: Levels) -> NDArray[np.int32]:
         code = {level: i for i, level in enumerate(levels)}
         indices, found = self._encoded(batch, name)
-        return np.array([code[level] for level in found], np.int32)[indices]
+        return np.array([*(code[level] for level in found), MISSING], np.int32)[indices]
 
     def _complete(self, batch: Any) -> Any:
         """The rows without an empty cell."""
@@ -338,7 +343,7 @@ def _what(source: Any) -> str:
 def _in_order(levels: set[Hashable], name: str) -> Levels:
     if len({isinstance(level, str) for level in levels}) > 1:
         raise ValueError(f"column {name!r} mixes text and other levels: make them all text or all numbers")
-    return tuple(sorted(levels))  # type: ignore[type-var]
+    return tuple(sorted(levels)) or NO_LEVELS  # type: ignore[type-var]
 
 
 def _text(level: Any) -> str:
@@ -353,9 +358,10 @@ def _floats(batch: Any, names: Sequence[str]) -> NDArray[Any]:
     columns = [batch.column(name) for name in names]
     for name, column in zip(names, columns, strict=True):
         kind = column.type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
+        if not any(is_one(kind) for is_one in numeric):
             raise ValueError(f"column {name!r} holds {kind}: turn it into numbers, or name it in categorical_features")
-    narrow = all(column.type == pa.float32() for column in columns)
+    narrow = bool(columns) and all(column.type == pa.float32() for column in columns)
     values = np.empty((batch.num_rows, len(columns)), np.float32 if narrow else np.float64)
     whole = [column if pa.types.is_floating(column.type) else column.cast(pa.float64()) for column in columns]
     arrays = [column.to_numpy(zero_copy_only=False) for column in whole]

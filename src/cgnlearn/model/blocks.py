@@ -57,7 +57,7 @@ class Blocks:
         total = np.zeros((table.schema.n_classes, table.n_rows)).T  # sums over classes are then long loops
         for stack in self.regressions:
             n_products = total.size * len(stack.columns) * stack.size**2
-            if n_products >= self.compiled_from and stack.shift is None:
+            if n_products >= self.compiled_from and stack.shift is None and not stack.apart:
                 total += stack.log_likelihood(table, self.how)
                 continue
             for part in stack.terms(table):
@@ -68,7 +68,13 @@ class Blocks:
         """The log densities of training rows, each by the regressions without it: (rows, classes)."""
         total = np.zeros((table.schema.n_classes, table.n_rows)).T
         for stack in self.regressions:
-            total += stack.left_out(table, self.posterior, self.how)
+            if not stack.apart:
+                total += stack.left_out(table, self.posterior, self.how)
+                continue
+            for number, members in enumerate(stack.members):
+                # Rows in which some of the block is missing were not seen by it.
+                block, seen = stack.block(number), stack.observed(table, number)
+                total[seen] += block.left_out(table.rows(seen), self.posterior.of_block(members), self.how)
         return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:

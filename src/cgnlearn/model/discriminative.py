@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh, helmert
 
+from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.families import Columns
@@ -22,11 +23,13 @@ from cgnlearn.model.logistic import Rows, path
 from cgnlearn.model.model import LeftOut, Model, NotExact
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.network import Network
+from cgnlearn.model.statistics import collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 
 MOST_BYTES = 2 << 30  # of the features of all training rows
 CHUNK = 1 << 22  # features held at once in a prediction
+FOLDS = 5  # by which rows are scored that cannot be left out one by one
 SMALL = 300  # parameters for which one thread is as fast as several
 CONSTANT = 1e-9  # deviation of a feature that says nothing, relative to its greatest value
 
@@ -119,7 +122,8 @@ class Discriminative:
         done = 0
         for owner, values in features(self.network, table):
             here = slice(done, done + len(owner))
-            yield owner, self.correction.slopes[:, here], values - self.correction.centre[here]
+            centred = values - self.correction.centre[here]
+            yield owner, self.correction.slopes[:, here], np.where(np.isnan(centred), 0.0, centred)
             done += len(owner)
 
 
@@ -132,7 +136,7 @@ def fit_discriminative(model: Model, table: Table) -> Correction:
     basis = None
     rotated = values[:, kept]
     if rotated.shape[1] > len(rotated):
-        basis, rotated = _rotated(rotated)
+        basis, rotated = row_space(rotated)
     weights = np.ones(table.n_rows) if table.weights is None else table.weights
     # Predictions add the log prior that the user gives; the sample has its own.
     frequencies = densities.categorical(model.statistics.classes, model.how.dirichlet)
@@ -167,10 +171,22 @@ def _left_out_scores(network: Network, table: Table) -> Floats:
     try:
         return network.leave_one_out(once).log_likelihood
     except NotExact:
+        if table.incomplete:
+            return _out_of_fold_scores(network, table)
         raise ValueError(
             'parameters="discriminative" leaves rows out in closed form, which the prior location "paper" has not: '
             'use Prior(location="pooled")'
         ) from None
+
+
+def _out_of_fold_scores(network: Network, table: Table) -> Floats:
+    """The same by folds."""
+    assert table.labels is not None
+    scores = np.empty((table.n_rows, table.schema.n_classes))
+    for inside, outside in stratified(table.labels, FOLDS, 0).pairs:
+        others = collect(table.rows(inside), network.statistics.families, network.statistics.loose)
+        scores[outside] = Network.of(network.structure, others, network.how).log_likelihood(table.rows(outside))
+    return scores
 
 
 def _standardised(network: Network, table: Table) -> tuple[Floats, Floats, Floats]:
@@ -182,16 +198,22 @@ def _standardised(network: Network, table: Table) -> tuple[Floats, Floats, Float
             "products, or fewer parents"
         )
     values = np.concatenate([np.zeros((table.n_rows, 0)), *(part for _, part in features(network, table))], axis=1)
+    missing = np.isnan(values)
+    values[missing] = 0.0
     centre = np.average(values, axis=0, weights=table.weights)
+    if missing.any():
+        seen = np.average(~missing, axis=0, weights=table.weights)
+        centre /= np.where(seen > 0, seen, 1.0)
     greatest = np.abs(values).max(axis=0)
     values -= centre
+    values[missing] = 0.0  # at its mean what is missing says nothing
     scale = np.sqrt(np.average(np.square(values), axis=0, weights=table.weights))
     scale[scale <= CONSTANT * greatest] = 0.0
     values /= np.where(scale > 0, scale, 1.0)
     return values, centre, scale
 
 
-def _rotated(values: Floats) -> tuple[Floats, Floats]:
+def row_space(values: Floats) -> tuple[Floats, Floats]:
     """Coordinates of the rows in their own span, which a ridge cannot tell from the values; values.T @ basis @ slopes
     of these are slopes of those.
     """

@@ -7,7 +7,7 @@ shifting an attribute changes no probability.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -61,7 +61,8 @@ class Posterior:
     absent : ndarray of bool (attributes,)
         Attributes that are left out, because they are constant and so say nothing of the class.
     n : ndarray (configurations, classes)
-        Rows that speak of the regression, those of other classes counted as far as they share it.
+        Rows that speak of the regression, those of other classes counted as far as they share it. This, ``strength``,
+        ``shape`` and ``own_n`` have an axis of attributes more where blocks lie apart.
     centre : ndarray (…, attributes)
         Where the attributes are centred, m'.
     scale : ndarray (…, pairs)
@@ -97,8 +98,18 @@ class Posterior:
     own_spread: Floats | None = None
 
     @property
+    def apart(self) -> bool:
+        """Whether blocks lie apart."""
+        return self.n.ndim == self.centre.ndim
+
+    def of_block(self, members: NDArray[np.intp]) -> Posterior:
+        """The posterior that one of the blocks that lie apart has for itself; what stands by attribute stays."""
+        n, strength, shape, own_n = (part[..., members[0]] for part in (self.n, self.strength, self.shape, self.own_n))
+        return replace(self, n=n, strength=strength, shape=shape, own_n=own_n)
+
+    @property
     def least_leverage(self) -> Floats:
-        """The leverage h of a row at the centre: (configurations, classes)."""
+        """The leverage h of a row at the centre, in the shape of ``strength``."""
         return 1 + 1 / self.strength
 
 
@@ -186,22 +197,22 @@ class Bayes(_Estimation):
         standard = moments.standardised(units.unit)
         n, mean = standard.n, standard.mean  # (configurations, classes), (…, attributes)
         strength = prior.strength + n
-        share = (prior.strength * n / strength)[..., None]
+        share = prior.strength * n / strength
         added = standard.scatter
         shift = own_spread = None
         overall = standard.overall()[0]
         if location is None:
             location = overall
         if prior.is_coherent:
-            centre = (prior.strength * location + n[..., None] * mean) / strength[..., None]
+            centre = (prior.strength * location + standard.by_attribute(n) * mean) / standard.by_attribute(strength)
             from_location = standard.products(mean - location)
-            from_location *= share
+            from_location *= standard.by_pair(share)
             added = np.add(added, from_location, out=from_location)
         else:
             centre = mean
             if prior.location == "paper":
-                shift = prior.strength * (mean - location) / strength[..., None]
-                own_spread = _shared(share * (mean - location) ** 2, self.sharing)
+                shift = prior.strength * (mean - location) / standard.by_attribute(strength)
+                own_spread = _shared(standard.by_attribute(share) * (mean - location) ** 2, self.sharing)
         scale = _shared(added, self.sharing)
         scale[..., : len(units.unit)] += prior_scale
         behind = _shared(n, self.sharing)
@@ -209,6 +220,14 @@ class Bayes(_Estimation):
             moments.pairs, units, absent, behind, centre, scale, strength, prior.shape + behind / 2,
             n, overall, prior.is_coherent, shift, own_spread,
         )  # fmt: skip
+
+    def with_prior_of(self, before: Posterior, moments: Moments, partition: Partition) -> Posterior:
+        """The posterior of other rows, under the prior that those of another posterior gave."""
+        location = before.overall
+        if not isinstance(self.prior.location, str):
+            location = (np.array(self.prior.location)[partition.columns] - before.units.origin) / before.units.unit
+        scale = self.prior.standard_scale(partition.columns, before.units.unit)
+        return self.posterior_in(before.units, moments, before.absent, location, scale)
 
     def log_density(self, terms: Terms) -> Floats:
         """Student's."""
@@ -244,9 +263,9 @@ class MaximumLikelihood(_Estimation):
                 raise _empty_level(schema, family, counts)
         for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
             if not (moments.n > 0).all():
-                at = np.argwhere(moments.n == 0)[0]
-                child = partition.columns[partition.stacks[0].members[0, -1]]
-                raise not_acceptable(schema, child, partition.cells, at, "0 rows")
+                configuration, label, *attribute = np.argwhere(moments.n == 0)[0]
+                child = partition.columns[attribute[0] if partition.apart else partition.stacks[0].members[0, -1]]
+                raise not_acceptable(schema, child, partition.cells, (configuration, label), "0 rows")
 
     def posterior(self, moments: Moments, partition: Partition, schema: Schema) -> Posterior:
         """The point that a posterior shrinks to with ever more data; undefined where a cell is empty."""
@@ -254,7 +273,7 @@ class MaximumLikelihood(_Estimation):
         standard = moments.standardised(units.unit)
         n = _shared(standard.n, self.sharing)
         with np.errstate(invalid="ignore", divide="ignore"):
-            scale = _shared(standard.scatter, self.sharing) / n[..., None]
+            scale = _shared(standard.scatter, self.sharing) / standard.by_pair(n)
         none = np.zeros(partition.n_attributes, bool)  # a constant is an error, which the solver finds
         strength = np.full(n.shape, np.inf)
         overall = standard.overall()[0]

@@ -37,6 +37,8 @@ class Families:
         Continuous columns of which each one also has a family with the ``k - 1`` before it. Kept as such, because
         ordered columns have a solver of their own, and because a window over thousands need not be written out.
     k : int
+    pairwise : bool
+        Whether only the pairs inside the windows are wanted, so that no more than two columns need be observed at once.
 
     Examples
     --------
@@ -49,9 +51,12 @@ class Families:
     indices: Columns
     chain: Columns = field(default_factory=_no_columns)
     k: int = 1
+    pairwise: bool = False
 
     @classmethod
-    def of(cls, families: Iterable[Family], chain: Iterable[int] = (), k: int = 1) -> Families:
+    def of(
+        cls, families: Iterable[Family], chain: Iterable[int] = (), k: int = 1, *, pairwise: bool = False
+    ) -> Families:
         """From families written out, and perhaps a chain."""
         listed = list(families)
         return cls(
@@ -60,6 +65,7 @@ class Families:
             np.array([parent for _, parents in listed for parent in parents], np.intp),
             np.array(list(chain), np.intp),
             k,
+            pairwise,
         )
 
     def __iter__(self) -> Iterator[Family]:
@@ -68,11 +74,22 @@ class Families:
         for i, child in enumerate(self.children.tolist()):
             yield Family(child, tuple(indices[indptr[i] : indptr[i + 1]]))
 
+    def windows(self) -> Iterator[Family]:
+        """The families of the chain, written out: windows, or attributes alone and with each one before them."""
+        chain = self.chain.tolist()
+        for i, child in enumerate(chain):
+            before = chain[max(0, i - self.k + 1) : i]
+            if self.pairwise:
+                yield Family(child, ())
+                yield from (Family(child, (parent,)) for parent in before)
+            else:
+                yield Family(child, tuple(before))
+
     @cached_property
     def _content(self) -> tuple[Any, ...]:
         """What makes two bags equal: neither the order of the families nor that of a family's parents."""
         listed = sorted((child, tuple(sorted(parents))) for child, parents in self)
-        return tuple(listed), tuple(self.chain.tolist()), self.k if len(self.chain) else 1
+        return tuple(listed), tuple(self.chain.tolist()), (self.k, self.pairwise) if len(self.chain) else 1
 
     def in_same_order(self, other: Families) -> bool:
         """Whether both list the same families in the same order."""

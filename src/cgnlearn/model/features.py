@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.families import Columns
@@ -29,31 +31,37 @@ def features(network: Network, table: Table) -> Iterator[Part]:
     and the products of those that stand together in a family; all apart for every configuration of the discrete
     parents. Of discrete families an indicator for every level and configuration. Attributes are centred and in
     standard units, so that scaling or shifting one changes nothing. A product belongs to the later attribute, a
-    parent always being earlier.
+    parent always being earlier. What is missing is NaN.
     """
     layout = network.statistics.layout
+    filled = replace(table, codes=np.maximum(table.codes, 0))
     for family in layout.discrete:
-        code = family.cells.index(table) * family.n_levels + table.codes[:, family.code]
-        yield _indicators(code, family.cells.n * family.n_levels, family.column)
+        seen = family.cells.observed(table) & (table.codes[:, family.code] >= 0)
+        code = family.cells.index(filled) * family.n_levels + table.codes[:, family.code]
+        yield _indicators(code, seen, family.cells.n * family.n_levels, family.column)
     for cells in _joint_cells(network):
-        yield _indicators(cells.index(table), cells.n, cells.columns[-1])
+        yield _indicators(cells.index(filled), cells.observed(table), cells.n, cells.columns[-1])
     order = {column: place for place, column in enumerate(network.structure.nodes)}
     for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
-        owner = columns = partition.columns
-        values = standard_values(table, slice(0, table.n_rows), partition.values, posterior.units).T
-        values -= posterior.overall
+        kept = _own(partition)
+        owner, columns = partition.columns[kept.attributes], partition.columns
+        every = standard_values(table, slice(0, table.n_rows), partition.values, posterior.units).T
+        every -= posterior.overall
+        values = every[:, kept.attributes]
         if network.how.sharing < 1:
-            first, second = partition.pairs.first, partition.pairs.second
+            first, second = partition.pairs.first[kept.pairs], partition.pairs.second[kept.pairs]
             place = np.array([order[column] for column in columns.tolist()], np.intp)
             later = np.where(place[first] > place[second], first, second)
-            owner = np.concatenate([columns, columns[later]])
-            values = np.concatenate([values, values[:, first] * values[:, second]], axis=1)
+            owner = np.concatenate([owner, columns[later]])
+            values = np.concatenate([values, every[:, first] * every[:, second]], axis=1)
         if partition.cells.n == 1:
             yield Part(owner, values)
             continue
-        configuration = partition.cells.index(table)[:, None]
+        configuration = partition.cells.index(filled)[:, None]
+        seen = partition.cells.observed(table)[:, None]
         for which in range(partition.cells.n):
-            yield Part(owner, np.where(configuration == which, values, 0.0))
+            found = np.where(configuration == which, values, np.where(np.isnan(values), np.nan, 0.0))
+            yield Part(owner, np.where(seen, found, np.nan))
 
 
 def n_features(network: Network) -> int:
@@ -61,8 +69,9 @@ def n_features(network: Network) -> int:
     layout = network.statistics.layout
 
     def of_partition(partition: Partition) -> int:
-        n_products = len(partition.pairs) if network.how.sharing < 1 else 0
-        return partition.cells.n * (partition.n_attributes + n_products)
+        kept = _own(partition)
+        n_products = len(kept.pairs) if network.how.sharing < 1 else 0
+        return partition.cells.n * (len(kept.attributes) + n_products)
 
     return (
         sum(family.cells.n * family.n_levels for family in layout.discrete)
@@ -81,5 +90,22 @@ def _joint_cells(network: Network) -> Iterator[Cells]:
             yield partition.cells
 
 
-def _indicators(code: Columns, n: int, owner: int) -> Part:
-    return Part(np.full(n, owner, np.intp), (code[:, None] == np.arange(n)).astype(float))
+class _Kept(NamedTuple):
+    """Attributes and pairs of a partition, by their places, that are features of it and of no other."""
+
+    attributes: Columns
+    pairs: Columns
+
+
+def _own(partition: Partition) -> _Kept:
+    """All; but of families that lie apart, uncut, what stands in no other: the child and its products."""
+    if not partition.apart or partition.cells.columns:
+        return _Kept(np.arange(partition.n_attributes), np.arange(len(partition.pairs)))
+    children = partition.blocks[:, -1]
+    theirs = np.isin(partition.pairs.first, children) | np.isin(partition.pairs.second, children)
+    return _Kept(children, np.flatnonzero(theirs))
+
+
+def _indicators(code: Columns, seen: NDArray[np.bool_], n: int, owner: int) -> Part:
+    found = (code[:, None] == np.arange(n)).astype(float)
+    return Part(np.full(n, owner, np.intp), np.where(seen[:, None], found, np.nan))

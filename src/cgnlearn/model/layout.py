@@ -4,13 +4,17 @@ The continuous families that are cut into cells by the same discrete parents for
 that nest (the parents of one are the whole of another) share a *block*: an ordered set of attributes whose one
 triangular factor gives the regression of every member on the members before it. Blocks of one shape are stacked, so
 that linear algebra runs over arrays and not over nodes.
+
+A *loose* column is one in which values are missing. A family that has one counts the rows in which all its members are
+observed, which are no other family's: it is a block of its own, in a partition of such blocks that lie *apart*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -18,11 +22,12 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
 
-from cgnlearn.model.families import Families
+from cgnlearn.model.families import Families, Family
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.table import Table
 
 MOST_CELLS = 10_000_000  # of one family; beyond it the structure, not the machine, is at fault
+MOST_APART = 1 << 28  # products of two members, of families that are counted each by its own rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,11 @@ class Cells:
     def n(self) -> int:
         """How many configurations there are."""
         return prod(self.levels)
+
+    def observed(self, table: Table) -> NDArray[np.bool_]:
+        """In which rows none of the columns is missing."""
+        seen: NDArray[np.bool_] = np.all(table.codes[:, self.codes] >= 0, axis=1)
+        return seen
 
     def index(self, table: Table) -> NDArray[np.intp]:
         """The configuration of each row."""
@@ -199,6 +209,9 @@ class Partition:
     stacks : tuple of Stack
     k : int or None
         Of a chain: every attribute depends on the k - 1 before it.
+    apart : bool
+        Whether every block has attributes of its own, which stand for the same columns as those of other blocks but
+        count the rows in which all of the block is observed.
     """
 
     cells: Cells
@@ -207,6 +220,7 @@ class Partition:
     pairs: Pairs
     stacks: tuple[Stack, ...]
     k: int | None = None
+    apart: bool = False
 
     @classmethod
     def of_chain(cls, columns: NDArray[np.intp], values: NDArray[np.intp], k: int) -> Partition:
@@ -219,10 +233,25 @@ class Partition:
             stacks.append(Stack(sliding_window_view(position, k)[1:], k - 1))
         return cls(Cells((), (), ()), columns, values, Pairs.within(m, k - 1), tuple(stacks), k)
 
+    @classmethod
+    def of_families(cls, cells: Cells, families: NDArray[np.intp], schema: Schema) -> Partition:
+        """Families (families, members) of one size, that lie apart."""
+        n, size = families.shape
+        columns = families.ravel()
+        stacks = (Stack(np.arange(n * size).reshape(n, size), size - 1),)
+        values = np.array([schema.position[column] for column in columns.tolist()], np.intp)
+        return cls(cells, columns, values, Pairs.of_blocks(n * size, stacks), stacks, apart=True)
+
     @property
     def n_attributes(self) -> int:
         """How many continuous attributes take part."""
         return len(self.columns)
+
+    @property
+    def blocks(self) -> NDArray[np.intp]:
+        """The attributes of the blocks that lie apart: (blocks, members)."""
+        assert self.apart
+        return self.stacks[0].members
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,12 +263,15 @@ class Layout:
 
     @staticmethod
     @lru_cache(maxsize=16)  # batches of one stream have the same families
-    def of(families: Families, schema: Schema) -> Layout:
-        """The layout of a bag of families."""
+    def of(families: Families, schema: Schema, loose: tuple[int, ...] = ()) -> Layout:
+        """The layout of a bag of families, where some columns are loose."""
         position = schema.position
         discrete = []
         blocks: dict[tuple[int, ...], _Blocks] = {}
-        for child, parents in families:
+        apart: dict[tuple[tuple[int, ...], int], tuple[Cells, list[list[int]]]] = {}
+        holed = frozenset(loose)
+        whole = holed.isdisjoint(families.chain.tolist())  # a chain that is not falls into its families
+        for child, parents in families if whole else chain(families, _without_runs(families, holed)):
             cut = tuple(sorted(parent for parent in parents if schema.levels[parent] is not None))
             cells = Cells(
                 cut, tuple(position[column] for column in cut), tuple(len(schema.levels_of(column)) for column in cut)
@@ -250,22 +282,49 @@ class Layout:
                     f"which with {schema.n_classes} classes is more than {MOST_CELLS} cells: give it fewer parents"
                 )
             if schema.levels[child] is None:
+                continuous = tuple(p for p in parents if schema.levels[p] is None) if cut else parents
+                if not holed.isdisjoint(parents) or child in holed:
+                    found = apart.setdefault((cut, len(continuous) + 1), (cells, []))[1]
+                    found.append([*continuous, child])
+                    continue
                 if cut not in blocks:
                     blocks[cut] = _Blocks(cells)
-                blocks[cut].add(child, tuple(p for p in parents if schema.levels[p] is None) if cut else parents)
+                blocks[cut].add(child, continuous)
                 continue
             if len(cut) < len(parents):
-                continuous = next(parent for parent in parents if schema.levels[parent] is None)
+                wrong = next(parent for parent in parents if schema.levels[parent] is None)
                 raise ValueError(
-                    f"{schema.name(continuous)} is continuous and cannot be a parent of "
+                    f"{schema.name(wrong)} is continuous and cannot be a parent of "
                     f"{schema.name(child)}, which is discrete: turn the edge round or remove it"
                 )
             discrete.append(DiscreteFamily(child, position[child], len(schema.levels_of(child)), cells))
+        n_products = sum(cells.n * len(found) * size * (size + 1) // 2 for (_, size), (cells, found) in apart.items())
+        if n_products * schema.n_classes > MOST_APART:
+            raise ValueError(
+                "values are missing in columns of large families, each of which has to be counted by rows of its own, "
+                f"{n_products * schema.n_classes / 2**27:.0f} GB in all: take a smaller k or simpler structure, or "
+                "impute them"
+            )
         partitions = [found.partition(schema) for found in blocks.values()]
-        if len(families.chain):
-            values = np.array([position[column] for column in families.chain.tolist()], np.intp)
-            partitions.append(Partition.of_chain(families.chain, values, families.k))
+        run = families.chain if whole else _run(families, holed)
+        if len(run):
+            values = np.array([position[column] for column in run.tolist()], np.intp)
+            partitions.append(Partition.of_chain(run, values, families.k))
+        partitions += [Partition.of_families(cells, np.array(found), schema) for cells, found in apart.values()]
         return Layout(tuple(discrete), tuple(partitions))
+
+
+def _run(families: Families, loose: frozenset[int]) -> NDArray[np.intp]:
+    """What stays a chain without its loose columns: of pairs all the others, of windows nothing."""
+    kept = [column for column in families.chain.tolist() if column not in loose] if families.pairwise else []
+    return np.array(kept, np.intp)
+
+
+def _without_runs(families: Families, loose: frozenset[int]) -> Iterator[Family]:
+    """The families of a chain that does not stay one."""
+    for family in families.windows():
+        if not families.pairwise or family.child in loose or not loose.isdisjoint(family.parents):
+            yield family
 
 
 class _Blocks:

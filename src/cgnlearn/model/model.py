@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from cgnlearn.model.densities import Floats
+from cgnlearn.model.schema import Schema
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 
@@ -18,6 +20,12 @@ class LeftOut(NamedTuple):
 
 class NotExact(ValueError):
     """Leaving rows out has no closed form for this model: take folds."""
+
+
+def refuse_holes(columns: Iterable[int], schema: Schema, why: str, otherwise: str = "leave the column out") -> None:
+    """Say, if there are any, that columns in which values are missing are not to be had, why, and what to do."""
+    for column in columns:
+        raise ValueError(f"{schema.name(column)} has missing values, and {why}: impute them or {otherwise}")
 
 
 class Model(Protocol):

@@ -19,6 +19,7 @@ from cgnlearn.model.layout import Cells, Pairs, Partition
 from cgnlearn.model.table import Table
 
 CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
+FEW_CELLS = 4  # whose rows are found by going through all once for each, sooner than by sorting
 COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 WINDOW = 64  # columns of one window of a band
 
@@ -31,6 +32,7 @@ class Moments:
     ----------
     pairs : Pairs
     n : ndarray (configurations, classes)
+        With blocks that lie apart (configurations, classes, attributes), the same for all attributes of a block.
     mean : ndarray (configurations, classes, attributes)
         Measured from ``origin``.
     scatter : ndarray (configurations, classes, pairs)
@@ -44,21 +46,51 @@ class Moments:
     scatter: Floats
     origin: Floats
 
+    @property
+    def apart(self) -> bool:
+        """Whether the attributes have rows of their own."""
+        return self.n.ndim == self.mean.ndim
+
+    def by_attribute(self, of_cells: Floats) -> Floats:
+        """Numbers like n, to stand beside means."""
+        return of_cells if self.apart else of_cells[..., None]
+
+    def by_pair(self, of_cells: Floats) -> Floats:
+        """Numbers like n, to stand beside scatter."""
+        return np.take(of_cells, self.pairs.first, axis=-1) if self.apart else of_cells[..., None]
+
     def __add__(self, other: Moments) -> Moments:
         if not self.n.any():
             return other
         n = self.n + other.n
         share = other.n / np.where(n > 0, n, 1.0)  # of no account where both are empty
+        origin = self.origin
+        if self.apart:
+            origin = np.where(self.n.any(axis=(0, 1)), self.origin, other.origin)
         # The difference of two origins is exact, or as good as exact, in floating point.
-        theirs = other.mean + (other.origin - self.origin)
-        step = np.where(self.n[..., None] > 0, theirs - self.mean, 0.0)
+        theirs = other.mean + (other.origin - origin)
+        if self.apart:
+            theirs = np.where(other.n > 0, theirs, self.mean)  # an attribute without rows has no origin of its own
+        some = self.by_attribute(self.n) > 0
+        step = np.where(some, theirs - self.mean, 0.0)
         return Moments(
             self.pairs,
             n,
-            np.where(self.n[..., None] > 0, self.mean + step * share[..., None], theirs),
-            self.scatter + other.scatter + (self.n * share)[..., None] * self.products(step),
-            self.origin,
+            np.where(some, self.mean + step * self.by_attribute(share), theirs),
+            self.scatter + other.scatter + self.by_pair(self.n * share) * self.products(step),
+            origin,
         )
+
+    def less(self, other: Moments) -> Moments:
+        """What is left without some of the rows."""
+        n = self.n - other.n
+        n = np.where(n > 1e-9 * self.n, n, 0.0)  # the rest is rounding
+        share = np.where(n > 0, other.n / np.where(n > 0, n, 1.0), 0.0)
+        theirs = other.mean + (other.origin - self.origin)
+        step = np.where(self.by_attribute(other.n) > 0, theirs - self.mean, 0.0)
+        scatter = self.scatter - other.scatter - self.by_pair(self.n * share) * self.products(step)
+        scatter = np.where(self.by_pair(n) > 0, scatter, 0.0)
+        return replace(self, n=n, mean=self.mean - step * self.by_attribute(share), scatter=scatter)
 
     def __rmul__(self, weight: float) -> Moments:
         return replace(self, n=weight * self.n, scatter=weight * self.scatter)
@@ -68,7 +100,7 @@ class Moments:
         if not self.n.any():
             return self
         origin = self.origin + self.overall()[0]
-        mean = np.where(self.n[..., None] > 0, self.mean - (origin - self.origin), 0.0)
+        mean = np.where(self.by_attribute(self.n) > 0, self.mean - (origin - self.origin), 0.0)
         return replace(self, mean=mean, origin=origin)
 
     def products(self, vector: Floats) -> Floats:
@@ -80,8 +112,9 @@ class Moments:
     def pooled(self, axis: int) -> Moments:
         """The cells along an axis (0: configurations, 1: classes) as one."""
         n = self.n.sum(axis=axis, keepdims=True)
-        mean = (self.n[..., None] * self.mean).sum(axis=axis, keepdims=True) / np.where(n > 0, n, 1.0)[..., None]
-        between = self.n[..., None] * self.products(self.mean - mean)
+        total = (self.by_attribute(self.n) * self.mean).sum(axis=axis, keepdims=True)
+        mean = total / self.by_attribute(np.where(n > 0, n, 1.0))
+        between = self.by_pair(self.n) * self.products(self.mean - mean)
         return replace(self, n=n, mean=mean, scatter=(self.scatter + between).sum(axis=axis, keepdims=True))
 
     def marginal(self, cells: Cells, kept: Cells) -> Moments:
@@ -104,16 +137,22 @@ class Moments:
     def of_attributes(self, places: NDArray[np.intp], pairs: Pairs) -> Moments:
         """The moments of some of the attributes, and of some pairs of them."""
         scatter = self.scatter[..., self.pairs.place(places[pairs.first], places[pairs.second])]
-        return Moments(pairs, self.n, self.mean[..., places], scatter, self.origin[places])
+        n = self.n[..., places] if self.apart else self.n
+        return Moments(pairs, n, self.mean[..., places], scatter, self.origin[places])
+
+    def set_apart(self) -> Moments:
+        """The same, as of attributes that have rows of their own."""
+        return self if self.apart else replace(self, n=np.repeat(self.n[..., None], self.mean.shape[-1], axis=-1))
 
     def overall(self) -> tuple[Floats, Floats]:
         """Mean (measured from the origin) and variance (divisor n) of every attribute over all cells."""
-        n = self.n[..., None]
-        mean = (n * self.mean).sum(axis=(0, 1)) / n.sum()
+        n = self.by_attribute(self.n)
+        total = np.maximum(n.sum(axis=(0, 1)), np.finfo(float).tiny) if self.apart else n.sum()
+        mean = (n * self.mean).sum(axis=(0, 1)) / total
         with np.errstate(over="ignore"):
             within = self.scatter[..., : len(mean)].sum(axis=(0, 1))
             between = (n * (self.mean - mean) ** 2).sum(axis=(0, 1))
-            return mean, (within + between) / n.sum()
+            return mean, (within + between) / total
 
     def constant(self) -> NDArray[np.bool_]:
         """Which attributes have no variance, up to rounding."""
@@ -122,7 +161,7 @@ class Moments:
 
     def standardised(self, unit: Floats) -> Moments:
         """The moments of ``(y - origin) / unit``; an empty cell gets the mean over all cells."""
-        mean = np.where(self.n[..., None] > 0, self.mean, self.overall()[0])
+        mean = np.where(self.by_attribute(self.n) > 0, self.mean, self.overall()[0])
         scatter = self.scatter / np.take(unit, self.pairs.first)
         scatter /= np.take(unit, self.pairs.second)
         return Moments(self.pairs, self.n, mean / unit, scatter, np.zeros_like(unit))
@@ -131,6 +170,8 @@ class Moments:
 def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
     """The moments of the rows of a labelled table."""
     assert table.labels is not None
+    if partition.apart:
+        return _moments_apart(table, partition, n_classes)
     shape = (partition.cells.n, n_classes)
     m, pairs = partition.n_attributes, partition.pairs
     origin = _origin(table, partition.values)
@@ -154,6 +195,46 @@ def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
         if total is not None:
             at = divmod(place, n_classes)
             n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
+    return Moments(pairs, n, mean, scatter, origin)
+
+
+def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moments:
+    """Of blocks that count the rows in which they are observed."""
+    assert table.labels is not None
+    shape, pairs, blocks = (partition.cells.n, n_classes), partition.pairs, partition.blocks
+    size = blocks.shape[1]
+    kept = np.flatnonzero(partition.cells.observed(table))
+    if table.weights is not None:
+        kept = kept[table.weights[kept] > 0]
+    table = table.rows(kept)
+    assert table.labels is not None
+    n = np.zeros((*shape, partition.n_attributes))
+    mean = np.zeros_like(n)
+    scatter = np.zeros((*shape, len(pairs)))
+    origin = np.zeros(partition.n_attributes)
+    if not table.n_rows:
+        return Moments(pairs, n, mean, scatter, origin)
+    cells = list(rows_by_cell(partition.cells.index(table) * n_classes + table.labels, shape[0] * n_classes))
+    most = max((len(rows) for _, rows in cells), default=0)
+    first, second = np.tril_indices(size)
+    step = max(1, CHUNK // max(1, most * size))
+    for members in (blocks[start : start + step] for start in range(0, len(blocks), step)):
+        values = table.values[:, partition.values[members].T].astype(np.float64, copy=False)  # (rows, members, blocks)
+        seen = np.asarray(~np.isnan(values).any(axis=1))  # (rows, blocks)
+        here = np.argmax(seen, axis=0)
+        of_block = np.where(seen.any(axis=0), values[here, :, np.arange(len(members))].T, 0.0)  # (members, blocks)
+        origin[members] = of_block.T
+        places = pairs.place(members[:, first], members[:, second])
+        for place, rows in cells:
+            at = divmod(place, n_classes)
+            weight = seen[rows] * (1.0 if table.weights is None else table.weights[rows, None])  # (rows, blocks)
+            total = weight.sum(axis=0)
+            centred = np.where(seen[rows, None], values[rows] - of_block, 0.0)
+            centre = np.einsum("rb,rmb->mb", weight, centred) / np.where(total > 0, total, 1.0)
+            centred = (centred - centre).transpose(2, 1, 0)  # (blocks, members, rows)
+            gram = (centred * weight.T[:, None]) @ centred.swapaxes(1, 2)
+            n[at][members], mean[at][members] = total[:, None], centre.T
+            scatter[at][places] = gram[:, first, second]
     return Moments(pairs, n, mean, scatter, origin)
 
 
@@ -271,6 +352,11 @@ def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
 def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
     """Each occupied cell with the indexes of its rows, in their order."""
     narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # 8 and 16 bits sort by radix
+    if n_cells <= FEW_CELLS:
+        for place in range(n_cells):
+            if len(rows := np.flatnonzero(narrow == place)):
+                yield place, rows
+        return
     order = np.argsort(narrow, kind="stable")
     ends = np.cumsum(np.bincount(cell, minlength=n_cells))
     for place in np.flatnonzero(np.diff(ends, prepend=0)).tolist():

@@ -8,7 +8,8 @@ members, and forward substitution is all that prediction needs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ class Regressions:
     ----------
     cells : Cells
         The configurations of the discrete parents.
+    members : ndarray (blocks, members)
+        Positions among the partition's attributes.
     values, columns : ndarray (blocks, members)
         The members as positions among a table's values, and as columns of X.
     n_given : int
@@ -47,7 +50,8 @@ class Regressions:
     n : ndarray (configurations, classes)
         The rows behind each regression.
     shape : ndarray (configurations, classes, members)
-        ρ'.
+        ρ'. This, ``n``, ``strength`` and ``least_leverage`` have an axis of blocks after the classes where these
+        lie apart.
     strength, least_leverage : ndarray (configurations, classes)
         κ', and h of a row at the centre.
     overall : ndarray (blocks, members)
@@ -57,6 +61,7 @@ class Regressions:
     """
 
     cells: Cells
+    members: NDArray[np.intp]
     values: NDArray[np.intp]
     columns: NDArray[np.intp]
     n_given: int
@@ -75,6 +80,10 @@ class Regressions:
     def of(cls, partition: Partition, stack: Stack, posterior: Posterior, *, always: bool) -> Regressions:
         """Factorise the blocks of a stack; ``always``: also where rounding has made a scale singular."""
         members = stack.members
+        of_cells = (posterior.n, posterior.shape, posterior.strength, posterior.least_leverage)
+        if posterior.apart:
+            of_cells = tuple(part[..., members[:, 0]] for part in of_cells)  # type: ignore[assignment]
+        n, shape, strength, least_leverage = of_cells
         scale = posterior.scale[..., posterior.pairs.place(members[:, :, None], members[:, None, :])]
         factor = factorised(scale, always=always)  # (…, blocks, size, size)
         spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
@@ -82,6 +91,7 @@ class Regressions:
             spread = spread + posterior.own_spread[..., members]
         return cls(
             cells=partition.cells,
+            members=members,
             values=partition.values[members],
             columns=partition.columns[members],
             n_given=stack.n_given,
@@ -89,10 +99,10 @@ class Regressions:
             centre=posterior.centre[..., members],
             spread=spread,
             factor=factor,
-            n=posterior.n,
-            shape=posterior.shape[..., None] + np.arange(stack.size) / 2,
-            strength=posterior.strength,
-            least_leverage=posterior.least_leverage,
+            n=n,
+            shape=shape[..., None] + np.arange(stack.size) / 2,
+            strength=strength,
+            least_leverage=least_leverage,
             overall=posterior.overall[members],
             shift=None if posterior.shift is None else posterior.shift[..., members],
         )
@@ -101,6 +111,29 @@ class Regressions:
     def size(self) -> int:
         """Members of each block."""
         return int(self.columns.shape[1])
+
+    @property
+    def apart(self) -> bool:
+        """Whether every block has rows of its own."""
+        return self.n.ndim == 3
+
+    def block(self, number: int) -> Regressions:
+        """One of the blocks that lie apart, by itself."""
+        here, beside = slice(number, number + 1), (slice(None), slice(None), number)
+        cut = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "overall")}
+        cut |= {name: getattr(self, name)[:, :, here] for name in ("centre", "spread", "factor")}
+        cut |= {name: getattr(self, name)[beside] for name in ("n", "shape", "strength", "least_leverage")}
+        shift = None if self.shift is None else self.shift[:, :, here]
+        return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, **cut)
+
+    def observed(self, table: Table, number: int) -> NDArray[np.intp]:
+        """The rows in which all of a block, and its cell, is there."""
+        missing = np.isnan(table.values[:, self.values[number]]).any(axis=1)
+        return np.flatnonzero(self.cells.observed(table) & ~missing)
+
+    def at_block(self, at: tuple[int, ...], block: Any) -> tuple[Any, ...]:
+        """Where ``n`` and its like have their numbers of a block, or of several, in a cell (configuration, class)."""
+        return (*at, block) if self.apart else at
 
     def singular(self) -> Singular | None:
         """The first member whose maximum likelihood regression does not exist, if there is one."""
@@ -111,21 +144,38 @@ class Regressions:
         if not bad.any():
             return None
         configuration, label, block, member = (int(i) for i in np.argwhere(bad)[0])
-        return Singular(int(self.columns[block, member]), configuration, label, self.n[configuration, label], member)
+        n = self.n[self.at_block((configuration, label), block)]
+        return Singular(int(self.columns[block, member]), configuration, label, n, member)
 
     # ---- densities
+
+    @cached_property
+    def _log_det(self) -> Floats:
+        """Σ ln F over all own members: (configurations, classes)."""
+        with np.errstate(divide="ignore"):  # maximum likelihood may have no variance left
+            total: Floats = np.log(self.spread[..., self.n_given :]).sum(axis=(2, 3))
+        return total
+
+    @cached_property
+    def _log_unit(self) -> float:
+        """Σ ln of the units of all own members."""
+        return float(np.log(self.units.unit[:, self.n_given :]).sum())
+
+    @property
+    def _worth_a_thread(self) -> int:
+        """Rows."""
+        per_row = self.n.shape[1] * len(self.columns) * self.size**2
+        return max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row)
 
     def log_likelihood(self, table: Table, how: Estimation) -> Floats:
         """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (rows, classes)."""
         from cgnlearn.model.compilation import in_threads
 
-        n_classes = self.n.shape[1]
-        total = np.zeros((n_classes, table.n_rows)).T
-        per_row = n_classes * len(self.columns) * self.size**2
+        total = np.zeros((self.n.shape[1], table.n_rows)).T
         parts = [
             (configuration, part)
             for configuration, rows in _rows_by_configuration(self.cells, table)
-            for part in _parts(rows, max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row))  # worth a thread
+            for part in _parts(rows, self._worth_a_thread)
         ]
 
         def fill(of: tuple[int, Rows]) -> None:
@@ -164,61 +214,75 @@ class Regressions:
         found = np.empty((n_classes, len(indexes))).T
         n_blocks, size = self.columns[:, own].shape
         for label in range(n_classes):
-            log_det = np.log(self.spread[configuration, label][:, own]).sum()
-            shape = self.shape[configuration, label, self.n_given]
+            log_det, shape = self._log_det[configuration, label], self.shape[configuration, label, self.n_given]
             found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
-        found -= np.log(self.units.unit[:, own]).sum()
+        found -= self._log_unit
         return found
 
     def left_out(self, table: Table, posterior: Posterior, how: Estimation) -> Floats:
         """`log_likelihood` of training rows, each by the regressions without it."""
         from cgnlearn.model.compilation import in_threads
 
-        total = np.zeros((self.n.shape[1], table.n_rows)).T
-        parts = [
-            (configuration, part)
-            for configuration, rows in _rows_by_configuration(self.cells, table)
-            for part in _parts(rows, max(1024, CHUNK // self.size))
-        ]
+        total = np.zeros((self.n.shape[1], table.n_rows))
+        parts = Forgotten.by_cell(table, self.cells, self._worth_a_thread, posterior, how)
 
-        def fill(of: tuple[int, Rows]) -> None:
-            total[of[1]] = self._left_out(table, posterior, how, *of)
+        def fill(of: tuple[int, int, NDArray[np.intp], Forgotten]) -> None:
+            for of_class, found in zip(total, self._left_out(table, how, *of), strict=True):
+                of_class[of[2]] = found
 
-        in_threads(fill, parts)
-        return total
+        if table.n_rows > self._worth_a_thread:
+            in_threads(fill, parts)
+        else:
+            for part in parts:
+                fill(part)
+        return total.T
 
-    def _left_out(self, table: Table, posterior: Posterior, how: Estimation, configuration: int, rows: Rows) -> Floats:
-        from cgnlearn.model.kernels import left_out_leverages
+    def _left_out(
+        self,
+        table: Table,
+        how: Estimation,
+        configuration: int,
+        label: int,
+        rows: NDArray[np.intp],
+        forgotten: Forgotten,
+    ) -> Floats:
+        """(classes, rows) of one cell, which are all alone in their class or none is."""
+        from cgnlearn.model.left_out import left_out_leverages
 
-        indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        forgotten = Forgotten.of(table, indexes, configuration, posterior, how)
-        given, whole, gained = np.zeros((3, self.n.shape[1], len(indexes)))
+        centre, factor = self.centre[configuration], self.factor[configuration]
+        if alone := bool(forgotten.alone[0]):
+            centre = centre.copy()
+            centre[label] = self.overall  # without its only row a class is centred where all rows are
+        shared = how.averages and how.sharing == 1
+        sums = np.zeros((4, len(centre), len(rows)))
         left_out_leverages(
-            table.values, indexes, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
-            (self.centre[configuration], self.factor[configuration], self.overall),
-            (forgotten.labels, forgotten.before, forgotten.down, forgotten.growth, forgotten.alone),
-            self.n_given, how.sharing > 0, how.averages, (given, whole, gained),
+            table.values, rows, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
+            (centre, factor[:1] if shared else factor), (forgotten.before, forgotten.down, forgotten.growth),
+            self.n_given, (label, how.sharing > 0 and not alone, how.averages), sums,
         )  # fmt: skip
+        given, whole, left_given, left = sums
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape
+        if how.averages:
+            whole -= left
         if self.n_given == 0:
             given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
-        found = np.empty((self.n.shape[1], len(indexes))).T
-        for label, lighter in enumerate(forgotten.lighter):
-            log_det = np.log(self.spread[configuration, label][:, own]).sum() + gained[label]
-            shape = self.shape[configuration, label, self.n_given] - lighter / 2
-            if not how.averages:
-                # The scale is a variance: as many rows fewer divide it.
-                n = self.n[configuration, label]
-                kept = np.maximum(1 - lighter / n, 0.0)
-                with np.errstate(divide="ignore"):
-                    log_det = log_det - n_blocks * size * np.log(kept)
-                whole[label] = given[label] + (whole[label] - given[label]) * kept
-            found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
-            if not how.averages:
-                # Without its only row a class has no variance, and says that the row cannot be.
-                found[forgotten.alone & (forgotten.labels == label), label] = -np.inf
-        found -= np.log(self.units.unit[:, own]).sum()
+        else:
+            left -= left_given
+            if how.averages:
+                given -= left_given
+        log_det = np.add(left, self._log_det[configuration][:, None], out=left)
+        shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
+        if not how.averages:
+            # The scale is a variance: as many rows fewer divide it.
+            kept = np.maximum(1 - forgotten.lighter / self.n[configuration][:, None], 0.0)
+            with np.errstate(divide="ignore"):
+                log_det = log_det - n_blocks * size * np.log(kept)
+            whole = given + (whole - given) * kept
+        found = how.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
+        if alone and not how.averages:
+            found[label] = -np.inf  # a class without rows has no variance, and says that the row cannot be
+        found -= self._log_unit
         return found
 
     def terms(self, table: Table) -> Iterator[Terms]:
@@ -240,7 +304,7 @@ class Regressions:
         standard = [self._standard(table, rows, (blocks, j)) for j in range(self.size)]
         for label in range(self.n.shape[1]):
             at = (configuration, label)
-            leverage: Any = self.least_leverage[at]
+            leverage: Any = np.atleast_1d(self.least_leverage[self.at_block(at, blocks)])[:, None]
             whitened: list[Floats] = []
             for j, value in enumerate(standard):
                 member = (*at, blocks, j)
@@ -261,7 +325,8 @@ class Regressions:
             at = (configuration, label)
             factor = self.factor[(*at, block)]
             whitened = whiten(factor, standard - self.centre[(*at, block)][:, None])
-            leverage = self.least_leverage[at] + _before(np.square(whitened), axis=0)
+            least = self.least_leverage[self.at_block(at, block)]
+            leverage = least + _before(np.square(whitened), axis=0)
             residual = whitened * np.diagonal(factor)[:, None]
             yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
 
@@ -273,7 +338,7 @@ class Regressions:
         """Of the members that ``at`` selects."""
         if self.shift is not None:
             residual = residual + self.shift[at][:, None]
-        shape = np.atleast_1d(self.shape[(*at[:2], at[3])])[:, None]
+        shape = np.atleast_1d(self.shape[(*self.at_block(at[:2], at[2]), at[3])])[:, None]
         unit = self.units.unit[at[2:]][:, None]
         return Terms(rows, self.columns[at[2:]], at[1], residual, self.spread[at][:, None], leverage, shape, unit)
 
@@ -286,14 +351,16 @@ class Regressions:
         log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
         log_det_ratio = _before(np.log(scale)) - 2 * _before(log_diagonal)
         log_strength, regressions = how.log_strength_ratio(self.strength)
-        n = self.n[:, regressions, None, None]
+        n, log_strength = (
+            part[..., None] if self.apart else part[..., None, None] for part in (self.n[:, regressions], log_strength)
+        )
         evidence: Floats = densities.regression_evidence(
             n,
             prior.shape + np.arange(self.size) / 2,
             scale,
             self.spread[:, regressions],
             log_det_ratio[:, regressions],
-            log_strength[..., None, None],
+            log_strength,
         ) - n * np.log(self.units.unit)
         total: Floats = evidence.sum(axis=(0, 1))[:, self.n_given :]
         return total
@@ -306,7 +373,7 @@ class Regressions:
         before = slice(0, member)
         factor = self.factor[(*at, block)]
         location = np.full(len(rows), self.centre[place])
-        leverage: Any = self.least_leverage[at]
+        leverage: Any = self.least_leverage[self.at_block(at, block)]
         if member:
             residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)][:, None]
             whitened = whiten(factor[before, before], residual)

@@ -64,8 +64,8 @@ def _drawn(regressions: Regressions, column: int, table: Table, rng: Any) -> Any
     for at in sorted(set(zip(configuration.tolist(), table.labels.tolist(), strict=True))):
         rows = np.flatnonzero((configuration == at[0]) & (table.labels == at[1]))
         location, spread, leverage = regressions.predictive(0, member, table, rows, at)
-        freedom = 2 * regressions.shape[(*at, member)]
-        if np.isfinite(regressions.strength[at]):
+        freedom = 2 * regressions.shape[(*regressions.at_block(at, 0), member)]
+        if np.isfinite(regressions.strength[regressions.at_block(at, 0)]):
             noise = rng.standard_t(freedom, len(rows)) * np.sqrt(spread * leverage / freedom)
         else:
             noise = rng.standard_normal(len(rows)) * np.sqrt(spread)

@@ -12,6 +12,8 @@ import numpy as np
 
 Levels = tuple[Hashable, ...]
 
+NO_LEVELS: Levels = (None,)  # of a column in which no level was ever observed: one that cannot occur says nothing
+
 
 @dataclass(frozen=True)
 class Schema:

@@ -5,12 +5,13 @@ Everything the classifier knows of its training data stands here, and ``a + b`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.families import Families
@@ -18,6 +19,10 @@ from cgnlearn.model.layout import DiscreteFamily, Layout, Partition
 from cgnlearn.model.moments import Moments, moments_of
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.table import Table
+
+
+class NotCounted(ValueError):
+    """Families that statistics do not hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +40,10 @@ class Statistics:
         One for each discrete family.
     moments : tuple of Moments
         One for each partition of the layout.
+    missing : ndarray (classes, columns)
+        Weight of the rows of each class in which each column of X is missing.
+    loose : tuple of int
+        Columns in which values were missing: a family that has one counted the rows in which all of it was observed.
     """
 
     schema: Schema
@@ -42,11 +51,13 @@ class Statistics:
     classes: Floats
     counts: tuple[Floats, ...]
     moments: tuple[Moments, ...]
+    missing: Floats
+    loose: tuple[int, ...] = ()
 
     @property
     def layout(self) -> Layout:
         """How the families were laid out to be counted."""
-        return Layout.of(self.families, self.schema)
+        return Layout.of(self.families, self.schema, self.loose)
 
     def __repr__(self) -> str:
         return f"Statistics({self.classes.sum():g} rows, {len(self.classes)} classes)"
@@ -62,11 +73,14 @@ class Statistics:
                 "or take what they share by restricted(families)"
             )
         other = other.restricted(self.families)  # into the same order
+        loose = tuple(sorted({*self.loose, *other.loose}))
+        self, other = self.loosened(loose), other.loosened(loose)
         return replace(
             self,
             classes=self.classes + other.classes,
             counts=tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
             moments=tuple(a + b for a, b in zip(self.moments, other.moments, strict=True)),
+            missing=self.missing + other.missing,
         )
 
     def __radd__(self, other: Literal[0]) -> Statistics:
@@ -81,19 +95,27 @@ class Statistics:
             classes=weight * self.classes,
             counts=tuple(weight * part for part in self.counts),
             moments=tuple(weight * part for part in self.moments),
+            missing=weight * self.missing,
         )
 
     def restricted(self, families: Families) -> Statistics:
         """The statistics of families that these ones contain: a tree out of all pairs, a k out of a greater one."""
         if families.in_same_order(self.families):
             return self
-        layout = Layout.of(families, self.schema)
+        layout = Layout.of(families, self.schema, self.loose)
         return replace(
             self,
             families=families,
             counts=tuple(self._counts_of(family) for family in layout.discrete),
             moments=tuple(self._moments_of(partition) for partition in layout.partitions),
         )
+
+    def loosened(self, loose: tuple[int, ...]) -> Statistics:
+        """The same, prepared to be added to statistics in which more columns are loose."""
+        if loose == self.loose:
+            return self
+        partitions = Layout.of(self.families, self.schema, loose).partitions
+        return replace(self, moments=tuple(self._moments_of(partition) for partition in partitions), loose=loose)
 
     def class_free(self) -> Statistics:
         """The same rows as if all were of one class."""
@@ -103,6 +125,7 @@ class Statistics:
             classes=self.classes.sum(keepdims=True),
             counts=tuple(part.sum(axis=0, keepdims=True) for part in self.counts),
             moments=tuple(part.pooled(1) for part in self.moments),
+            missing=self.missing.sum(axis=0, keepdims=True),
         )
 
     def for_others(self, minimum_cell: float = 0.0) -> Statistics:
@@ -125,7 +148,28 @@ class Statistics:
                     f"the cell {', '.join(cell)} has {n[tuple(few[0])]:g} rows, fewer than {minimum_cell:g}: "
                     "join levels, leave out columns, or choose a simpler structure"
                 )
+        few = np.argwhere((self.missing > 0) & (self.missing < minimum_cell))
+        if len(few):
+            label, column = few[0].tolist()
+            raise ValueError(
+                f"{self.schema.name(column)} is missing in {self.missing[label, column]:g} rows of class "
+                f"{self.schema.classes[label]!r}, fewer than {minimum_cell:g}: impute them or leave it out"
+            )
         return replace(self, moments=tuple(part.recentred() for part in self.moments))
+
+    def thinnest(self) -> tuple[float, tuple[int, ...]]:
+        """The least share of the rows that a family could use, and whose: the child and its parents."""
+        found: list[tuple[float, tuple[int, ...]]] = []
+        for family, counts in zip(self.layout.discrete, self.counts, strict=True):
+            found.append((float(counts.sum()), (family.column, *family.cells.columns)))
+        for partition, moments in zip(self.layout.partitions, self.moments, strict=True):
+            if partition.apart:
+                rows = moments.n.sum(axis=(0, 1))[partition.blocks[:, 0]]
+                block = partition.blocks[least := int(np.argmin(rows))]
+                *given, child = partition.columns[block].tolist()
+                found.append((float(rows[least]), (child, *partition.cells.columns, *given)))
+        total = self.classes.sum()
+        return min(((rows / total, columns) for rows, columns in found), default=(1.0, ()), key=lambda one: one[0])
 
     def _cells(self) -> Iterator[tuple[Floats, tuple[int, ...]]]:
         """The weights of all cells, as arrays by class and levels, and whose levels these are."""
@@ -134,13 +178,15 @@ class Statistics:
             columns = (*family.cells.columns, family.column)
             yield counts.reshape(len(counts), *family.cells.levels, family.n_levels), columns
         for partition, moments in zip(self.layout.partitions, self.moments, strict=True):
-            yield moments.n.T.reshape(-1, *partition.cells.levels), partition.cells.columns
+            weights = moments.n[..., partition.blocks[:, 0]] if partition.apart else moments.n[..., None]
+            for n in np.moveaxis(weights, -1, 0):
+                yield n.T.reshape(-1, *partition.cells.levels), partition.cells.columns
 
     def _counts_of(self, family: DiscreteFamily) -> Floats:
         wanted = (*family.cells.columns, family.column)
         for own, counts in zip(self.layout.discrete, self.counts, strict=True):
             axes = (*own.cells.columns, own.column)
-            if set(wanted) <= set(axes):
+            if set(wanted) <= set(axes) and self._of_same_rows(wanted, axes):
                 apart = counts.reshape(len(counts), *own.cells.levels, own.n_levels)
                 others = tuple(1 + i for i, column in enumerate(axes) if column not in wanted)
                 left = [column for column in axes if column in wanted]
@@ -148,11 +194,67 @@ class Statistics:
                 return summed.reshape(len(counts), family.cells.n, family.n_levels)
         raise self._not_counted(wanted)
 
+    def _of_same_rows(self, wanted: Iterable[int], counted: Iterable[int]) -> bool:
+        """Whether columns are observed wherever more columns, which were counted, are."""
+        return set(self.loose).intersection(counted) <= set(wanted)
+
     def _moments_of(self, partition: Partition) -> Moments:
+        if partition.apart:
+            return self._moments_apart(partition)
+        return self._from_together(partition)
+
+    def _moments_apart(self, partition: Partition) -> Moments:
+        """Of blocks that lie apart, each from where all its rows, and no others, were counted."""
+        blocks, cut = partition.columns[partition.blocks], partition.cells.columns
+        tight = np.array([set(self.loose).isdisjoint((*cut, *members)) for members in blocks.tolist()])
+        if tight.all():
+            try:
+                return self._from_together(partition).set_apart()
+            except NotCounted:  # in one partition; perhaps in several
+                pass
+        parts = [
+            (self._from_together(alone).set_apart() if is_tight else self._from_apart(alone))
+            for is_tight, members in zip(tight.tolist(), blocks, strict=True)
+            for alone in [Partition.of_families(partition.cells, members[None], self.schema)]
+        ]
+        pairs, size = partition.pairs, blocks.shape[1]
+        joined = {
+            name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in ("n", "mean", "origin")
+        }
+        scatter = np.empty((*joined["n"].shape[:2], len(pairs)))
+        alone = parts[0].pairs
+        for number, part in enumerate(parts):
+            scatter[..., pairs.place(number * size + alone.first, number * size + alone.second)] = part.scatter
+        return Moments(pairs, joined["n"], joined["mean"], scatter, joined["origin"])
+
+    def _from_apart(self, partition: Partition) -> Moments:
+        """Of one block that lies apart, from one of ours that does."""
+        cut, members = partition.cells.columns, partition.columns.tolist()
+        for own, moments in zip(self.layout.partitions, self.moments, strict=True):
+            if not own.apart or not set(cut) <= set(own.cells.columns):
+                continue
+            for block in self._blocks_with(own, members):
+                columns = own.columns[block].tolist()
+                if self._of_same_rows((*cut, *members), (*own.cells.columns, *columns)):
+                    places = block[[columns.index(member) for member in members]]
+                    return moments.of_attributes(places, partition.pairs).marginal(own.cells, partition.cells)
+        raise self._not_counted((*cut, *members))
+
+    @staticmethod
+    def _blocks_with(partition: Partition, members: list[int]) -> Iterator[NDArray[np.intp]]:
+        """The blocks that lie apart and have all these columns."""
+        columns = partition.columns[partition.blocks]
+        has = np.all([(columns == member).any(axis=1) for member in members], axis=0)
+        yield from partition.blocks[has]
+
+    def _from_together(self, partition: Partition) -> Moments:
+        """Of attributes none of which is loose."""
         wanted = partition.columns
         ours = sorted(zip(self.layout.partitions, self.moments, strict=True), key=lambda own: own[0].cells.n)
         for own, moments in ours:
-            if not set(partition.cells.columns) <= set(own.cells.columns):
+            if own.apart or not set(partition.cells.columns) <= set(own.cells.columns):
+                continue
+            if not self._of_same_rows(partition.cells.columns, own.cells.columns):
                 continue
             order = np.argsort(own.columns, kind="stable")
             places = order[np.searchsorted(own.columns, wanted, sorter=order).clip(max=len(order) - 1)]
@@ -161,9 +263,12 @@ class Statistics:
                 return moments.of_attributes(places, pairs).marginal(own.cells, partition.cells)
         raise self._not_counted((*partition.cells.columns, *wanted.tolist()))
 
-    def _not_counted(self, columns: Sequence[int]) -> ValueError:
+    def _not_counted(self, columns: Sequence[int]) -> NotCounted:
         names = ", ".join(self.schema.name(column) for column in columns[:5]) + (", …" if len(columns) > 5 else "")
-        return ValueError(f"{names} were not counted together: collect statistics for a structure that joins them")
+        holed = [self.schema.name(column) for column in columns if column in self.loose]
+        if holed:
+            names += f" (of which {holed[0]} has missing values, so that each family has rows of its own)"
+        return NotCounted(f"{names} were not counted together: collect statistics for a structure that joins them")
 
     def __getstate__(self) -> dict[str, Any]:
         # The pairs follow from the families.
@@ -171,7 +276,7 @@ class Statistics:
         return state | {"moments": tuple((part.n, part.mean, part.scatter, part.origin) for part in self.moments)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        partitions = Layout.of(state["families"], state["schema"]).partitions
+        partitions = Layout.of(state["families"], state["schema"], state.get("loose", ())).partitions
         moments = tuple(
             Moments(partition.pairs, *arrays) for partition, arrays in zip(partitions, state["moments"], strict=True)
         )
@@ -179,22 +284,34 @@ class Statistics:
             object.__setattr__(self, name, value)
 
 
-def collect(table: Table, families: Families) -> Statistics:
-    """The statistics of the rows of a labelled table."""
+def collect(table: Table, families: Families, loose: tuple[int, ...] = ()) -> Statistics:
+    """The statistics of the rows of a labelled table; ``loose`` are columns to be so whatever these rows hold."""
     assert table.labels is not None
-    layout = Layout.of(families, table.schema)
+    loose = tuple(sorted({*loose, *table.incomplete}))
+    layout = Layout.of(families, table.schema, loose)
     n_classes = table.schema.n_classes
     counts = []
     for family in layout.discrete:
         shape = (n_classes, family.cells.n, family.n_levels)
-        cell = np.ravel_multi_index((table.labels, family.cells.index(table), table.codes[:, family.code]), shape)
-        counts.append(np.bincount(cell, table.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
+        seen = table
+        if not set(loose).isdisjoint((family.column, *family.cells.columns)):
+            seen = table.rows(np.flatnonzero(family.cells.observed(table) & (table.codes[:, family.code] >= 0)))
+        assert seen.labels is not None
+        cell = np.ravel_multi_index((seen.labels, family.cells.index(seen), seen.codes[:, family.code]), shape)
+        counts.append(np.bincount(cell, seen.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
+    missing = np.zeros((n_classes, table.schema.n_columns))
+    for column in table.incomplete:
+        holes = np.flatnonzero(table.missing(column))
+        weights = None if table.weights is None else table.weights[holes]
+        missing[:, column] = np.bincount(table.labels[holes], weights, minlength=n_classes)
     return Statistics(
         table.schema,
         families,
         np.bincount(table.labels, table.weights, minlength=n_classes).astype(float),
         tuple(counts),
         tuple(moments_of(table, partition, n_classes) for partition in layout.partitions),
+        missing,
+        loose,
     )
 
 

@@ -18,7 +18,7 @@ from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure, check_order
 from cgnlearn.model.table import Table
-from cgnlearn.ordered.band import every_family
+from cgnlearn.ordered.band import every_family, refuse_holes_in_order
 from cgnlearn.ordered.lattice import Lattice
 from cgnlearn.structures.learner import Learner
 
@@ -97,6 +97,7 @@ class AveragedBand:
             )
         if how.sharing != 0:
             raise ValueError(f"BandAverage averages over what classes share: leave sharing at 0, not {how.sharing:g}")
+        refuse_holes_in_order(statistics.loose, statistics.schema)
         discrete = Network.of(Structure.jan([[column] for column in statistics.schema.discrete]), statistics, how)
         return cls(statistics, how, k_max, discrete, _lattices(statistics, how))
 
@@ -192,6 +193,7 @@ class AveragedBand:
 
     def _log_densities(self, table: Table) -> Iterator[tuple[slice, NDArray[np.intp], Floats]]:
         """Rows and columns of X, and the log mixtures there: (classes, columns, rows)."""
+        refuse_holes_in_order(table.incomplete, table.schema)
         if not self.lattices:
             return
         own = self.lattices[-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +13,7 @@ from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.families import Families, Family
-from cgnlearn.model.model import LeftOut
+from cgnlearn.model.model import LeftOut, refuse_holes
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
@@ -61,6 +61,8 @@ class Ordered(Fixed):
         if not self.needs_rows and not wish.is_open:
             return Resolved(self, how, float(wish.temperature), {})
         hows = wish.estimations(how)
+        if self.needs_rows:
+            refuse_holes_in_order(table.incomplete, table.schema)
         ks = list(range(1, self._greatest_k(table.schema) + 1)) if self.needs_rows else [None]
         names: dict[str, list[Any]] = {"k": ks * len(hows)} if self.needs_rows else {}
         if wish.sharing:
@@ -142,6 +144,12 @@ def every_family(schema: Schema, k_max: int) -> Families:
     return Families.of((Family(column, ()) for column in schema.discrete), schema.continuous, k_max)
 
 
+def refuse_holes_in_order(columns: Iterable[int], schema: Schema) -> None:
+    """Say that several k at once are not to be had where values of ordered columns are missing."""
+    ordered = [column for column in columns if schema.levels[column] is None]
+    refuse_holes(ordered, schema, "several k at once take the same rows", "give k a number")
+
+
 @dataclass(frozen=True, eq=False)
 class EveryK:
     """Log likelihoods of rows under k-BAND and k-BOX, k = 1, 2, …
@@ -178,6 +186,7 @@ class EveryK:
         cls, statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
     ) -> EveryK:
         schema = statistics.schema
+        refuse_holes_in_order((*statistics.loose, *table.incomplete), schema)
         discrete = Network.of(Structure.jan([[column] for column in schema.discrete]), statistics, how)
         alone = _said(discrete, table, left_out)
         total = np.broadcast_to(alone.log_likelihood, (len(shapes), k_max, *alone.log_likelihood.shape)).copy()

@@ -8,6 +8,7 @@ from typing import Any
 
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
+from cgnlearn.model.model import refuse_holes
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
@@ -75,9 +76,12 @@ class Complete(Fixed):
     def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
         """Rotate, if the columns outnumber the rows; decide what the user leaves open."""
         if len(table.schema.continuous) > max(table.n_rows, FEW_COLUMNS):
+            refuse_holes(table.incomplete, table.schema, "more columns than rows are rotated, which takes whole rows")
             if not isinstance(how, Bayes):
                 raise without_likelihood(table, how)
             return RotatedComplete.of(table, how).resolved(table, how, wish)
+        if table.incomplete:
+            return Jan([range(table.schema.n_columns)]).resolved(table, how, wish)
         return super().resolved(table, how, wish)
 
 
@@ -96,5 +100,15 @@ class Jan(Fixed):
 
     def structure(self, schema: Schema) -> Structure:
         """The structure, its nodes being indexes of columns."""
-        groups = [[schema.column(node) for node in group] for group in self.groups]
-        return Structure.jan([schema.discrete_first(group) for group in groups])
+        return Structure.jan([schema.discrete_first(group) for group in self._columns(schema)])
+
+    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
+        """Where values are missing, order each group so that most rows are seen by most of its families."""
+        if not table.incomplete:
+            return super().resolved(table, how, wish)
+        ordered = Jan([table.most_complete_first(group) for group in self._columns(table.schema)])
+        return super(Jan, ordered).resolved(table, how, wish)
+
+    def _columns(self, schema: Schema) -> list[list[int]]:
+        """The groups as indexes of columns."""
+        return [[schema.column(node) for node in group] for group in self.groups]

@@ -15,7 +15,7 @@ from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Units
 from cgnlearn.model.families import Families
-from cgnlearn.model.model import LeftOut, NotExact
+from cgnlearn.model.model import LeftOut, NotExact, refuse_holes
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.solver import standard_values
@@ -105,6 +105,7 @@ class ForestAverage:
     def of(cls, statistics: Statistics, how: Bayes) -> ForestAverage:
         """From statistics of all pairs."""
         schema = statistics.schema
+        refuse_holes(statistics.loose, schema, "TreeAverage weighs forests by the same rows", "take a Tree")
         alone, joined = pair_scores(statistics, how)
         says_something = [levels is None or len(levels) > 1 for levels in schema.levels]
         nodes = np.flatnonzero(np.isfinite(alone) & says_something)
@@ -163,6 +164,7 @@ class ForestAverage:
         from cgnlearn.model.compilation import in_threads
         from cgnlearn.structures.elimination import log_forest_means
 
+        refuse_holes(table.incomplete, table.schema, "a sum over forests leaves none out in closed form", "take a Tree")
         total = self.alone.log_likelihood(table)
         n_nodes = len(self.nodes)
         if n_nodes < 2:

@@ -16,8 +16,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from cgnlearn.evaluation.splits import stratified
+from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Columns, Families
+from cgnlearn.model.indicators import Indicators
 from cgnlearn.model.model import Model, NotExact
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, all_but_each, collect
@@ -38,6 +40,7 @@ class Wish(NamedTuple):
     random_state: Any = 0
     groups: Any = None  # rows of one group are never on both sides of a fold
     watch: Watch = iter
+    missing_indicator: bool = False  # whether candidates stand beside indicators, which are the same for all
 
     @property
     def is_open(self) -> bool:
@@ -122,10 +125,15 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
             statistics = collect(table, self._counted(table.schema))
             with suppress(NotExact):
                 scored = self._scored(statistics, table, hows, left_out=True)
+                if wish.missing_indicator:
+                    scored = scored.plus(Indicators.of(statistics, hows[0]).left_out(table))
                 return chosen([scored], [np.arange(table.n_rows)]), statistics
         pairs = stratified(table.labels, n_folds, wish.random_state, wish.groups).pairs
         cuts = [outside for _, outside in pairs]
-        return chosen(self._out_of_fold(table, cuts, hows), cuts), None
+        found = self._out_of_fold(table, cuts, hows, wish)
+        if wish.missing_indicator:
+            found = map(Scored.plus, found, _of_indicators(table, pairs, hows[0]))
+        return chosen(found, cuts), None
 
     def _counted(self, schema: Schema) -> Families:
         """What all candidates need counted."""
@@ -135,9 +143,19 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
         """What all candidates say of rows."""
         return Scored.by([self.model(statistics, how) for how in hows], table, left_out=left_out)
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
+    def _out_of_fold(
+        self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation], wish: Wish
+    ) -> Iterator[Scored]:
         """What models of all other rows say of the rows of each fold."""
         families = self._counted(table.schema)
         parts = [table.rows(cut) for cut in cuts]
-        for part, outside in zip(parts, all_but_each([collect(part, families) for part in parts]), strict=True):
+        counted = [collect(part, families, table.incomplete) for part in parts]
+        for part, outside in zip(parts, all_but_each(counted), strict=True):
             yield self._scored(outside, part, hows, left_out=False)
+
+
+def _of_indicators(table: Table, pairs: Iterable[tuple[Columns, Columns]], how: Estimation) -> Iterator[Floats]:
+    """What indicators of all other rows say of the rows of each fold."""
+    for inside, outside in pairs:
+        counted = collect(table.rows(inside), Families.of(()))
+        yield Indicators.of(counted, how).log_likelihood(table.rows(outside))

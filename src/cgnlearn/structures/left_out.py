@@ -42,6 +42,8 @@ class EachRowLeftOut(Folds):
             raise NotExact(
                 'GreedyJan(cv="loo") has no closed form with the prior location "paper": take folds, such as cv=10'
             )
+        if table.incomplete:
+            raise NotExact('GreedyJan(cv="loo") has no closed form where values are missing: take folds, such as cv=10')
         self._alike = table.weights is None  # inside a class
         super().__init__(table, how, [np.arange(table.n_rows)])
 
@@ -54,8 +56,8 @@ class EachRowLeftOut(Folds):
     def _log_likelihood(self, i: int, network: Network) -> Floats:
         return network.leave_one_out(self._tables[i]).log_likelihood
 
-    def _hold(self, i: int, posterior: Posterior) -> None:
-        super()._hold(i, posterior)
+    def _hold(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
+        super()._hold(i, posterior, places)
         table = self._tables[i]
         self._forgotten = Forgotten.of(table, np.arange(table.n_rows), 0, posterior, self.how)
         self._n = posterior.n[0]

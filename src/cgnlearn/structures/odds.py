@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior, SampleNotAcceptable
-from cgnlearn.model.families import Families
+from cgnlearn.model.families import Families, Family
 from cgnlearn.model.moments import CHUNK
 from cgnlearn.model.network import Network
 from cgnlearn.model.regressions import factorised
@@ -75,9 +75,12 @@ class Folds:
                 "covariances: select columns first, or use Band or Box"
             )
         # Every pair of continuous attributes, once and for all groups.
-        together = Families.of((), continuous, max(1, len(continuous)))
+        self._table = table
+        complete = [column for column in continuous if column not in table.incomplete]
+        holed = [Family(column, ()) for column in continuous if column in table.incomplete]
+        together = Families.of(holed, complete, max(1, len(complete)))
         self._tables = [table.rows(cut[np.argsort(table.labels[cut], kind="stable")]) for cut in cuts]
-        parts = [collect(part, together) for part in self._tables]
+        parts = [collect(part, together, table.incomplete) for part in self._tables]
         self.absent = _absent_columns(table, sum(parts))  # type: ignore[arg-type]
 
         counts = np.array([np.bincount(table.labels[cut], minlength=self.n_classes) for cut in cuts])
@@ -123,19 +126,20 @@ class Folds:
             log_prior[:, slots] = self._class_log_prior(i, training).T
             self._against_truth(log_prior[None, :, None], self.class_odds[None, :, i : i + 1])
         for partition, moments in zip(training.layout.partitions, training.moments, strict=True):
+            if partition.apart:
+                continue  # columns with holes, whose groups are counted each by itself
             posterior = self.how.posterior(moments, partition, self.schema)
-            self._hold(i, posterior)
-            present = self._present[i]
+            self._hold(i, posterior, partition.values)
             values = standard_values(part, slice(0, part.n_rows), partition.values, posterior.units)
-            self._values[i][:, slots] = np.where(present[:, None], values, 0.0)
+            self._values[i][partition.values[:, None], slots] = np.where(posterior.absent[:, None], 0.0, values)
 
-    def _hold(self, i: int, posterior: Posterior) -> None:
-        """Keep what is needed of the posterior of all pairs of attributes."""
-        present = self._present[i] = ~posterior.absent
+    def _hold(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
+        """Keep what is needed of the posterior of all pairs of attributes, which stand at these places."""
+        present = self._present[i, places] = ~posterior.absent
         every = np.arange(len(present))
         scale = posterior.scale[0][:, posterior.pairs.place(every[:, None], every)]
-        self._scale[i] = np.where(present[:, None] & present, scale, np.eye(len(every)))
-        self._centre[i] = np.where(present, posterior.centre[0], 0.0)
+        self._scale[i][:, places[:, None], places] = np.where(present[:, None] & present, scale, np.eye(len(every)))
+        self._centre[i][:, places] = np.where(present, posterior.centre[0], 0.0)
         self._shape[i], self._least_leverage[i] = posterior.shape[0], posterior.least_leverage[0]
 
     # ---- log odds of groups
@@ -143,7 +147,8 @@ class Folds:
     def is_batched(self, group: Group) -> bool:
         """Whether the group is one of continuous attributes whose order is of no account."""
         ordered = self.how.averages and self.how.prior.location == "paper"
-        return not ordered and all(self.schema.levels[column] is None for column in group)
+        holed = not set(self._table.incomplete).isdisjoint(group)
+        return not ordered and not holed and all(self.schema.levels[column] is None for column in group)
 
     def log_odds(self, groups: Sequence[Group]) -> Iterator[tuple[Group, Floats | None]]:
         """Each group with its log odds, or None if its sample is not acceptable."""
@@ -305,9 +310,9 @@ class Folds:
         n_continuous = sum(schema.levels[column] is None for column in group)
         if cells * max(1, n_continuous**2) > MOST_NUMBERS:
             return None
-        structure = Structure.jan([schema.discrete_first(list(group))])
+        structure = Structure.jan([self._table.most_complete_first(list(group))])
         families = structure.as_families(schema)
-        parts = [collect(part, families) for part in self._tables]
+        parts = [collect(part, families, self._table.incomplete) for part in self._tables]
         found = np.zeros((len(parts), self.n_classes, 1, len(self.labels)))
         for i, training in enumerate(self._training(parts)):
             try:
@@ -323,7 +328,7 @@ class Folds:
 def _absent_columns(table: Table, total: Statistics) -> list[int]:
     """Columns that say nothing, as they have one value only."""
     discrete = table.schema.discrete
-    absent = [c for i, c in enumerate(discrete) if (table.codes[:, i] == table.codes[0, i]).all()]
+    absent = [c for i, c in enumerate(discrete) if len(np.unique(table.codes[table.codes[:, i] >= 0, i])) < 2]
     for partition, moments in zip(total.layout.partitions, total.moments, strict=True):
         absent += partition.columns[moments.constant()].tolist()
     return absent

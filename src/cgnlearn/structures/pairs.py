@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Units
 from cgnlearn.model.families import Families, Family
-from cgnlearn.model.layout import Pairs, Partition
+from cgnlearn.model.layout import Cells, Pairs, Partition
 from cgnlearn.model.moments import Moments
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
@@ -22,7 +23,10 @@ CHUNK = 1 << 18  # pairs that are scored together
 
 
 class PairScores(NamedTuple):
-    """What every attribute is worth alone and given each other one; nan where it is absent or may not be joined."""
+    """What every attribute is worth alone and given each other one; nan where it is absent or may not be joined.
+
+    Where values are missing, what a parent is worth is judged by the rows in which both are observed.
+    """
 
     alone: Floats  # (columns,)
     joined: Floats  # (columns, columns), from parent to child; continuous pairs stand with the earlier one as parent
@@ -41,7 +45,7 @@ def pair_families(schema: Schema) -> Families:
     joined = [
         Family(child, (parent,)) for parent in schema.discrete for child in range(schema.n_columns) if child != parent
     ]
-    return Families.of(alone + joined, schema.continuous, max(m, 1))
+    return Families.of(alone + joined, schema.continuous, max(m, 1), pairwise=True)
 
 
 def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
@@ -50,25 +54,54 @@ def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
     n = schema.n_columns
     alone = np.full(n, np.nan)
     joined = np.full((n, n), np.nan)
-    for family, counts in zip(layout.discrete, statistics.counts, strict=True):
+    gains: list[tuple[int | NDArray[np.intp], int | NDArray[np.intp], float | Floats]] = []  # parents, children
+    loose = set(statistics.loose)
+
+    def scored_discrete(counts: Floats) -> float:
         found = _log_maximum(counts) if how is None else densities.categorical_evidence(counts, how.dirichlet)
-        if family.cells.columns:
-            joined[family.cells.columns[0], family.column] = found.sum()
+        return float(found.sum())
+
+    def scored_continuous(partition: Partition, moments: Moments) -> _Scored:
+        return _by_maximum(partition, moments, schema) if how is None else _by_evidence(partition, moments, schema, how)
+
+    for family, counts in zip(layout.discrete, statistics.counts, strict=True):
+        found = scored_discrete(counts)
+        if not family.cells.columns:
+            alone[family.column] = found
+        elif loose.isdisjoint((family.column, *family.cells.columns)):
+            joined[family.cells.columns[0], family.column] = found
         else:
-            alone[family.column] = found.sum()
+            without = scored_discrete(counts.sum(axis=1, keepdims=True))
+            gains.append((family.cells.columns[0], family.column, found - without))
     for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
-        scored = (
-            _by_maximum(partition, moments, schema) if how is None else _by_evidence(partition, moments, schema, how)
-        )
+        scored = scored_continuous(partition, moments)
         columns, present = partition.columns, scored.present
+        if partition.apart and partition.cells.columns:
+            uncut = replace(partition, cells=Cells((), (), ()))
+            without_cells = scored_continuous(uncut, moments.marginal(partition.cells, uncut.cells))
+            present = np.intersect1d(present, without_cells.present)
+            gained = scored.score(present) - without_cells.score(present)
+            gains.append((partition.cells.columns[0], columns[present], gained))
+            continue
+        if partition.apart and partition.blocks.shape[1] == 2:
+            both = partition.blocks[np.isin(partition.blocks, present).all(axis=1)]
+            for start in range(0, len(both), CHUNK):
+                parent, child = both[start : start + CHUNK].T
+                gained = scored.score(child, parent) - scored.score(child)
+                gains.append((columns[parent], columns[child], gained))
+            continue
         if partition.cells.columns:
             joined[partition.cells.columns[0], columns[present]] = scored.score(present)
             continue
         alone[columns[present]] = scored.score(present)
+        if partition.apart:
+            continue
         first, second = np.triu_indices(len(present), 1)
         for start in range(0, len(first), CHUNK):
             parent, child = (present[places[start : start + CHUNK]] for places in (first, second))
             joined[columns[parent], columns[child]] = scored.score(child, parent)
+    for parents, children, gain in gains:
+        joined[parents, children] = alone[children] + gain
     return PairScores(alone, joined)
 
 
@@ -85,15 +118,19 @@ def _by_evidence(partition: Partition, moments: Moments, schema: Schema, how: Ba
     posterior = how.posterior(moments, partition, schema)
     before = prior.standard_scale(partition.columns, posterior.units.unit)
     log_strength, regressions = how.log_strength_ratio(posterior.strength)
-    n, scale = posterior.n[:, regressions, None], posterior.scale[:, regressions]
+    scale = posterior.scale[:, regressions]
 
     def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
+        n, log_ratio = (
+            part[..., child] if partition.apart else part[..., None]
+            for part in (posterior.n[:, regressions], log_strength)
+        )
         spread, log_det_ratio, n_parents = scale[..., child], np.zeros(len(child)), 0
         if parent is not None:
             spread = conditional_scale(scale, posterior.pairs, child, parent)
             log_det_ratio, n_parents = np.log(before[parent] / scale[..., parent]), 1
         shape = prior.shape + n_parents / 2
-        found = densities.regression_evidence(n, shape, before[child], spread, log_det_ratio, log_strength[..., None])
+        found = densities.regression_evidence(n, shape, before[child], spread, log_det_ratio, log_ratio)
         return (found - n * np.log(posterior.units.unit[child])).sum(axis=(0, 1))
 
     return _Scored(np.flatnonzero(~posterior.absent), score)
@@ -102,12 +139,13 @@ def _by_evidence(partition: Partition, moments: Moments, schema: Schema, how: Ba
 def _by_maximum(partition: Partition, moments: Moments, schema: Schema) -> _Scored:
     """Greatest log likelihoods, which know of no prior."""
     standard = moments.standardised(Units.of(moments, partition, schema).unit)
-    variance = standard.scatter / np.where(moments.n > 0, moments.n, 1.0)[..., None]
+    variance = standard.scatter / moments.by_pair(np.where(moments.n > 0, moments.n, 1.0))
 
     def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
         left = variance[..., child] if parent is None else conditional_scale(variance, moments.pairs, child, parent)
         # A cell without variance would be infinitely sure of itself: at most ten digits of the attribute's.
-        found: Floats = -0.5 * (moments.n[..., None] * np.log(np.maximum(left, 1e-20))).sum(axis=(0, 1))
+        n = moments.n[..., child] if partition.apart else moments.n[..., None]
+        found: Floats = -0.5 * (n * np.log(np.maximum(left, 1e-20))).sum(axis=(0, 1))
         return found
 
     return _Scored(np.flatnonzero(~moments.constant()), score)

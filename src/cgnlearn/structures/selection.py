@@ -38,6 +38,10 @@ class Scored(NamedTuple):
         likelihood = np.stack([model.log_likelihood(table) for model in models])
         return cls(likelihood, models[0].class_log_prior, np.ones(len(models), bool))
 
+    def plus(self, log_likelihood: Floats) -> Scored:
+        """With what is said of the same rows, (rows, classes), whatever the candidate."""
+        return self._replace(log_likelihood=self.log_likelihood + log_likelihood)
+
 
 class Choice(NamedTuple):
     """What was chosen, and from what."""

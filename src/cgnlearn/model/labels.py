@@ -1,0 +1,50 @@
+"""A user's y: labels of one kind, none of them missing, and their places among the classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import column_or_1d
+
+from cgnlearn.model.frames import is_missing
+
+
+def target(y: Any, name: str = "y") -> NDArray[Any]:
+    """A flat array of labels of one kind, none of them missing."""
+    cells = np.asarray(y)
+    if cells.ndim == 1 and len(cells) and cells.dtype.kind in "iub":
+        return cells  # as nearly always, and there is nothing to find
+    if cells.ndim == 1 and cells.dtype.kind in "fO":
+        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([is_missing(cell) for cell in cells], bool)
+        if missing.any():
+            raise ValueError(f"{name} has missing values (NaN), the first in row {np.argmax(missing)}: drop their rows")
+        if len({isinstance(cell, str) for cell in cells.tolist()} if cells.dtype.kind == "O" else ()) > 1:
+            raise ValueError(f"{name} mixes text and other labels: make them all text or all numbers")
+    found: NDArray[Any] = column_or_1d(y, warn=True)
+    assert_all_finite(found, input_name=name)
+    return found
+
+
+def labels_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """The position of every row's class."""
+    if y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":  # numbers stand in order, and need no sorting of rows
+        labels = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        if np.array_equal(classes[labels], y):
+            return labels
+    distinct, labels = np.unique(y, return_inverse=True)
+    return class_codes(distinct, classes)[labels]
+
+
+def class_codes(distinct: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Where each label stands among the classes."""
+    code = {label: i for i, label in enumerate(classes.tolist())}
+    for label in distinct.tolist():
+        if label not in code:
+            raise ValueError(
+                f"y has the class {label!r}, which is not among the classes {classes.tolist()}: "
+                "name it in the first call of partial_fit"
+            )
+    return np.array([code[label] for label in distinct.tolist()], np.intp)

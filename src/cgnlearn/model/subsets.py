@@ -1,0 +1,81 @@
+"""Compiled loops over sets of observed attributes: each set factorised once, and the densities of its rows.
+
+Importing this module imports numba: import it where a large job begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cgnlearn.model.compilation import compiled
+
+
+@compiled
+def put_densities(
+    values: Any, rows: Any, task_of_row: Any, tasks: Any, joint: Any, law: Any, averages: bool, out: Any
+) -> bool:
+    """Fill ``out`` (rows of the table, columns, classes); False if a scale is not positive definite.
+
+    Parameters
+    ----------
+    values : (rows, nodes), in standard units
+    rows, task_of_row : (rows,); the rows of a task stand together
+    tasks : members, present and wanted (tasks, members)
+    joint : mean (classes, nodes) and scale (classes, nodes, nodes)
+    law : columns (nodes,), log unit (nodes,); rows behind, shape, least leverage, shift, own spread (classes, nodes);
+        the log density where residual is 0 and spread 1, by the number of members before (classes, nodes, members)
+    averages : whether the law is Student's, or Gauss's
+    """
+    members, present, wanted = tasks
+    mean, scale = joint
+    columns, log_unit, behind, shape, least, shift, own_spread, highest = law
+    n_classes, size = len(mean), members.shape[1]
+    factor = np.zeros((n_classes, size, size))
+    white = np.zeros(size)
+    of = np.zeros(size, np.intp)
+    n, last = 0, -1
+    for row in range(len(values)):
+        task = task_of_row[row]
+        if task != last:
+            last, n = task, 0
+            for j in range(size):
+                if present[task, j]:
+                    of[n] = j
+                    n += 1
+            for label in range(n_classes):
+                for a in range(n):
+                    i = members[task, of[a]]
+                    for b in range(a + 1):
+                        total = scale[label, i, members[task, of[b]]]
+                        for c in range(b):
+                            total -= factor[label, a, c] * factor[label, b, c]
+                        if a > b:
+                            factor[label, a, b] = total / factor[label, b, b]
+                        elif total > 0:
+                            factor[label, a, a] = np.sqrt(total)
+                        else:
+                            return False
+        for label in range(n_classes):
+            distance = 0.0
+            for a in range(n):
+                v = members[task, of[a]]
+                residual = values[row, v] - mean[label, v]
+                for b in range(a):
+                    residual -= factor[label, a, b] * white[b]
+                pivot = factor[label, a, a]
+                white[a] = residual / pivot
+                if wanted[task, of[a]]:
+                    residual += shift[label, v]
+                    spread = pivot * pivot * behind[label, v] + own_spread[label, v]
+                    density = highest[label, v, a] - log_unit[v]
+                    if averages:
+                        spread *= least[label, v] + distance / behind[label, v]
+                        density -= 0.5 * np.log(spread)
+                        density -= (shape[label, v] + 0.5 * a + 0.5) * np.log1p(residual * residual / spread)
+                    else:
+                        density -= 0.5 * (np.log(spread) + residual * residual / spread)
+                    out[rows[row], columns[v], label] = density
+                distance += white[a] * white[a]
+    return True
