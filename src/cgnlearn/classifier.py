@@ -67,7 +67,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     """Conditional Gaussian network classifier, by exact Bayesian averaging or by maximum likelihood.
 
     Attributes are continuous or discrete; continuous ones follow, in each class, linear regressions on their
-    continuous parents, with other parameters for every configuration of their discrete parents.
+    continuous parents, with other parameters for every configuration of their discrete parents. Missing values (NaN,
+    None, nulls) are left out: an attribute counts the rows that have it and its parents, and predictions integrate.
 
     Parameters
     ----------
@@ -99,8 +100,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         What a level that training never showed is at prediction: as if it had not been observed, with one warning
         that counts such levels; or an error.
     missing_indicator : bool, default=False
-        Whether, for each column with holes in training, it also counts for or against a class that the column is
-        missing: as an attribute of two levels that depends on the class alone, whatever the structure.
+        Whether it speaks for or against a class that a column is missing: as an attribute of two levels for each
+        column with holes in training, which depends on the class alone, whatever the structure.
     random_state : int, RandomState or None, default=0
         How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
         chosen: the same every time, unless it is None.
@@ -194,7 +195,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             that never part them.
         """
         with self._fitting():
-            X, y, sample_weight, groups = _without_weightless(_readable(X), y, sample_weight, groups)
+            X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
             table = self._first_table(X, y, sample_weight)
             if groups is not None:
                 check_consistent_length(table.codes, groups)
@@ -251,7 +252,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         if classes is None:
             raise ValueError("the first call of partial_fit needs classes: name all that will occur")
         with self._fitting():
-            table = self._first_table(_readable(X), y, sample_weight, classes)
+            table = self._first_table(readable(X), y, sample_weight, classes)
             self._learner = learner_of(self.structure)
             self.statistics_ = collect(table, self._learner.families(table.schema))
         return self
@@ -341,7 +342,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         if self.unknown_levels not in ("missing", "error"):
             raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
         self._unknown_levels: UnknownLevels = self.unknown_levels
-        if not isinstance(self.missing_indicator, bool | np.bool_):
+        if self.missing_indicator not in (True, False):
             raise ValueError(f"missing_indicator must be True or False, not {self.missing_indicator!r}")
         if self.missing_indicator and self.parameters == "discriminative":
             raise ValueError('missing_indicator=True has no discriminative parameters: use parameters="bayes"')
@@ -350,7 +351,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
         """Rows in the model's form; with a y training rows, in which no level may be new."""
         check_is_fitted(self, "statistics_")
-        X = _readable(X)
+        X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
 
@@ -384,12 +385,12 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         return state | ({"_reference": scored(self._reference, self._generative)} if "_reference" in state else {})
 
 
-def _readable(X: Any) -> Any:
+def readable(X: Any) -> Any:
     """X itself if it is a data frame, else as a NumPy array."""
     return X if as_frame(X) is not None else as_array(X)
 
 
-def _without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
+def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
     """The rows that count: one of weight 0 must change nothing, neither levels nor folds."""
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if weights is None or weights.ndim != 1 or weights.all() or not weights.any() or len(weights) != len(y):
