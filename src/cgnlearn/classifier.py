@@ -213,7 +213,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if self.parameters == "discriminative":
                 self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
-            self._warn_of_few_rows()
+            if self.statistics_.loose:
+                self._warn_of_few_rows()
             self._reference: Table | Reference | Unscored = spread_out(table)
         return self
 
@@ -292,7 +293,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         model = without_indicators(self._generative)
         statistics = model.statistics if isinstance(model, Network) else self.statistics_
         share, columns = statistics.thinnest()
-        if share < 0.5 and statistics.loose:
+        if share < 0.5:
             child, *parents = (statistics.schema.name(column) for column in columns)
             together = f" together with its parents ({', '.join(parents[:5])})" if parents else ""
             warnings.warn(
