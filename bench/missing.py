@@ -123,7 +123,9 @@ def comparison(data_dir):
 
 
 def curve(name, data_dir):
-    """Mean CLL, over seeds, of each way to deal with holes at every share of removed cells; and standard errors."""
+    """Mean CLL over seeds of each way to deal with holes at every share of removed cells; and the standard error of
+    its difference from the first way, split by split.
+    """
     loaded = load(name, data_dir=data_dir)
     X, y = np.asarray(loaded.data), np.asarray(loaded.target)
     found = np.empty((len(WAYS), len(SHARES), N_SEEDS))
@@ -137,7 +139,7 @@ def curve(name, data_dir):
             holed = np.where(order < share, np.nan, X_test)
             for i, predict in enumerate(ways):
                 found[i, j, seed] = cll(predict(holed), true)
-    return found.mean(axis=2), found.std(axis=2, ddof=1) / np.sqrt(N_SEEDS)
+    return found.mean(axis=2), (found - found[0]).std(axis=2, ddof=1) / np.sqrt(N_SEEDS)
 
 
 def integrated(structure):
@@ -179,11 +181,11 @@ def draw(curves, path):
     from cgnlearn.plots.style import LINES, MARKERS
 
     figure, axes = plt.subplots(1, len(curves), figsize=(10, 4.2), layout="constrained")
-    for ax, (name, (mean, error)) in zip(axes, curves.items(), strict=True):
+    for ax, (name, (mean, _)) in zip(axes, curves.items(), strict=True):
         for i, way in enumerate(WAYS):
-            ax.errorbar(
-                np.array(SHARES) * 100, mean[i], error[i], label=way, color=LINES[i // 2], marker=MARKERS[i],
-                linestyle="--" if i % 2 else "-", markersize=5, linewidth=1.4, capsize=2,
+            ax.plot(
+                np.array(SHARES) * 100, mean[i], label=way, color=LINES[i // 2], marker=MARKERS[i],
+                linestyle="--" if i % 2 else "-", markersize=5, linewidth=1.4,
             )  # fmt: skip
         ax.set_title(name)
         ax.set_xlabel("cells removed at prediction, %")
@@ -199,8 +201,9 @@ def removal_table(curves):
         lines += [f"| {name}: CLL | {' | '.join(f'{100 * share:.0f} %' for share in SHARES)} |"]
         lines += ["|---|" + "---:|" * len(SHARES)]
         for i, way in enumerate(WAYS):
-            cells = [f"{mean[i, j]:.3f} ± {error[i, j]:.3f}" for j in range(len(SHARES))]
-            cells = [f"**{cell}**" if i == np.argmax(mean[:, j]) else cell for j, cell in enumerate(cells)]
+            cells = [f"{mean[i, j]:.3f}" + (f" ± {error[i, j]:.3f}" if i else "") for j in range(len(SHARES))]
+            best = mean.max(axis=0) - mean[i] < 5e-4
+            cells = [f"**{cell}**" if best[j] else cell for j, cell in enumerate(cells)]
             lines.append(f"| {way} | {' | '.join(cells)} |")
         lines.append("")
     return lines
@@ -229,7 +232,8 @@ def report(data_dir, curves):
             "### Cells removed at prediction",
             "",
             "Trained on two thirds of the rows, complete; from the others a share of the cells is removed at random. "
-            f"Means over {N_SEEDS} splits with standard errors.",
+            f"Means over {N_SEEDS} splits, with standard errors of the difference from the first line, split by split. "
+            'Ours have `sharing="cv"` and `temperature="cv"`; the best in bold.',
             "",
             "![CLL against the share of cells removed](images/missing-curve.png)",
             "",
