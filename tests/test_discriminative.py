@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import Band, CGNClassifier, Prior, load, save
 from cgnlearn.model import logistic
-from cgnlearn.model.discriminative import _left_out_scores, _rotated, _standardised
+from cgnlearn.model.discriminative import _left_out_scores, _standardised, row_space
 from cgnlearn.model.logistic import Point, Rows, fitted, left_out
 
 MIXED = {0: [], 1: [0], 2: [0, 1], 3: [1, 2], 4: [0, 2, 3]}
@@ -168,7 +168,7 @@ def test_the_weakest_penalty_leaves_no_more_than_a_parameter_to_four_rows():
     y = np.arange(60) % 3
     rows = rows_of(discriminative(sharing=1.0).fit(rng.normal(size=(60, 30)), y), rng.normal(size=(60, 30)), y)
     squares = np.linalg.svd(rows.design[:, 1:], compute_uv=False) ** 2 / 3
-    effective = [2 * (squares / (squares + penalty)).sum() for penalty in logistic._penalties(rows)]
+    effective = [2 * (squares / (squares + penalty)).sum() for penalty in logistic.penalties(rows)]
     np.testing.assert_allclose([effective[0], effective[-1]], [1.0, 15.0], rtol=1e-6)
     assert np.all(np.diff(effective) > 0)
 
@@ -176,7 +176,7 @@ def test_the_weakest_penalty_leaves_no_more_than_a_parameter_to_four_rows():
 def test_rotation_changes_no_slope(rng):
     X, labels = rng.normal(size=(20, 50)), np.arange(20) % 2
     scores, one = rng.normal(size=(20, 2)), np.ones(20)
-    basis, rotated = _rotated(X)
+    basis, rotated = row_space(X)
     whole, small = (Rows.of(part, scores, np.zeros(2), labels, one) for part in (X, rotated))
     slopes = fitted(whole, 2.0, origin(whole)).slopes
     found = fitted(small, 2.0, origin(small)).slopes

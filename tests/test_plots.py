@@ -9,6 +9,7 @@ from cgnlearn import Band, BandAverage, CGNClassifier, Jan, Structure
 from cgnlearn.plots import (
     ContributionsDisplay,
     PathDisplay,
+    RanksDisplay,
     RelevanceDisplay,
     ReliabilityDisplay,
     SpectrumDisplay,
@@ -119,6 +120,25 @@ def test_structure_of_an_estimator(iris):
     assert {text for text in texts if text} == {"petal length (cm)", "petal width (cm)"}
 
 
+def test_names_in_a_structure_are_whole(iris):
+    X, y = iris
+    names = ["a rather long name of a column", "underscored_and_long_and_long", "short", "x" * 50]
+    texts = StructureDisplay.from_estimator(CGNClassifier("tree").fit(X.set_axis(names, axis=1), y)).ax_.texts
+    shown = {text.get_text().replace("\n", "").replace(" ", "") for text in texts if text.get_text()}
+    assert shown == {name.replace(" ", "") for name in names}
+
+
+def test_a_reliability_diagram_begins_where_probabilities_can(iris):
+    X, y = iris
+    display = drawn(ReliabilityDisplay.from_estimator(CGNClassifier().fit(X, y), X, y))
+    assert 0.2 < display.ax_.get_xlim()[0] <= 0.3  # of three classes the most probable has a third at least
+    bars = display.ax_.child_axes[0].patches
+    line = display.lines["CGNClassifier"]
+    assert [bar.get_height() for bar in bars] == pytest.approx((100 * line.n / line.n.sum()).tolist())
+    each = drawn(ReliabilityDisplay.from_estimator(CGNClassifier().fit(X, y), X, y, per_class=True))
+    assert each.ax_.get_xlim()[0] < 0
+
+
 def test_reliability_of_many_classes(iris):
     X, y = iris
     model = CGNClassifier().fit(X[::2], y[::2])
@@ -206,3 +226,17 @@ def test_mirrored_spectra_and_the_evidence_of_their_peaks():
     assert 1 <= len(evidence.texts) <= 8
     with pytest.raises(ValueError, match="same length"):
         SpectrumDisplay([1.0, 2.0], [1.0], [1.0], [1.0], "a", "b", "c")
+
+
+def test_bars_of_the_ranks_join_what_cannot_be_told_apart():
+    names = [f"${i}$" for i in range(6)]
+    display = RanksDisplay([1.0, 1.5, 2.2, 4.0, 4.1, 6.0], names, 0.9, marked="$0$").plot()
+    drawn(display)
+    assert display.alike == [(1.0, 1.5), (1.5, 2.2), (4.0, 4.1)]
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert [name for text in texts for name in names if name in text] == names
+    alone = RanksDisplay.from_values(np.eye(40)[:, :3] + [[3, 2, 1]], names[:3])
+    assert alone.alike == []
+    for values, given in (([[1.0, 2.0]], names), ([1.0, 2.0], names[:2]), ([[1.0]], names[:1])):
+        with pytest.raises(ValueError, match=r"columns|at least two"):
+            RanksDisplay.from_values(values, given)

@@ -187,3 +187,31 @@ def test_exponentials_and_logarithms_of_many_numbers():
 @parametrize_with_checks([CGNClassifier(SelectiveNaiveBayes()), CGNClassifier(SelectiveNaiveBayes(), sharing=1.0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("sharing", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("inclusion", [0.3, 0, 1])
+def test_leave_one_out_equals_refits(sharing, weighted, inclusion):
+    X, y = data("cdcdc", n=30)
+    X["x4"] = 2.5  # constant
+    held = Prior(location=[0.5, 0, 90.0, 0, 1.0], scale=[1.3, 1, 9000.0, 1, 1.0], strength=1.5, shape=1.3)
+    weights = np.random.default_rng(3).uniform(0.5, 2, len(y)) if weighted else np.ones(len(y))
+    options = {"structure": SelectiveNaiveBayes(inclusion), "sharing": sharing, "prior": held}
+    model = CGNClassifier(**options).fit(X, y, weights if weighted else None)
+    found = model.leave_one_out_log_proba(X, y, weights if weighted else None)
+    expected = [
+        CGNClassifier(**options).partial_fit(X[kept], y[kept], [0, 1, 2], weights[kept]).predict_log_proba(X[~kept])[0]
+        for kept in ~np.eye(len(y), dtype=bool)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert np.abs(found - model.predict_log_proba(X)).max() > 0.01
+
+
+def test_temperature_is_chosen_by_leave_one_out():
+    X, y = data("cdcd", n=60)
+    model = CGNClassifier(SelectiveNaiveBayes(), temperature="cv").fit(X, y)
+    assert "std_test_cll" not in model.cv_results_  # there were no folds
+    best = model.cv_results_["mean_test_cll"].max()
+    truth = model.leave_one_out_log_proba(X, y)[np.arange(60), y].mean()
+    assert best - 1e-3 < truth <= best

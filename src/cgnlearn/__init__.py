@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cgnlearn.structures.search import GreedyJan as GreedyJan
     from cgnlearn.structures.selective import SelectiveNaiveBayes as SelectiveNaiveBayes
     from cgnlearn.structures.tree import Tree as Tree
+    from cgnlearn.tuning.estimator import CGNClassifierCV as CGNClassifierCV
 
 __version__ = "0.1.0.dev0"
 
@@ -36,6 +37,7 @@ _HOMES = {
     "BandAverage": "ordered.average",
     "Box": "ordered.band",
     "CGNClassifier": "classifier",
+    "CGNClassifierCV": "tuning.estimator",
     "Complete": "structures.fixed",
     "GreedyJan": "structures.search",
     "Jan": "structures.fixed",

@@ -195,7 +195,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             that never part them.
         """
         with self._fitting():
-            X, y, sample_weight, groups = _without_weightless(_readable(X), y, sample_weight, groups)
+            X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
             table = self._first_table(X, y, sample_weight)
             if groups is not None:
                 check_consistent_length(table.codes, groups)
@@ -213,7 +213,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if self.parameters == "discriminative":
                 self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
-            self._warn_of_few_rows()
+            if self.statistics_.loose:
+                self._warn_of_few_rows()
             self._reference: Table | Reference | Unscored = spread_out(table)
         return self
 
@@ -251,7 +252,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         if classes is None:
             raise ValueError("the first call of partial_fit needs classes: name all that will occur")
         with self._fitting():
-            table = self._first_table(_readable(X), y, sample_weight, classes)
+            table = self._first_table(readable(X), y, sample_weight, classes)
             self._learner = learner_of(self.structure)
             self.statistics_ = collect(table, self._learner.families(table.schema))
         return self
@@ -292,7 +293,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         model = without_indicators(self._generative)
         statistics = model.statistics if isinstance(model, Network) else self.statistics_
         share, columns = statistics.thinnest()
-        if share < 0.5 and statistics.loose:
+        if share < 0.5:
             child, *parents = (statistics.schema.name(column) for column in columns)
             together = f" together with its parents ({', '.join(parents[:5])})" if parents else ""
             warnings.warn(
@@ -350,7 +351,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
         """Rows in the model's form; with a y training rows, in which no level may be new."""
         check_is_fitted(self, "statistics_")
-        X = _readable(X)
+        X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
 
@@ -384,12 +385,12 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         return state | ({"_reference": scored(self._reference, self._generative)} if "_reference" in state else {})
 
 
-def _readable(X: Any) -> Any:
+def readable(X: Any) -> Any:
     """X itself if it is a data frame, else as a NumPy array."""
     return X if as_frame(X) is not None else as_array(X)
 
 
-def _without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
+def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
     """The rows that count: one of weight 0 must change nothing, neither levels nor folds."""
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if weights is None or weights.ndim != 1 or weights.all() or not weights.any() or len(weights) != len(y):

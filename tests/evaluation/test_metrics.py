@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from scipy.special import log_softmax
-from sklearn.metrics import accuracy_score, log_loss
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
-from cgnlearn.evaluation.metrics import accuracy, brier, calibration_error, cll, reliability, worth
+from cgnlearn.evaluation.metrics import accuracy, auc, brier, calibration_error, cll, reliability, worth
 
 
 def test_metrics_by_hand():
@@ -30,3 +30,14 @@ def test_worth_counts_a_probability_of_zero_at_the_smallest_double():
     assert found.correct == 2
     p[1] = 5e-324
     assert found.cll == pytest.approx(log_softmax(log_joint, axis=1)[[0, 2, 3], [0, 1, 1]].sum() + np.log(p[1]))
+
+
+def test_auc_is_that_of_scikit_learn_and_of_the_classes_that_occur(rng):
+    log_proba = log_softmax(rng.normal(size=(60, 3)), axis=1).round(1)  # with ties
+    true = rng.integers(0, 3, 60)
+    areas = [roc_auc_score(true == label, log_proba[:, label]) for label in range(3)]
+    assert auc(log_proba, true) == pytest.approx(np.mean(areas))
+    two = true < 2
+    expected = [roc_auc_score(true[two] == label, log_proba[two, label]) for label in range(2)]
+    assert auc(log_proba[two], true[two]) == pytest.approx(np.mean(expected))
+    assert np.isnan(auc(log_proba, np.zeros(60, int)))

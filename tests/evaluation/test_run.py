@@ -48,6 +48,13 @@ def test_the_finished_file_is_in_the_units_order_whatever_the_order_of_work(tmp_
     assert finished_bytes(tmp_path / "part") == content
 
 
+def test_only_the_units_named_are_computed_and_the_others_stay(tmp_path):
+    assert list(Run(WORK, tmp_path).go_on(among={UNITS[1]})) == [UNITS[1]]
+    assert list(Run(WORK, tmp_path).go_on(among={UNITS[1], UNITS[2]})) == [UNITS[2]]
+    assert Run(WORK, tmp_path).missing == [UNITS[0]]
+    assert list(Run(WORK).go_on(among=())) == []
+
+
 def test_whatever_length_a_killed_process_leaves_the_end_is_the_same(tmp_path):
     whole = finished_bytes(tmp_path)
     for length in range(len(whole) + 1):

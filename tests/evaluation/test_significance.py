@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cgnlearn.evaluation.significance import compare, mark
+from cgnlearn.evaluation.significance import compare, critical_difference, holm, mark, mean_ranks, signed_rank
 from cgnlearn.experiments import published
 
 
@@ -67,3 +67,27 @@ def test_the_paper_s_tables_add_up_to_its_totals():
     assert published.mark("backward", "cll", 1.0, 3) == "loss"
     assert published.mark("condensed", "accuracy", 0.2, 8) == "draw"
     assert published.mark("forward", "accuracy", 1.0, 2) == "draw"
+
+
+def test_holm_is_the_greatest_over_all_smaller_p_values(rng):
+    p = rng.uniform(0, 0.2, 7)
+    n = len(p)
+    expected = [min(1.0, max((n - np.sum(p < other)) * other for other in p if other <= own)) for own in p]
+    np.testing.assert_allclose(holm(p), expected)
+
+
+def test_mean_ranks_count_who_is_better_on_each_set(rng):
+    values = rng.normal(size=(20, 5)).round(1)
+    better = (values[:, None] > values[:, :, None]).sum(axis=2)
+    equal = (values[:, None] == values[:, :, None]).sum(axis=2)
+    np.testing.assert_allclose(mean_ranks(values), (better + (equal + 1) / 2).mean(axis=0))
+
+
+def test_critical_differences_are_demsar_s():
+    # Table 5 of Demsar (2006): q = 1.960, 2.343, 2.569, 2.728, 2.850, ..., 3.164 for 2, 3, 4, 5, 6 and 10 methods.
+    for n, q in ((2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (6, 2.850), (10, 3.164)):
+        assert critical_difference(n, 30) == pytest.approx(q * np.sqrt(n * (n + 1) / 180), rel=5e-4)
+
+
+def test_no_differences_are_no_finding():
+    assert signed_rank(np.zeros(5)) == (1.0, 0.0)

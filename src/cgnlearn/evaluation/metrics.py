@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from cgnlearn.model.densities import Floats
 
@@ -18,7 +20,10 @@ LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive do
 
 def normalised(log_joint: Floats) -> Floats:
     """Log probabilities of the classes, along the last axis, from log joint ones."""
-    log_proba: Floats = log_joint - np.logaddexp.reduce(log_joint, axis=-1, keepdims=True)
+    classes = np.moveaxis(log_joint, -1, 0)  # one after the other: loops over rows are long
+    highest = reduce(np.maximum, classes)
+    log_proba: Floats = log_joint - highest[..., None]
+    log_proba -= np.log(sum(np.exp(of_class) for of_class in np.moveaxis(log_proba, -1, 0)))[..., None]
     return log_proba
 
 
@@ -54,6 +59,22 @@ def calibration_error(log_proba: Floats, true: NDArray[np.intp], n_bins: int = N
     """How far the probability of the predicted class lies from how often it is right, over bins weighted by rows."""
     bins = reliability(np.exp(log_proba.max(axis=1)), right(log_proba, true), n_bins)
     return float((bins.n * np.abs(bins.predicted - bins.observed)).sum() / bins.n.sum())
+
+
+def auc(log_proba: Floats, true: NDArray[np.intp]) -> float:
+    """Area under the ROC curve of each class against the rest, averaged over the classes that occur.
+
+    It is how often a row of the class is given a higher probability of it than another row; a tie counts half. Not a
+    number where all rows are of one class.
+    """
+    areas = []
+    for label in np.unique(true):
+        inside = true == label
+        n, rest = int(inside.sum()), int((~inside).sum())
+        if rest:
+            ranks = rankdata(log_proba[:, label])
+            areas.append((ranks[inside].sum() - n * (n + 1) / 2) / (n * rest))
+    return float(np.mean(areas)) if areas else float("nan")
 
 
 class Reliability(NamedTuple):

@@ -15,7 +15,7 @@ import json
 import os
 import platform
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -89,20 +89,21 @@ class Run(Generic[Result]):
         """Units still to be computed."""
         return [unit for unit in self.work.sizes if unit not in self._results]
 
-    def go_on(self, jobs: int | None = 1) -> Iterator[Unit]:
-        """Compute what is missing, one unit after the other as they finish."""
+    def go_on(self, jobs: int | None = 1, among: Container[Unit] | None = None) -> Iterator[Unit]:
+        """Compute what is missing, among the units named if any are, one after the other as they finish."""
         if self.folder is None:
-            yield from self._computing(jobs)
+            yield from self._computing(jobs, among)
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         with held(self.folder):
             self._take_up(self.folder)  # once more: another run may have gone on there meanwhile
-            yield from self._computing(jobs)
+            yield from self._computing(jobs, among)
 
-    def _computing(self, jobs: int | None) -> Iterator[Unit]:
+    def _computing(self, jobs: int | None, among: Container[Unit] | None) -> Iterator[Unit]:
         from joblib import Parallel, delayed, parallel_config
 
-        missing, started, main = self.missing, perf_counter(), os.getpid()
+        missing = [unit for unit in self.missing if among is None or unit in among]
+        started, main = perf_counter(), os.getpid()
         self._write_rows()
         self._sessions.append(_session(jobs))
         self._write_manifest()

@@ -136,7 +136,7 @@ def fit_discriminative(model: Model, table: Table) -> Correction:
     basis = None
     rotated = values[:, kept]
     if rotated.shape[1] > len(rotated):
-        basis, rotated = _rotated(rotated)
+        basis, rotated = row_space(rotated)
     weights = np.ones(table.n_rows) if table.weights is None else table.weights
     # Predictions add the log prior that the user gives; the sample has its own.
     frequencies = densities.categorical(model.statistics.classes, model.how.dirichlet)
@@ -213,7 +213,7 @@ def _standardised(network: Network, table: Table) -> tuple[Floats, Floats, Float
     return values, centre, scale
 
 
-def _rotated(values: Floats) -> tuple[Floats, Floats]:
+def row_space(values: Floats) -> tuple[Floats, Floats]:
     """Coordinates of the rows in their own span, which a ridge cannot tell from the values; values.T @ basis @ slopes
     of these are slopes of those.
     """

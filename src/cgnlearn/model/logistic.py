@@ -23,7 +23,7 @@ from cgnlearn.model.densities import Floats
 
 Bounds = tuple[float, float]
 
-MOST_DENSE = 2500  # parameters whose Hessian is factorised whole
+MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
 N_PENALTIES = 10
 WEAKEST = 0.01  # penalty: slopes of ten to a standard deviation are then nothing unusual
 OFFSET = 1e-9  # penalty of b for every row: where the scores leave no doubt, nothing else would hold it
@@ -226,14 +226,22 @@ def left_out(rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.
     One Newton step from the fit to all rows (Rad and Maleki 2020). Of a row of weight 2, which is a row twice, one is
     left out. Where a Hessian would be too large, its blocks between contrasts are taken for 0.
     """
+    return left_out_and_effective(rows, penalty, point, bounds)[0]
+
+
+def left_out_and_effective(
+    rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.0)
+) -> tuple[Floats, float]:
+    """The same, and the effective number of parameters: the more there are to a row, the more leaving out flatters."""
     contrasts = rows.contrasts(point)
     proba = np.exp(rows.log_proba(contrasts))
     curvature, excess = rows.curvature(proba), rows._excess(proba)
     leverage = _leverage(rows, curvature, penalty, moves=bounds[0] < point.temperature < bounds[1])
+    effective = float(rows.weights @ np.einsum("rab,rba->r", leverage, curvature))
     leverage *= np.minimum(rows.weights, 1.0)[:, None, None]
     system = np.eye(rows.n_contrasts) - leverage @ curvature
     moved = np.linalg.solve(system, leverage @ excess[:, :, None])[:, :, 0]
-    return rows.log_proba(contrasts + moved)
+    return rows.log_proba(contrasts + moved), effective
 
 
 def _leverage(rows: Rows, curvature: Floats, penalty: float, *, moves: bool) -> Floats:
@@ -282,7 +290,7 @@ def path(rows: Rows) -> Iterator[Candidate]:
     point = fitted(alone, 0.0, Point(np.zeros((1, n)), 1.0))
     yield Candidate(np.inf, point, _cll(rows, left_out(alone, 0.0, point)))
     point = Point(np.concatenate([point.slopes, np.zeros((rows.design.shape[1] - 1, n))]), point.temperature)
-    for penalty in _penalties(rows):
+    for penalty in penalties(rows):
         point = fitted(rows, penalty, point)
         yield Candidate(penalty, point, _cll(rows, left_out(rows, penalty, point)))
 
@@ -291,29 +299,34 @@ def _cll(rows: Rows, log_proba: Floats) -> float:
     return float(np.average(log_proba[np.arange(len(rows.labels)), rows.labels], weights=rows.weights))
 
 
-def _penalties(rows: Rows) -> list[float]:
-    """From one that leaves next to nothing to one that leaves a parameter to every four rows.
+def penalties(rows: Rows) -> list[float]:
+    """From one that leaves next to nothing to one that leaves a parameter to every four rows."""
+    if not rows.design.shape[1] > 1:
+        return []
+    strongest = strongest_penalty(rows)
+    weakest = max(WEAKEST, _penalty_leaving(rows, rows.weights.sum() / ROWS_TO_A_PARAMETER / rows.n_contrasts))
+    return np.geomspace(strongest, weakest, N_PENALTIES).tolist() if strongest > weakest else []
+
+
+def strongest_penalty(rows: Rows) -> float:
+    """One that leaves next to nothing of the features; 0 if there are none."""
+    return _penalty_leaving(rows, LEAST_EFFECTIVE)
+
+
+def _penalty_leaving(rows: Rows, effective: float) -> float:
+    """The penalty that leaves so many parameters to a contrast; 0 if none leaves as many.
 
     The effective number of parameters is that of a ridge regression with the weights that rows have where all classes
     are equally probable, which are the greatest: (C - 1) Σ d/(d + λ), d the eigenvalues of the features' scatter
     divided by C.
     """
-    n, features = rows.n_contrasts, rows.design[:, 1:]
-    if not features.shape[1]:
-        return []
-    scatter = np.linalg.eigvalsh(features.T @ (features * rows.weights[:, None])).clip(min=0.0) / (n + 1)
+    features = rows.design[:, 1:]
+    scatter = np.linalg.eigvalsh(features.T @ (features * rows.weights[:, None])).clip(min=0.0) / (rows.n_contrasts + 1)
 
-    def where(effective: float) -> float:
-        """The penalty that leaves so many parameters to a contrast; 0 if none leaves as many."""
+    def excess(log_penalty: float) -> float:
+        return float((scatter / (scatter + np.exp(log_penalty))).sum() - effective)
 
-        def excess(log_penalty: float) -> float:
-            return float((scatter / (scatter + np.exp(log_penalty))).sum() - effective)
-
-        least, most = np.log(WEAKEST) - 7, np.log(scatter.sum() / effective) + 1
-        return float(np.exp(brentq(excess, least, most))) if excess(least) > 0 else 0.0
-
-    strongest = where(LEAST_EFFECTIVE)
-    weakest = max(WEAKEST, where(rows.weights.sum() / ROWS_TO_A_PARAMETER / n))
-    if strongest <= weakest:
-        return []
-    return np.geomspace(strongest, weakest, N_PENALTIES).tolist()
+    least = np.log(WEAKEST) - 7
+    if not len(scatter) or excess(least) <= 0:
+        return 0.0
+    return float(np.exp(brentq(excess, least, np.log(scatter.sum() / effective) + 1)))

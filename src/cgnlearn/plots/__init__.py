@@ -2,6 +2,7 @@
 
 from cgnlearn.plots.contributions import ContributionsDisplay
 from cgnlearn.plots.path import PathDisplay
+from cgnlearn.plots.ranks import RanksDisplay
 from cgnlearn.plots.relevance import RelevanceDisplay
 from cgnlearn.plots.reliability import ReliabilityDisplay
 from cgnlearn.plots.spectrum import SpectrumDisplay
@@ -10,6 +11,7 @@ from cgnlearn.plots.structure import StructureDisplay
 __all__ = [
     "ContributionsDisplay",
     "PathDisplay",
+    "RanksDisplay",
     "RelevanceDisplay",
     "ReliabilityDisplay",
     "SpectrumDisplay",

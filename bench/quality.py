@@ -1,0 +1,131 @@
+"""How good are the probabilities? Ours beside tuned peers on fifty sets, at three numbers of training rows.
+
+``python bench/quality.py -o FOLDER [--data-dir DIR] [--models ...] [--sets ...] [--sizes ...] [--seeds N]`` computes
+what FOLDER does not hold yet and prints the tables; ``--write`` also makes docs/quality.md and its pictures. To compute
+a model anew, remove its folder in FOLDER.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from cgnlearn.evaluation import metrics
+from cgnlearn.evaluation.run import Run, Unit, Work
+from collection import NARROW, ORDERED, SETS, SIZES, WIDE, checksum, division, rows
+from measuring import parser, publish
+from peers import NAMES, OURS_ORDERED, fitted
+from ranking import NotYet, page, picture
+
+ORDER_OF_SIZES = ("100", "half", "50")
+LEAST = 1e-15  # a probability below counts as this, for all models alike
+MEASURES = {
+    "cll": metrics.cll,
+    "brier": metrics.brier,
+    "calibration_error": metrics.calibration_error,
+    "auc": metrics.auc,
+    "accuracy": metrics.accuracy,
+}
+COLUMNS = ("set", "seed", "size", "n_train", "n_test", "n_columns", "n_classes", *MEASURES, "seconds", "note")
+
+
+def measured(model_name, set_name, size, seed, data_dir):
+    """The row of one model on one division of one set; a model without an answer has a note instead of figures."""
+    data = rows(set_name, data_dir)
+    parts = division(data, size, seed)
+    n_classes = len(np.unique(data.y))
+    nothing = [float("nan")] * (len(MEASURES) + 1)
+    if parts is None:
+        return [(0, 0, data.X.shape[1], n_classes, *nothing, "too few rows")]
+    train, test = parts
+    sizes = (len(train), len(test), data.X.shape[1], n_classes)
+    groups = None if data.groups is None else data.groups[train]
+    with warnings.catch_warnings():
+        for kind in (UserWarning, ConvergenceWarning, RuntimeWarning, FutureWarning):
+            warnings.simplefilter("ignore", kind)
+        start = time.process_time()
+        try:
+            model = fitted(model_name, data.X[train], data.y[train], data.categorical, groups)
+            took = time.process_time() - start
+            proba = model.predict_proba(data.X[test])
+        except (ValueError, np.linalg.LinAlgError) as error:
+            return [(*sizes, *nothing, f"{type(error).__name__}: {error}".splitlines()[0][:120])]
+    proba = np.where(np.isfinite(proba), proba, 0.0)
+    log_proba = np.log(np.maximum(proba, LEAST))
+    figures = [float(measure(log_proba, data.y[test])) for measure in MEASURES.values()]
+    return [(*sizes, *figures, took, "")]
+
+
+def work(model, seed, data_dir, checksums):
+    """All sets at all sizes for one model and seed."""
+    sets = ORDERED if model in OURS_ORDERED else SETS
+    units = [Unit(name, seed, SIZES.index(size)) for size in ORDER_OF_SIZES for name in sets]
+    settings = {"experiment": "quality", "model": model, "seed": seed, "sizes": SIZES, "data": checksums}
+
+    def arguments(unit):
+        return model, unit.name, SIZES[unit.fold], seed, data_dir
+
+    return Work(COLUMNS, dict.fromkeys(units, 1), measured, arguments, settings)
+
+
+def folder(results, model, seed):
+    return results / model / f"seed-{seed}"
+
+
+def compute(results, data_dir, *, models, sets, sizes, n_seeds, jobs):
+    """What is missing: seed by seed, the wide sets last, all models side by side."""
+    checksums = {name: checksum(name, data_dir) for name in SETS}
+    for seed in range(n_seeds):
+        for part in (NARROW, WIDE):
+            for size in (size for size in ORDER_OF_SIZES if size in sizes):
+                among = {Unit(name, seed, SIZES.index(size)) for name in part if name in sets}
+                for model in models:
+                    run = Run(work(model, seed, data_dir, checksums), folder(results, model, seed))
+                    if among.intersection(run.missing):
+                        start = time.perf_counter()
+                        done = len(list(run.go_on(jobs, among)))
+                        print(
+                            f"seed {seed}, {size} rows, {model}: {done} sets in {time.perf_counter() - start:.0f} s",
+                            flush=True,
+                        )
+
+
+def names(known):
+    """A comma-separated choice among known names."""
+
+    def parsed(text):
+        chosen = text.split(",")
+        if unknown := set(chosen) - set(known):
+            raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
+        return chosen
+
+    return parsed
+
+
+if __name__ == "__main__":
+    options = parser(__doc__, "quality.md")
+    shared = Path(__file__).resolve().parents[2] / "shared" / "data"
+    options.add_argument("-o", "--results", type=Path, required=True, help="folder that holds the finished rows")
+    options.add_argument("--data-dir", type=Path, default=shared, help="laid out as in collection.py")
+    options.add_argument("--models", type=names(NAMES), default=list(NAMES), help=", ".join(NAMES))
+    options.add_argument("--sets", type=names(SETS), default=list(SETS))
+    options.add_argument("--sizes", type=names(SIZES), default=list(SIZES), help=", ".join(SIZES))
+    options.add_argument("--seeds", type=int, default=3, help="how often the rows are divided")
+    options.add_argument("--jobs", type=int, default=1)
+    chosen = options.parse_args()
+    compute(
+        chosen.results, chosen.data_dir, models=chosen.models, sets=chosen.sets, sizes=chosen.sizes,
+        n_seeds=chosen.seeds, jobs=chosen.jobs,
+    )  # fmt: skip
+    command = f"python bench/quality.py -o FOLDER --seeds {chosen.seeds} --write"
+    try:
+        text, found = page(chosen.results, chosen.seeds, command)
+    except NotYet as error:
+        raise SystemExit(str(error)) from None
+    publish(text, "quality.md", write=chosen.write)
+    if chosen.write:
+        picture(found)

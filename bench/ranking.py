@@ -1,0 +1,324 @@
+"""What the rows of bench/quality.py say: tables, pictures and the page docs/quality.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cgnlearn.evaluation.run import read_rows
+from cgnlearn.evaluation.significance import ALPHA, holm, mean_ranks, signed_rank
+from cgnlearn.plots import RanksDisplay
+from cgnlearn.plots.style import new_axes
+from collection import MOST_TEST, MOST_TRAINING, NARROW, SETS, SIZES, WIDE
+from measuring import DOCS, versions
+from peers import BASELINE, MOST_COLUMNS, NAMES, OURS, OURS_ORDERED, PEERS
+
+PICTURE = "images/quality-ranks.png"
+FAR_BEHIND = 0.08  # nats
+MEASURES = ("cll", "brier", "calibration_error", "auc", "accuracy")
+HEADINGS = {"50": "50 training rows", "100": "100 training rows", "half": "Half of the rows"}
+US, NOTHING = next(iter(OURS)), next(iter(BASELINE))
+REASONS = {  # by the kind of peer that is ahead
+    ("forest", "hgb", "catboost"): "thresholds, or interactions of more columns than two",
+    ("lrcv", "lrcv-power"): "one linear rule is right, and choosing among many costs",
+    ("lda", "qda", "gnb"): "one Gaussian rule is right, and choosing among many costs",
+    ("svc",): "a boundary that no candidate can bend to",
+}
+
+
+class NotYet(ValueError):
+    """Rows that a table needs are missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """What models reach on sets at one size, averaged over the seeds that all of them have."""
+
+    size: str
+    models: list[str]
+    sets: list[str]
+    n_seeds: int
+    values: dict[str, np.ndarray]  # by measure: (sets, models)
+    seconds: np.ndarray  # (sets, models)
+    silent: np.ndarray  # (sets, models): where a model gave no answer, and the class frequencies stand in
+    notes: dict[tuple[str, str], str]  # by model and set
+
+    def of(self, model: str, measure: str = "cll") -> np.ndarray:
+        return self.values[measure][:, self.models.index(model)]
+
+    @property
+    def peers(self) -> list[str]:
+        return [model for model in self.models if model in PEERS]
+
+    @property
+    def best_peer(self) -> np.ndarray:
+        """Of each set the position of the peer that turns out to be the best."""
+        positions = np.array([self.models.index(model) for model in self.peers])
+        return positions[self.values["cll"][:, positions].argmax(axis=1)]
+
+    @property
+    def in_hindsight(self) -> np.ndarray:
+        return self.values["cll"][np.arange(len(self.sets)), self.best_peer]
+
+    def only(self, sets: Sequence[str]) -> Figures:
+        at = [i for i, name in enumerate(self.sets) if name in sets]
+        values = {measure: found[at] for measure, found in self.values.items()}
+        names = [self.sets[i] for i in at]
+        return Figures(
+            self.size, self.models, names, self.n_seeds, values, self.seconds[at], self.silent[at], self.notes
+        )
+
+
+def figures(results, size, models, n_seeds) -> Figures | None:
+    """Sets of which every model has its rows, over as many seeds as all of them have; None if there are none."""
+    found = {
+        model: {
+            (row["set"], int(row["seed"])): row
+            for seed in range(n_seeds)
+            if (path := results / model / f"seed-{seed}" / "rows.csv").exists()
+            for row in read_rows(path)
+            if row["size"] == str(SIZES.index(size))
+        }
+        for model in {*models, NOTHING}
+    }
+    models = [model for model in models if found[model]]
+    common = set.intersection(*(set(found[model]) for model in (*models, NOTHING)))
+    common = {key for key in common if found[NOTHING][key]["note"] == ""}
+    if not common:
+        return None
+    by_set = {name: sorted(seed for other, seed in common if other == name) for name in SETS}
+    most = max(len(seeds) for seeds in by_set.values())
+    sets = [name for name, seeds in by_set.items() if len(seeds) == most]
+    values = {measure: np.empty((len(sets), len(models))) for measure in MEASURES}
+    seconds, silent = np.full((len(sets), len(models)), np.nan), np.zeros((len(sets), len(models)), bool)
+    notes = {}
+    for j, model in enumerate(models):
+        for i, name in enumerate(sets):
+            rows = [found[model][name, seed] for seed in by_set[name]]
+            told = [row["note"] for row in rows if row["note"]]
+            if told:
+                notes[model, name], silent[i, j] = told[0], True
+            stand_in = [
+                found[NOTHING][name, seed] if row["note"] else row for row, seed in zip(rows, by_set[name], strict=True)
+            ]
+            for measure in MEASURES:
+                values[measure][i, j] = np.mean([float(row[measure]) for row in stand_in])
+            seconds[i, j] = np.mean([float(row["seconds"]) for row in rows])
+    return Figures(size, models, sets, most, values, seconds, silent, notes)
+
+
+# ---- tables
+
+
+def ranked(here: Figures) -> dict[str, float]:
+    """Mean rank of ours and of the peers by CLL."""
+    models = [model for model in here.models if model in OURS or model in PEERS]
+    return dict(zip(models, mean_ranks(np.column_stack([here.of(model) for model in models])), strict=True))
+
+
+def summary(here: Figures) -> Iterator[str]:
+    yield "| model | mean rank | mean CLL | median CLL | Brier | calibration error | AUC | accuracy | s to fit, median | no answer |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    ranks = ranked(here)
+    order = sorted(ranks, key=ranks.__getitem__)
+    order += [model for model in here.models if model in BASELINE]
+    for model in order:
+        j = here.models.index(model)
+        name = f"**{NAMES[model]}**" if model == US else NAMES[model]
+        rank = f"{ranks[model]:.2f}" if model in ranks else "–"
+        cll = here.of(model)
+        others = " | ".join(f"{np.nanmean(here.of(model, measure)):.3f}" for measure in MEASURES[1:])
+        silent = int(here.silent[:, j].sum()) or ""
+        yield (
+            f"| {name} | {rank} | {cll.mean():.3f} | {np.median(cll):.3f} | {others} "
+            f"| {np.nanmedian(here.seconds[:, j]):.2f} | {silent} |"
+        )
+    best = here.in_hindsight
+    at = np.arange(len(here.sets)), here.best_peer
+    others = " | ".join(f"{np.nanmean(here.values[measure][at]):.3f}" for measure in MEASURES[1:])
+    yield f"| *the best peer of each set, in hindsight* | – | {best.mean():.3f} | {np.median(best):.3f} | {others} | | |"
+
+
+def pairwise(here: Figures) -> Iterator[str]:
+    yield f"| {NAMES[US]} against | ahead | behind | mean difference | median difference | p, corrected | |"
+    yield "|---|---:|---:|---:|---:|---:|---|"
+    ours = here.of(US)
+    tests = [signed_rank(ours - here.of(peer)) for peer in here.peers]
+    corrected = holm(np.array([test.p for test in tests]))
+    for peer, test, p in zip(here.peers, tests, corrected, strict=True):
+        difference = ours - here.of(peer)
+        word = "" if p >= ALPHA else "ahead" if test.rank_biserial > 0 else "behind"
+        yield (
+            f"| {NAMES[peer]} | {(difference > 0).sum()} | {(difference < 0).sum()} | {difference.mean():+.3f} "
+            f"| {np.median(difference):+.3f} | {p:.2g} | {word} |"
+        )
+
+
+def behind(here: Figures) -> list[tuple[str, str, float]]:
+    """Sets on which ours is far behind the best peer: set, peer and by how much."""
+    gap = here.in_hindsight - here.of(US)
+    found = [(here.sets[i], here.models[here.best_peer[i]], float(gap[i])) for i in np.flatnonzero(gap > FAR_BEHIND)]
+    return sorted(found, key=lambda each: -each[2])
+
+
+def verdict(here: Figures) -> Iterator[str]:
+    ranks, far = ranked(here), behind(here)
+    gap = here.of(US) - here.in_hindsight
+    rival = min(here.peers, key=ranks.__getitem__)
+    first = "first" if ranks[US] < ranks[rival] else "not first"
+    yield (
+        f"{NAMES[US]} is {first} by mean rank ({ranks[US]:.2f}; the next or best peer, {NAMES[rival]}, {ranks[rival]:.2f}) and on "
+        f"average {abs(gap.mean()):.3f} nats {'ahead of' if gap.mean() >= 0 else 'behind'} the best peer of each set in "
+        f"hindsight; it is ahead of that peer on {(gap > 0).sum()} of {len(gap)} sets."
+    )
+    if far:
+        yield f"More than {FAR_BEHIND} nats behind the best peer on {len(far)} of them:"
+        yield ""
+        for name, peer, nats in far:
+            yield f"- {name}: {nats:.3f} behind {NAMES[peer]} ({reason(peer)})"
+    else:
+        yield f"On no set is it more than {FAR_BEHIND} nats behind the best peer."
+
+
+def reason(peer: str) -> str:
+    return next(words for peers, words in REASONS.items() if peer in peers)
+
+
+def limits(all_sizes: Sequence[Figures]) -> Iterator[str]:
+    """Who wins where, counted."""
+    for here in all_sizes:
+        gap = here.in_hindsight - here.of(US)
+        lost = gap > 0.02
+        counts = {}
+        for i in np.flatnonzero(lost):
+            peer = here.models[here.best_peer[i]]
+            counts.setdefault(reason(peer), []).append(here.sets[i])
+        yield f"- {HEADINGS[here.size]}: a peer is ahead by more than .02 nats on {lost.sum()} of {len(gap)} sets."
+        for words, sets in sorted(counts.items(), key=lambda each: -len(each[1])):
+            yield f"  - {words}: {', '.join(sets)}"
+
+
+def wide_sets(all_sizes: Sequence[Figures], results, n_seeds) -> Iterator[str]:
+    shown = [US, *OURS_ORDERED, "lrcv", "lda", "forest", NOTHING]
+    yield "| set | training rows | " + " | ".join(NAMES[model] for model in shown) + " | best peer |"
+    yield "|---|---|" + "---:|" * (len(shown) + 1)
+    for here in all_sizes:
+        ordered = figures(results, here.size, list(OURS_ORDERED), n_seeds) if here.sets else None
+        for i, name in enumerate(here.sets):
+            if name in WIDE:
+                cells = []
+                for model in shown:
+                    source = ordered if model in OURS_ORDERED else here
+                    known = source is not None and model in source.models and name in source.sets
+                    value = source.of(model)[source.sets.index(name)] if known else None
+                    cells.append("" if value is None else f"{value:.3f}")
+                best = f"{here.in_hindsight[i]:.3f} ({NAMES[here.models[here.best_peer[i]]]})"
+                yield f"| {name} | {here.size} | {' | '.join(cells)} | {best} |"
+
+
+def every_set(here: Figures) -> Iterator[str]:
+    models = [model for model in (US, *here.peers) if model in here.models]
+    yield f"| set | {' | '.join(NAMES[model] for model in models)} |"
+    yield "|---|" + "---:|" * len(models)
+    for i, name in enumerate(here.sets):
+        values = here.values["cll"][i]
+        best = max(values[here.models.index(model)] for model in models)
+        cells = []
+        for model in models:
+            value, silent = values[here.models.index(model)], here.silent[i, here.models.index(model)]
+            told = "–" if silent else f"{value:.3f}"
+            cells.append(f"**{told}**" if value == best and not silent else told)
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def silences(all_sizes: Sequence[Figures]) -> Iterator[str]:
+    for model in PEERS:
+        told: dict[str, set[str]] = {}
+        for here in all_sizes:
+            for (who, name), note in here.notes.items():
+                if who == model:
+                    told.setdefault(note.split(".")[0][:90], set()).add(name)
+        for note, sets in told.items():
+            yield f"- {NAMES[model]}, {', '.join(sorted(sets))}: {note}"
+
+
+def picture(all_sizes: Sequence[Figures]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    axes = new_axes(None, nrows=len(all_sizes), squeeze=False, figsize=(8.4, 2.9 * len(all_sizes)))[:, 0]
+    for here, ax in zip(all_sizes, axes, strict=True):
+        models = list(ranked(here))
+        RanksDisplay.from_values(
+            np.column_stack([here.of(model) for model in models]), [NAMES[model] for model in models],
+            marked=NAMES[US], title=f"{HEADINGS[here.size]}, {len(here.sets)} sets", ax=ax,
+        )  # fmt: skip
+    axes[0].figure.savefig(DOCS / PICTURE, dpi=110, metadata={"Software": None})
+
+
+# ---- the page
+
+
+def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
+    """The whole text, and what it was made of."""
+    models = [model for model in NAMES if model not in OURS_ORDERED]
+    all_sizes = [found for size in SIZES if (found := figures(results, size, models, n_seeds)) is not None]
+    all_sizes = [here for here in all_sizes if US in here.models and here.peers]
+    if not all_sizes:
+        raise NotYet(f"{results} does not hold rows of {US}, of peers and of {NOTHING} on the same sets yet: no table")
+    seeds = {here.n_seeds for here in all_sizes}
+    lines = [
+        "# How good the probabilities are",
+        "",
+        f"Made by `{command}`. {versions()}",
+        "",
+        f"{NAMES[US]} as it comes, no option set, beside nine peers tuned as a careful user would tune them, on {len(NARROW)} tables and "
+        f"{len(WIDE)} sets with more columns than rows: the paper's nine UCI sets, eight with mixed columns, 25 of",
+        "OpenML-CC18, four of gene expression with all columns, and four of mass spectra (IMAC and Fiedler divided by person).",
+        f"Training on 50 rows, on 100 and on half (at most {MOST_TRAINING:,}), divided at random with the classes in their proportions, "
+        f"{' or '.join(str(n) for n in sorted(seeds))} time(s); at most {MOST_TEST:,} of the other rows are predicted. A set counts at a size if at",
+        "least 20 rows are left to predict.",
+        "",
+        "CLL is the mean log probability of the true class in nats, for all models alike with probabilities below 1e-15 counted as 1e-15;",
+        "the Brier score sums over classes; the calibration error is that of the predicted class over ten bins; AUC is the mean over classes",
+        "against the rest; times are processor seconds of one thread. Where a model gives no answer the class frequencies stand in for it.",
+        "",
+        "What the peers get: numbers standardised, missing ones by the training median (HistGradientBoosting, CatBoost and ours take them as they are),",
+        "categories one-hot (CatBoost and ours as they are), a missing category as a level of its own. `LogisticRegressionCV(Cs=10, cv=5,",
+        'scoring="neg_log_loss")`, also on Yeo-Johnson columns; LDA and QDA with Ledoit and Wolf\'s shrinkage (on all principal components',
+        "from 1,000 columns); a random forest of 500 trees whose smallest leaf is chosen out of bag; HistGradientBoosting with the iterations by early",
+        "stopping in folds; CatBoost with 400 iterations; an SVC whose C and gamma are chosen in folds, with Platt scaling.",
+        f"For the time they would take, {', '.join(NAMES[model] for model in MOST_COLUMNS)} are left out beyond {max(MOST_COLUMNS.values()):,} columns.",
+        "",
+        f"![Mean ranks with their critical differences]({PICTURE})",
+        "",
+        "Methods under one bar cannot be told apart by Nemenyi's test at 5 %. The tables below compare ours with each peer by Wilcoxon's test, which",
+        "asks less; its p values are corrected for nine comparisons (Holm).",
+    ]
+    for here in all_sizes:
+        lines += [
+            "",
+            f"## {HEADINGS[here.size]}",
+            "",
+            f"{len(here.sets)} sets.",
+            "",
+            *summary(here),
+            "",
+            *verdict(here),
+            "",
+            *pairwise(here),
+        ]
+    lines += [
+        "", "## More columns than rows", "",
+        "CLL; the class frequencies are what a model must not fall behind.", "", *wide_sets(all_sizes, results, n_seeds),
+        "", "## Limits", "", "Where a peer is ahead, by the kind of peer, which says why:", "", *limits(all_sizes),
+    ]  # fmt: skip
+    silent = list(silences(all_sizes))
+    if silent:
+        lines += ["", "Peers without an answer:", "", *silent]
+    lines += ["", "## Every set", "", "Mean CLL, the best in bold; – where there was no answer."]
+    for here in all_sizes:
+        lines += ["", f"### {HEADINGS[here.size]}", "", *every_set(here)]
+    return "\n".join(lines) + "\n", all_sizes

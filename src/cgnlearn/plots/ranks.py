@@ -1,0 +1,116 @@
+"""Mean ranks of methods over many sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cgnlearn.evaluation.significance import critical_difference, mean_ranks
+from cgnlearn.plots.style import BLUE, GREY, INK, Display
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class RanksDisplay(Display):
+    """Critical-difference diagram (Demšar 2006): methods by their mean rank, the best on the left.
+
+    Methods under one bar cannot be told apart by Nemenyi's test at 5 %.
+
+    Parameters
+    ----------
+    ranks : array (methods,)
+    names : sequence of str
+    difference : float
+        The critical one.
+    marked : str, optional
+        The method that is drawn in colour.
+    title : str
+    """
+
+    def __init__(
+        self, ranks: ArrayLike, names: Sequence[str], difference: float, marked: str | None = None, title: str = ""
+    ) -> None:
+        self.ranks = np.asarray(ranks, dtype=float)
+        self.names, self.difference, self.marked, self.title = list(names), difference, marked, title
+
+    @classmethod
+    def from_values(
+        cls, values: ArrayLike, names: Sequence[str], *, marked: str | None = None, title: str = "",
+        ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
+        """Draw the diagram of what methods reach on sets.
+
+        Parameters
+        ----------
+        values : array (sets, methods)
+            The greater the better.
+        names : sequence of str
+        marked : str, optional
+        title : str
+        ax : matplotlib axes, optional
+
+        Examples
+        --------
+        >>> display = RanksDisplay.from_values([[0.9, 0.8, 0.5], [0.7, 0.6, 0.1]], ["ours", "theirs", "none"])
+        >>> display.ranks
+        array([1., 2., 3.])
+        """
+        found = np.asarray(values, dtype=float)
+        if found.ndim != 2 or found.shape[1] != len(names):
+            raise ValueError(f"the values must have {len(names)} columns, one for each name, not {found.shape}")
+        if len(names) < 2:
+            raise ValueError("ranks need at least two methods")
+        return cls(mean_ranks(found), names, critical_difference(len(names), len(found)), marked, title).plot(ax)
+
+    @property
+    def alike(self) -> list[tuple[float, float]]:
+        """From which to which mean rank methods cannot be told apart: the bars, none inside another."""
+        ranks = np.sort(self.ranks)
+        found: list[tuple[float, float]] = []
+        for low in ranks:
+            high = float(ranks[ranks <= low + self.difference].max())
+            if high > low and (not found or high > found[-1][1]):
+                found.append((float(low), high))
+        return found
+
+    def _size(self) -> tuple[float, float]:
+        return 8.4, 1.1 + 0.24 * ((len(self.names) + 1) // 2) + 0.14 * len(self.alike)
+
+    def _draw(self, ax: Axes) -> None:
+        n = len(self.names)
+        order = np.argsort(self.ranks, kind="stable")
+        n_left = (n + 1) // 2
+        bars = self.alike
+        below = 0.35 * len(bars) + 0.5  # where the names begin
+        longest = max(len(name) for name in self.names)
+        margin = n * (longest + 6) / 46  # about the width of the names beside a line of half the figure
+        ax.set(xlim=(1 - margin, n + margin), ylim=(below + n_left + 0.2, -2.4))
+        ax.axis("off")
+        ax.plot([1, n], [0, 0], color=INK, linewidth=1)
+        for rank in range(1, n + 1):
+            ax.plot([rank, rank], [-0.18, 0], color=INK, linewidth=1)
+            ax.text(rank, -0.3, str(rank), ha="center", va="bottom", fontsize=8, color=INK)
+        ax.plot([1, 1 + self.difference], [-1.45, -1.45], color=INK, linewidth=1.6)
+        ax.text(1 + self.difference, -1.45, f"  critical difference {self.difference:.2f}",
+                ha="left", va="center", fontsize=8, color=INK)  # fmt: skip
+        if self.title:
+            ax.text(n + margin, -1.45, self.title, ha="right", va="center", fontsize=10, color=INK)
+        for i, (low, high) in enumerate(bars):
+            height = 0.35 * (i + 1)
+            ax.plot([low - 0.04, high + 0.04], [height, height], color=GREY, linewidth=3, solid_capstyle="butt")
+        for place, method in enumerate(order):
+            left = place < n_left
+            height = below + (place if left else n - 1 - place)
+            edge, side = (0.85, "right") if left else (n + 0.15, "left")
+            rank, name = self.ranks[method], self.names[method]
+            colour = BLUE if name == self.marked else INK
+            ax.plot(
+                [rank, rank, edge], [0, height, height], color=colour, linewidth=1.6 if name == self.marked else 0.8
+            )
+            label = f"{name}  {rank:.2f} " if left else f" {rank:.2f}  {name}"
+            weight = "bold" if name == self.marked else "normal"
+            ax.text(edge, height, label, ha=side, va="center", fontsize=9, color=colour, fontweight=weight)

@@ -1,0 +1,450 @@
+"""CGNClassifierCV: the estimator that tunes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import check_random_state, estimator_html_repr
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from cgnlearn.classifier import readable, without_weightless
+from cgnlearn.evaluation.metrics import normalised, of_truth, right
+from cgnlearn.evaluation.splits import stratified
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import class_prior_of
+from cgnlearn.model.moments import numeric_libraries
+from cgnlearn.model.prior import Prior
+from cgnlearn.model.statistics import collect
+from cgnlearn.model.structure import Structure
+from cgnlearn.model.surprise import MOST_ROWS as MOST_REFERENCE
+from cgnlearn.model.surprise import Reference
+from cgnlearn.model.table import Table, read, read_training
+from cgnlearn.progress import Watched, reported, watched
+from cgnlearn.structures.learner import Learner
+from cgnlearn.tuning.candidates import KINDS, Omitted, Shape, candidates
+from cgnlearn.tuning.chart import bars
+from cgnlearn.tuning.comparison import Comparison, Judged
+from cgnlearn.tuning.mixture import Mixture, Rules, mixed_density
+from cgnlearn.tuning.source import Description, Source, frequencies, frequencies_left_out
+from cgnlearn.tuning.transforms import Views, learned
+from cgnlearn.tuning.weights import pseudo_bma, stacking, tempered, worth_keeping
+
+MOST_ROWS = 10_000  # in which candidates are compared
+TRANSFORMS = ("none", "power")
+NUMBERS = ("sharing", "prior_scale", "dirichlet", "backoff", "k", "penalty")
+
+
+class Member(NamedTuple):
+    """A candidate that has weight in the mixture."""
+
+    description: Description
+    temperature: float
+    weight: float
+    cll: float  # of rows left out
+
+    def __str__(self) -> str:
+        told = [f"{name} {value:.3g}" if isinstance(value, float) else f"{value}"
+                for name, value in self.description.items() if name != "transform" or value != "none"]  # fmt: skip
+        return ", ".join(told)
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """Temperatures, scores and weights of all candidates, in the order in which they were judged."""
+
+    temperature: Floats
+    cll: Floats
+    accuracy: Floats
+    weight: Floats
+
+
+class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The classifier that tunes itself: a mixture of networks and logistic regressions, weighted by rows left out.
+
+    Candidates are structures × sharing × transforms of the columns × parameters × temperature, and the class
+    frequencies, as far as they suit the table. Each says of every training row, without having seen it, how probable
+    its class is: by exact leave-one-out where there is a closed form, else out of folds. Weights come of these, half
+    by pseudo-BMA+ and half by stacking, and the mixture predicts.
+
+    Parameters
+    ----------
+    candidates : collection of str and learners, optional
+        What is tried; None: all that suits the table. Names are ``"naive_bayes"``, ``"complete"``, ``"tree"``,
+        ``"selective"``, ``"tree_average"``, ``"bins"``, ``"one_dependence"``, ``"logistic"``, ``"band"``,
+        ``"band_average"``. The class frequencies always are.
+    transforms : sequence of {"none", "power"}, default=("none", "power")
+        Of continuous columns. ``"power"``: Yeo and Johnson's, learned from the training rows.
+    ordered : bool, default=False
+        Whether the order of the columns means something, as in spectra: bands are then tried.
+    combine : {"mixture", "best"}, default="mixture"
+        ``"best"``: the one candidate with the best score.
+    cv : int, optional
+        Folds for all candidates. None: leave-one-out where it is exact and no groups are given, else 5 folds.
+    prior : Prior, optional
+        What is believed beforehand; None means ``Prior()``.
+    class_prior : "uniform" or array, optional
+        Probabilities of the classes in predictions, in the order of ``classes_``; None learns them. Candidates are
+        compared with the training data's own.
+    categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
+        Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
+    n_jobs : int, optional
+        Candidates that are compared side by side, in threads. The numbers are the same whatever it is.
+    random_state : int, RandomState or None, default=0
+        How folds are cut and rows bootstrapped: the same every time, unless it is None.
+
+    Attributes
+    ----------
+    classes_ : ndarray (classes,)
+    members_ : list of Member
+        The candidates in the mixture, the heaviest first, each with its ``description``, ``temperature``, ``weight``
+        and ``cll``.
+    weights_ : ndarray (members,)
+    best_ : Member
+        The candidate with the best score.
+    cv_results_ : dict of ndarray
+        A table with a row for each candidate: ``param_kind`` and other parameters (NaN where it has none),
+        ``temperature``, ``mean_test_cll`` and
+        ``mean_test_accuracy`` of rows left out, by what (``by``), ``weight``; and a row for what was left out, with
+        the ``reason``.
+    left_out_log_proba_ : ndarray (rows compared in, classes)
+        What the members say of the training rows without them, mixed.
+    compared_in_ : ndarray of int
+        The rows of X in which candidates were compared: all, or of a large table some.
+    class_log_prior_ : ndarray (classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X has string column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from cgnlearn import CGNClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CGNClassifierCV(candidates=["naive_bayes", "complete"]).fit(X, y)
+    >>> model.best_.description["kind"]
+    'complete'
+    >>> model.predict_proba(X[:1]).round(2)
+    array([[1., 0., 0.]])
+    """
+
+    _mixture: Mixture
+
+    def __init__(
+        self,
+        *,
+        candidates: Collection[str | Learner] | None = None,
+        transforms: Sequence[Literal["none", "power"]] = TRANSFORMS,  # type: ignore[assignment]
+        ordered: bool = False,
+        combine: Literal["mixture", "best"] = "mixture",
+        cv: int | None = None,
+        prior: Prior | None = None,
+        class_prior: Literal["uniform"] | ArrayLike | None = None,
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.candidates = candidates
+        self.transforms = transforms
+        self.ordered = ordered
+        self.combine = combine
+        self.cv = cv
+        self.prior = prior
+        self.class_prior = class_prior
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # ---- training
+
+    @reported
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Compare the candidates and keep those that have weight.
+
+        Parameters
+        ----------
+        X : array or data frame (rows, attributes)
+        y : array (rows,)
+        sample_weight : array (rows,), optional
+        groups : array (rows,), optional
+            Rows that belong together, such as a person's spectra: candidates are then compared in folds that never
+            part them.
+        """
+        self._check()
+        X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        table, self.classes_ = read_training(X, y, sample_weight, self.categorical_features)
+        if groups is not None:
+            check_consistent_length(table.codes, groups)
+            groups = np.asarray(groups)
+        prior = self.prior or Prior()
+        prior.check_attributes(table.schema.n_columns)
+        given = class_prior_of(self.class_prior, table.schema.n_classes)
+        random_state = check_random_state(self.random_state)
+        # Matrices this small only lose by being cut up for several threads, and sums must not depend on n_jobs.
+        with numeric_libraries().limit(limits=1, user_api="blas"):
+            self._fit(table, groups, prior, random_state)
+        if given is not None:
+            self._mixture = self._mixture.with_class_log_prior(np.log(given))
+        self._class_prior = given
+        return self
+
+    def _check(self) -> None:
+        for kind in self.candidates if self.candidates is not None else ():
+            if not isinstance(kind, Learner) and kind not in KINDS:
+                raise ValueError(f"candidates must be learners or among {', '.join(KINDS)}, not {kind!r}")
+        if unknown := [name for name in self.transforms if name not in TRANSFORMS]:
+            raise ValueError(f'transforms must be "none" or "power", not {unknown[0]!r}')
+        if self.combine not in ("mixture", "best"):
+            raise ValueError(f'combine must be "mixture" or "best", not {self.combine!r}')
+        if self.cv is not None and not (isinstance(self.cv, int | np.integer) and self.cv >= 2):
+            raise ValueError(f"cv must be None or a number of folds of at least 2, not {self.cv!r}")
+
+    def _fit(self, table: Table, groups: Any, prior: Prior, random_state: np.random.RandomState) -> None:
+        seed = random_state.randint(np.iinfo(np.int32).max)
+        self.compared_in_ = _some(table, groups, seed)
+        whole = len(self.compared_in_) == table.n_rows
+        compared = table if whole else table.rows(self.compared_in_)
+        groups = groups if groups is None or whole else groups[self.compared_in_]
+        shape = Shape(table.schema, compared.n_rows, bool(self.ordered))
+        suiting = list(candidates(shape, self.candidates, self.transforms, prior))
+        sources = [each for each in suiting if isinstance(each, Source)]
+        omitted = [each for each in suiting if isinstance(each, Omitted)]
+        transforms = learned(dict.fromkeys(source.view for source in sources), table)
+        views = Views(compared, transforms)
+        comparison = Comparison(views, sources, prior.dirichlet, cv=self.cv, groups=groups, random_state=seed)
+        found = list(watched(self, comparison.judged(self.n_jobs)))
+        judged = [each for each in found if isinstance(each, Judged)]
+        omitted += [each for each in found if isinstance(each, Omitted)]
+        weighed = self._weighed(judged, compared, random_state)
+        self._set_results(judged, weighed, omitted)
+        all_views = views if whole else Views(table, transforms)
+        self._set_mixture(judged, weighed, views, all_views, prior.dirichlet)
+        self.statistics_ = collect(table, Structure.naive_bayes(table.schema.n_columns).as_families(table.schema))
+
+    def _weighed(self, judged: Sequence[Judged], table: Table, random_state: np.random.RandomState) -> _Weighed:
+        """Temperatures of all candidates, then their weights."""
+        assert table.labels is not None
+        labels = table.labels
+        weights = np.ones(table.n_rows) if table.weights is None else table.weights
+        temperatures, truths, accuracies = [], [], []
+        for each in judged:
+            for likelihood in each.log_likelihood:
+                temperature = tempered(likelihood, each.class_log_prior, labels, weights)
+                log_proba = normalised(temperature * likelihood + each.class_log_prior)
+                temperatures.append(temperature)
+                truths.append(of_truth(log_proba, labels))
+                accuracies.append(float(np.average(right(log_proba, labels), weights=weights)))
+        truth = np.stack(truths, axis=1)
+        cll = np.average(truth, axis=0, weights=weights)
+        if self.combine == "best":
+            weight = (np.arange(len(cll)) == cll.argmax()).astype(float)
+        else:
+            weight = (pseudo_bma(truth, weights, random_state) + stacking(truth, weights)) / 2
+            weight = np.where(worth_keeping(weight), weight, 0.0)
+            weight /= weight.sum()
+        return _Weighed(np.array(temperatures), cll, np.array(accuracies), weight)
+
+    def _set_results(self, judged: Sequence[Judged], weighed: _Weighed, omitted: Sequence[Omitted]) -> None:
+        described = [pair for each in judged for pair in zip(each.described, each.by, strict=True)]
+        none = [np.nan] * len(omitted)
+        rows = [dict(description) for description, _ in described]
+        rows += [{"kind": each.kind, "transform": each.view} for each in omitted]
+        results: dict[str, NDArray[Any]] = {}
+        for name in ("kind", "transform", "terms"):
+            results[f"param_{name}"] = np.array([row.get(name, "") for row in rows])
+        for name in NUMBERS:
+            results[f"param_{name}"] = np.array([row.get(name, np.nan) for row in rows], float)
+        results["by"] = np.array([by for _, by in described] + [""] * len(omitted))
+        results["temperature"] = np.append(weighed.temperature, none)
+        results["mean_test_cll"] = np.append(weighed.cll, none)
+        results["mean_test_accuracy"] = np.append(weighed.accuracy, none)
+        rank = 1 + np.searchsorted(np.sort(-weighed.cll), -weighed.cll)
+        results["rank_test_cll"] = np.append(rank, [len(rank) + 1] * len(omitted)).astype(int)
+        results["weight"] = np.append(weighed.weight, [0.0] * len(omitted))
+        results["reason"] = np.array([""] * len(described) + [each.reason for each in omitted])
+        self.cv_results_ = results
+        members = [
+            Member(description, float(temperature), float(weight), float(cll))
+            for (description, _), temperature, weight, cll in zip(
+                described, weighed.temperature, weighed.weight, weighed.cll, strict=True
+            )
+        ]
+        self.best_ = members[int(weighed.cll.argmax())]
+        self.members_ = sorted((each for each in members if each.weight > 0), key=lambda each: -each.weight)
+        self.weights_ = np.array([each.weight for each in self.members_])
+
+    def _set_mixture(
+        self, judged: Sequence[Judged], weighed: _Weighed, views: Views, all_views: Views, dirichlet: float
+    ) -> None:
+        """Fit what has weight to all rows; keep what it says of the rows without them."""
+        starts = np.cumsum([0, *(len(each.log_likelihood) for each in judged)])
+        parts = [slice(start, stop) for start, stop in pairwise(starts.tolist())]
+        rules, kept, log_proba = [], [], []
+        for each, part in zip(judged, parts, strict=True):
+            which = np.flatnonzero(weighed.weight[part])
+            if not len(which):
+                continue
+            temperatures, weights = weighed.temperature[part][which], weighed.weight[part][which]
+            rules.append(Rules(_refitted(each, views, all_views).kept(which.tolist()), temperatures, weights))
+            kept.append(each.log_likelihood[which])
+            joint = temperatures[:, None, None] * kept[-1] + each.class_log_prior
+            log_proba.append(normalised(joint) + np.log(weights)[:, None, None])
+        self.left_out_log_proba_ = np.asarray(logsumexp(np.concatenate(log_proba), axis=0))
+        density = [(each, said) for each, said in zip(rules, kept, strict=True) if each.fit.has_density]
+        if not density:
+            density = [_best_density(judged, weighed, parts, views, all_views)]
+        total = sum(each.weights.sum() for each, _ in density)
+        of_density = tuple(Rules(each.fit, each.temperatures, each.weights / total) for each, _ in density)
+        needed = {each.fit.view for each in (*rules, *of_density)}
+        transforms = {name: transform for name, transform in views.transforms.items() if name in needed}
+        self._mixture = Mixture(transforms, tuple(rules), of_density, frequencies(all_views.table, dirichlet))
+        table = views.table
+        step = max(1.0, table.n_rows / MOST_REFERENCE)
+        some = np.arange(0, table.n_rows, step).astype(np.intp)
+        seen = mixed_density(
+            of_density, Views(table.rows(some), views.transforms), [said[:, some] for _, said in density]
+        )
+        weights = np.ones(len(some)) if table.weights is None else table.weights[some]
+        self._reference = Reference(seen, frequencies_left_out(table, dirichlet)[some], weights)
+
+    # ---- prediction
+
+    def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        """Rows in the model's form, with labels and weights if there is a y."""
+        check_is_fitted(self, "statistics_")
+        X = readable(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return read(X, self.statistics_.schema, y, sample_weight)
+
+    @property
+    def class_log_prior_(self) -> Floats:
+        """Log probabilities of the classes before anything is seen of a row."""
+        check_is_fitted(self, "statistics_")
+        return self._mixture.class_log_prior
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Log p(class | x): (rows, classes)."""
+        table = self._table(X)
+        return self._mixture.log_proba(table)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of every class: (rows, classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every row."""
+        best = np.argmax(self.predict_log_proba(X), axis=1)
+        return self.classes_[best]
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """Log p(class | x) + log p(x), the latter as in `score_samples`: (rows, classes)."""
+        return self.predict_log_proba(X) + self.score_samples(X)[:, None]
+
+    def score_samples(self, X: Any) -> Floats:
+        """Log p(x), of the members that are densities: (rows,). Low where a row is unlike the training data.
+
+        Where no member is one, by the best candidate that is.
+        """
+        table = self._table(X)
+        return np.asarray(logsumexp(self._mixture.log_density(table) + self.class_log_prior_, axis=1))
+
+    def surprise(self, X: Any) -> Floats:
+        """The share of the training rows that are less likely than each row: (rows,). Near 0: unlike anything seen.
+
+        Likely in the sense of `score_samples`, and each training row, of at most 1,000 spread evenly, as models
+        without it see it.
+        """
+        return self._reference.share_below(self.score_samples(X), self._class_prior)
+
+    def contributions(self, X: Any) -> Floats:
+        """The members' contributions, times their temperatures, averaged with their weights.
+
+        Returns
+        -------
+        ndarray (rows, attributes, classes)
+            Summed over attributes, plus ``class_log_prior_``, about the log probabilities of the classes up to a
+            constant of the row: `contributions_remainder` says how far from it.
+        """
+        table = self._table(X)
+        return self._mixture.contributions(table)
+
+    def contributions_remainder(self, X: Any) -> Floats:
+        """What the sum of the `contributions` leaves unsaid of the log probabilities: (rows, classes).
+
+        Mixing probabilities is no mixing of their logarithms, and some members are no sums over attributes. Both sides
+        are centred: logarithms of probabilities count up to a constant of the row.
+        """
+        told = self.contributions(X).sum(axis=1) + self.class_log_prior_
+        left = self.predict_log_proba(X) - normalised(told)
+        return np.asarray(left - left.mean(axis=1, keepdims=True))
+
+    def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
+        """Log p(class | x) of the training rows, each by the members without it: (rows, classes).
+
+        Where every member has a closed form for it; ``left_out_log_proba_`` is there for all. Weights, temperatures
+        and transforms stay as they are.
+        """
+        table = self._table(X, y, sample_weight)
+        if self._class_prior is not None:
+            return self._mixture.left_out(table, self.class_log_prior_)
+        return self._mixture.left_out(table, frequencies_left_out(table, (self.prior or Prior()).dirichlet))
+
+    def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
+        """A fitted copy for another prevalence of the classes, given as to the constructor; this one stays as it is."""
+        check_is_fitted(self, "statistics_")
+        if class_prior is None:
+            raise ValueError('class_prior must be "uniform" or an array in the order of classes_, not None')
+        given = class_prior_of(class_prior, len(self.classes_))
+        other: Self = clone(self).set_params(class_prior=class_prior)
+        other.__dict__.update({name: value for name, value in vars(self).items() if not hasattr(other, name)})
+        other._mixture = self._mixture.with_class_log_prior(np.log(np.array(given)))
+        other._class_prior = given
+        return other
+
+    def _html_repr(self) -> str:
+        page: str = estimator_html_repr(self)
+        if not hasattr(self, "members_"):
+            return page
+        before, end, after = page.rpartition("</div>")
+        return before + bars([str(member) for member in self.members_], self.weights_.tolist()) + end + after
+
+    _repr_html_inner = _html_repr
+
+
+def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
+    """All rows, or of many some, the classes in their proportions and groups whole."""
+    if table.n_rows <= MOST_ROWS:
+        return np.arange(table.n_rows)
+    assert table.labels is not None
+    n_parts = -(-table.n_rows // MOST_ROWS)
+    return np.sort(stratified(table.labels, n_parts, seed, groups).pairs[0][1])
+
+
+def _refitted(each: Judged, views: Views, all_views: Views) -> Any:
+    """The source fitted to all rows; what is dear is left as it was fitted to the rows compared in."""
+    if all_views is views or not each.source.is_additive:
+        return each.fit or each.source.scored(views, leave_out=False).fit
+    return each.source.scored(all_views, leave_out=False).fit
+
+
+def _best_density(
+    judged: Sequence[Judged], weighed: _Weighed, parts: Sequence[slice], views: Views, all_views: Views
+) -> tuple[Rules, Floats]:
+    """The best candidate that is a density, and what it says of rows left out."""
+    best: tuple[float, Judged, int] | None = None
+    for each, part in zip(judged, parts, strict=True):
+        if getattr(each.source, "has_density", True) and each.source.kind != "logistic":
+            at = int(weighed.cll[part].argmax())
+            if best is None or weighed.cll[part][at] > best[0]:
+                best = float(weighed.cll[part][at]), each, at
+    if best is None:
+        raise ValueError("there is no density of x among the candidates: add naive_bayes to them")
+    _, each, at = best
+    return Rules(_refitted(each, views, all_views).kept([at]), np.ones(1), np.ones(1)), each.log_likelihood[[at]]

@@ -1,0 +1,82 @@
+"""Weights of candidates from what each says of rows that it has not seen; and their temperatures before."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from cgnlearn.evaluation.metrics import of_truth
+from cgnlearn.model.densities import Floats
+from cgnlearn.structures.selection import TEMPERATURES, TEMPERED
+
+N_BOOTSTRAPS = 400
+N_STEPS = 300  # of expectation and maximisation; the weights that still move then are of candidates that are alike
+TRUSTED = 0.5  # of the rows: so many candidates were fitted to them, or tempered by them, that they tell less than all
+SPREAD = 3.0  # rows that stacking supposes beforehand, spread over all candidates
+N_HALVINGS = 20  # of the logarithm of the temperature's range
+MOST_DROPPED = 0.01  # of all weight, by leaving out the lightest
+
+
+def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np.intp], weights: Floats) -> float:
+    """The temperature up to 1 under which rows that were left out have the best mean CLL.
+
+    CLL is concave in the temperature: bisection of its slope. A weak log-normal prior holds it near 1.
+    """
+    n = weights.sum()
+    scores = log_likelihood - log_likelihood.max(axis=1, keepdims=True)
+    truth = of_truth(scores, labels)
+
+    def slope(log_temperature: float) -> float:
+        temperature = np.exp(log_temperature)
+        joint = temperature * scores + class_log_prior
+        joint -= joint.max(axis=1, keepdims=True)
+        proba = np.exp(joint, out=joint)
+        expected = (proba * scores).sum(axis=1) / proba.sum(axis=1)
+        return float(weights @ (truth - expected) * temperature - 2 * TEMPERED * log_temperature) / n
+
+    low, high = float(np.log(TEMPERATURES[0])), 0.0
+    if slope(high) >= 0:
+        return 1.0
+    for _ in range(N_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+    return float(np.exp(low))
+
+
+def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomState) -> Floats:
+    """Pseudo-BMA+ (Yao, Vehtari, Simpson and Gelman 2018): exp(n CLL), averaged over Bayesian bootstraps of the rows.
+
+    Of the rows half are trusted: the best of many candidates is best by luck too.
+
+    Parameters
+    ----------
+    truth : ndarray (rows, candidates)
+        Log probability of the true class.
+    weights : ndarray (rows,)
+    """
+    drawn = random_state.standard_gamma(weights, (N_BOOTSTRAPS, len(weights)))
+    drawn *= TRUSTED * weights.sum() / drawn.sum(axis=1, keepdims=True)
+    found: Floats = softmax(drawn @ truth, axis=1).mean(axis=0)
+    return found
+
+
+def stacking(truth: Floats, weights: Floats) -> Floats:
+    """The weights whose mixture has the best CLL, with a weak Dirichlet prior, by expectation and maximisation."""
+    n = truth.shape[1]
+    proba = np.exp(truth - truth.max(axis=1, keepdims=True))
+    found = np.full(n, 1 / n)
+    for _ in range(N_STEPS):
+        share = weights / (proba @ found)
+        found = found * (share @ proba) + SPREAD / n
+        found /= found.sum()
+    return found
+
+
+def worth_keeping(weights: Floats) -> NDArray[np.bool_]:
+    """All candidates but the lightest, as long as these have next to no weight together."""
+    order = np.argsort(weights, kind="stable")
+    gone = np.cumsum(weights[order]) <= MOST_DROPPED
+    kept = np.ones(len(weights), bool)
+    kept[order[gone]] = False
+    return kept

@@ -1,0 +1,362 @@
+"""The mixture that tunes itself: its parts against brute force, and what it promises."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cgnlearn import CGNClassifier, CGNClassifierCV, Prior, Tree, load, save
+from cgnlearn.model.model import NotExact
+from cgnlearn.model.table import read_training
+from cgnlearn.tuning import estimator
+from cgnlearn.tuning.transforms import Bins, Power
+from cgnlearn.tuning.weights import N_BOOTSTRAPS, SPREAD, TRUSTED, pseudo_bma, stacking, tempered, worth_keeping
+
+FEW = ["naive_bayes", "complete", "logistic"]
+
+
+def two_classes(n=60, p=3, seed=0, shift=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, p)) + shift * y[:, None]
+    X[:, 0] = np.exp(X[:, 0])
+    return X, y
+
+
+def mixed(n=80, seed=1):
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    return pd.DataFrame(
+        {
+            "length": rng.normal(size=n) + y,
+            "weight": rng.lognormal(size=n),
+            "colour": pd.Categorical(np.array(["red", "green", "blue"])[(y + (rng.random(n) < 0.3)) % 3]),
+            "size": pd.Categorical(rng.integers(0, 2, n).astype(str)),
+        }
+    ), np.array(["a", "b", "c"])[y]
+
+
+def table_of(X, y=None):
+    return read_training(X, np.arange(len(X)) % 2 if y is None else y)[0]
+
+
+# ---- transforms
+
+
+def test_powers_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(size=300), rng.normal(size=300) ** 3, -rng.gamma(2.0, size=300) + 1])
+    expected = PowerTransformer(standardize=False).fit(X)
+    found = Power.of(table_of(X))
+    np.testing.assert_allclose(found.powers, expected.lambdas_, atol=1e-3)
+    np.testing.assert_allclose(Power(expected.lambdas_)(table_of(X)).values, expected.transform(X), atol=1e-9)
+
+
+def test_the_jacobian_is_the_derivative():
+    X = np.linspace(-3, 4, 50)[:, None] + [[0.0, 0.1]]
+    power, step = Power(np.array([0.3, 1.9])), 1e-6
+    derivative = (power(table_of(X + step)).values - power(table_of(X - step)).values) / (2 * step)
+    np.testing.assert_allclose(power.log_jacobian(table_of(X)), np.log(derivative), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e100])
+def test_powers_of_hostile_columns_are_finite(scale):
+    rng = np.random.default_rng(0)
+    X = scale * np.column_stack([np.ones(50), 1e6 + rng.normal(size=50), rng.standard_cauchy(50), np.arange(50) == 7])
+    assert np.isfinite(Power.of(table_of(X))(table_of(X)).values).all()
+
+
+def test_bins_have_as_many_rows_each():
+    X = np.column_stack([np.random.default_rng(0).permutation(100), np.repeat([0.0, 1.0], [90, 10]), np.ones(100)])
+    binned = Bins.of(table_of(X), 5)(table_of(X))
+    assert np.bincount(binned.codes[:, 0]).tolist() == [20] * 5
+    assert np.unique(binned.codes[:, 1]).tolist() == [0, 1]
+    assert [len(levels) for levels in binned.schema.levels] == [5, 2, 1]
+
+
+# ---- temperatures and weights
+
+
+@pytest.mark.parametrize("stretch", [0.3, 4.0, 30.0])
+def test_the_temperature_is_the_best_of_a_fine_grid(stretch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 80)
+    scores = stretch * (np.eye(3)[y] + rng.normal(size=(80, 3)))
+    prior, weights = np.log([0.2, 0.3, 0.5]), rng.uniform(0.5, 2, 80)
+
+    def judged(tau):
+        joint = tau * scores + prior
+        truth = (joint - logsumexp(joint, axis=1, keepdims=True))[np.arange(80), y]
+        return np.average(truth, weights=weights) - 0.2 * np.log(tau) ** 2 / weights.sum()
+
+    grid = np.geomspace(1e-4, 1, 4001)
+    best = grid[np.argmax([judged(tau) for tau in grid])]
+    assert tempered(scores, prior, y, weights) == pytest.approx(best, rel=5e-3)
+
+
+def test_where_no_row_is_wrong_the_temperature_stays_at_one():
+    y = np.arange(10) % 2
+    assert tempered(5.0 * np.eye(2)[y], np.log([0.5, 0.5]), y, np.ones(10)) == 1.0
+
+
+def left_out_truth(n=40, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.log(rng.beta(2, 1, size=(n, k)) * [0.9, 0.8, 0.95, 0.1]), rng.uniform(0.5, 2.0, n)
+
+
+def test_pseudo_bma_by_a_loop_over_bootstraps():
+    truth, weights = left_out_truth()
+    found = pseudo_bma(truth, weights, np.random.RandomState(3))
+    drawn = np.random.RandomState(3).standard_gamma(weights, (N_BOOTSTRAPS, len(weights)))
+    expected = np.mean([softmax(TRUSTED * weights.sum() * (row / row.sum()) @ truth) for row in drawn], axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_stacking_has_the_best_penalised_likelihood():
+    truth, weights = left_out_truth()
+
+    def loss(free):
+        w = softmax(free)
+        return -(weights @ np.log(np.exp(truth) @ w) + SPREAD / len(w) * np.log(w).sum())
+
+    expected = softmax(minimize(loss, np.zeros(4), tol=1e-12).x)
+    np.testing.assert_allclose(stacking(truth, weights), expected, atol=1e-4)
+
+
+def test_only_what_has_next_to_no_weight_is_dropped():
+    assert worth_keeping(np.array([0.004, 0.9, 0.005, 0.091])).tolist() == [False, True, False, True]
+    assert worth_keeping(np.full(300, 1 / 300)).sum() > 295
+
+
+# ---- what candidates say of rows left out
+
+
+def test_left_out_scores_are_those_of_refits():
+    X, y = two_classes(24)
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete"], transforms=["none"]).fit(X, y)
+    held = Prior(location=X.mean(axis=0), scale=X.var(axis=0))
+    results = model.cv_results_
+    for kind in ("naive_bayes", "complete"):
+        for sharing in (0.0, 0.3):
+            (at,) = np.flatnonzero((results["param_kind"] == kind) & (results["param_sharing"] == sharing))
+            truth = []
+            for i in range(len(y)):
+                rest = np.arange(len(y)) != i
+                settings = {"sharing": sharing, "prior": held, "temperature": results["temperature"][at]}
+                refit = CGNClassifier(kind, **settings).fit(X[rest], y[rest])
+                truth.append(refit.predict_log_proba(X[[i]])[0, y[i]])
+            assert results["mean_test_cll"][at] == pytest.approx(np.mean(truth), abs=1e-9)
+
+
+def test_out_of_fold_scores_are_those_of_refits():
+    X, y = two_classes(40)
+    model = CGNClassifierCV(candidates=[Tree()], cv=2).fit(X, y)
+    results = model.cv_results_
+    (at,) = np.flatnonzero((results["param_kind"] == "Tree") & (results["param_transform"] == "none"))
+    assert results["by"][at] == "2 folds"
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    from sklearn.model_selection import StratifiedKFold
+
+    truth = np.empty(len(y))
+    for train, test in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, y):
+        refit = CGNClassifier("tree", temperature=results["temperature"][at]).fit(X[train], y[train])
+        truth[test] = refit.predict_log_proba(X[test])[np.arange(len(test)), y[test]]
+    assert results["mean_test_cll"][at] == pytest.approx(truth.mean(), abs=1e-9)
+
+
+# ---- the mixture
+
+
+def test_it_is_the_weighted_sum_of_its_members():
+    X, y = two_classes(50)
+    model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
+    expected = np.zeros((50, 2))
+    for member in model.members_:
+        if member.description["kind"] == "frequencies":
+            expected += member.weight * np.array([0.5, 0.5])
+        else:
+            settings = {"sharing": member.description["sharing"], "temperature": member.temperature}
+            expected += member.weight * CGNClassifier(**settings).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
+    assert model.weights_.sum() == pytest.approx(1)
+    assert (np.diff(model.weights_) <= 0).all()
+
+
+def test_densities_are_densities():
+    """The Jacobian of the power transform included: the mixture integrates to one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.lognormal(sigma=0.7, size=(80, 1)), np.arange(80) % 2
+    model = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
+    assert {member.description["transform"] for member in model.members_} == {"none", "power"}
+    grid = np.linspace(-60, 200, 400_001)[:, None]
+    assert np.exp(model.score_samples(grid)).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1, abs=2e-3)
+
+
+def test_the_whole_life_on_mixed_columns(tmp_path):
+    X, y = mixed()
+    model = CGNClassifierCV().fit(X, y)
+    log_proba = model.predict_log_proba(X)
+    np.testing.assert_allclose(np.exp(log_proba).sum(axis=1), 1)
+    assert model.score(X, y) > 0.6
+    # what the contributions leave unsaid is what remains
+    told = model.contributions(X).sum(axis=1) + model.class_log_prior_ + model.contributions_remainder(X)
+    np.testing.assert_allclose(told - logsumexp(told, axis=1, keepdims=True), log_proba, atol=1e-8)
+    joint = model.predict_joint_log_proba(X)
+    np.testing.assert_allclose(logsumexp(joint, axis=1), model.score_samples(X))
+    far = X.assign(length=1e3)
+    assert (model.surprise(far) < 0.05).all()
+    assert 0.3 < model.surprise(X).mean() < 0.7
+    with pytest.raises(NotExact, match="take folds"):
+        model.leave_one_out_log_proba(X, y)
+    results = model.cv_results_
+    assert len({len(column) for column in results.values()}) == 1
+    assert {"selective", "tree", "tree_average", "bins", "one_dependence", "logistic"} <= set(results["param_kind"])
+    path = tmp_path / "mixture.skops"
+    save(model, path)
+    again = load(path)
+    np.testing.assert_array_equal(again.predict_log_proba(X), log_proba)
+    np.testing.assert_array_equal(again.surprise(X), model.surprise(X))
+    html = model._repr_html_()
+    assert str(model.members_[0]) in html
+    assert html.count("<div") == html.count("</div>")
+
+
+def test_leaving_out_again_gives_what_was_left_out():
+    X, y = two_classes(40)
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "bins"]).fit(X, y)
+    np.testing.assert_allclose(model.leave_one_out_log_proba(X, y), model.left_out_log_proba_, atol=1e-9)
+
+
+def test_another_prevalence_needs_no_refit():
+    X, y = two_classes(50)
+    model = CGNClassifierCV(candidates=FEW).fit(X, y)
+    other = model.with_class_prior([0.9, 0.1])
+    given = CGNClassifierCV(candidates=FEW, class_prior=[0.9, 0.1]).fit(X, y)
+    np.testing.assert_array_equal(other.predict_proba(X), given.predict_proba(X))
+    np.testing.assert_array_equal(other.surprise(X), given.surprise(X))
+    assert (other.predict_proba(X)[:, 0] > model.predict_proba(X)[:, 0]).all()
+
+
+def test_the_best_one_alone():
+    X, y = two_classes(50)
+    model = CGNClassifierCV(candidates=FEW, combine="best").fit(X, y)
+    assert model.weights_.tolist() == [1.0]
+    assert model.best_ == model.members_[0]
+    assert model.best_.cll == np.nanmax(model.cv_results_["mean_test_cll"])
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+def test_the_same_numbers_whatever_n_jobs():
+    X, y = mixed(60)
+    found = [CGNClassifierCV(n_jobs=n_jobs).fit(X, y).predict_log_proba(X) for n_jobs in (None, 2)]
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("p", [3, 400])
+def test_never_worse_than_knowing_nothing(p):
+    """On noise, narrow and wide, it comes down to the class frequencies."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40, p)), (np.arange(40) % 3 == 0).astype(int)
+    new, truth = rng.normal(size=(400, p)), (np.arange(400) % 3 == 0).astype(int)
+    model = CGNClassifierCV().fit(X, y)
+    knowing_nothing = np.log([2 / 3, 1 / 3])[truth].mean()
+    assert model.predict_log_proba(new)[np.arange(400), truth].mean() > knowing_nothing - 0.12
+    results = model.cv_results_
+    floor = results["mean_test_cll"][results["param_kind"] == "frequencies"]
+    assert model.left_out_log_proba_[np.arange(40), y].mean() >= floor
+
+
+def test_groups_are_never_parted():
+    """Every person has four equal rows and a class by chance: nothing can be known of another person."""
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(30, 3)), 4, axis=0), np.repeat(np.arange(30) % 2, 4)
+    X += 1e-3 * rng.normal(size=X.shape)
+    candidates = ["complete", "bins", "logistic", "one_dependence"]
+    model = CGNClassifierCV(candidates=candidates).fit(X, y, groups=np.repeat(np.arange(30), 4))
+    assert {by for by in model.cv_results_["by"] if by} == {"5 folds"}
+    honest, fooled = model.left_out_log_proba_, CGNClassifierCV(candidates=candidates).fit(X, y).left_out_log_proba_
+    at = np.arange(len(y)), y
+    assert honest[at].mean() < -0.55 < fooled[at].mean()
+
+
+def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
+    X, y = two_classes(400)
+    whole = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
+    monkeypatch.setattr(estimator, "MOST_ROWS", 100)
+    model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
+    assert len(model.compared_in_) == 100
+    assert len(whole.compared_in_) == 400
+    assert model.left_out_log_proba_.shape == (100, 2)
+    assert [rules.fit.statistics.classes.sum() for rules in model._mixture.rules] == [400] * len(model._mixture.rules)
+
+
+def test_rows_of_no_weight_change_nothing():
+    X, y = two_classes(60)
+    weights = np.r_[np.ones(50), np.zeros(10)]
+    model = CGNClassifierCV(candidates=FEW).fit(X, y, sample_weight=weights)
+    without = CGNClassifierCV(candidates=FEW).fit(X[:50], y[:50], sample_weight=weights[:50])
+    np.testing.assert_array_equal(model.predict_proba(X), without.predict_proba(X))
+
+
+def test_ordered_columns_have_bands():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.cumsum(rng.normal(size=(60, 30)), axis=1) + np.where(np.arange(30) > 15, 1.0, 0.0) * y[:, None]
+    model = CGNClassifierCV(candidates=["band", "band_average"], ordered=True).fit(X, y)
+    results = model.cv_results_
+    assert (results["param_kind"] == "band").sum() == 60
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    assert model.contributions(X).shape == (60, 30, 2)
+    unordered = CGNClassifierCV(candidates=["band", "naive_bayes"]).fit(X, y)
+    assert "band" not in set(unordered.cv_results_["param_kind"][unordered.cv_results_["reason"] == ""])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"candidates": ["forest"]}, "candidates must be learners or among"),
+        ({"transforms": ["log"]}, 'transforms must be "none" or "power"'),
+        ({"combine": "vote"}, 'combine must be "mixture" or "best"'),
+        ({"cv": 1}, "at least 2"),
+        ({"class_prior": [0.5]}, "one probability for each"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        CGNClassifierCV(**settings).fit(*two_classes(20))
+
+
+def test_hostile_tables_are_fitted():
+    X, y = load_iris(return_X_y=True)
+    tiny = np.r_[0, 1, 50, 51, 100]  # of the last class one row
+    assert CGNClassifierCV().fit(X[tiny], y[tiny]).predict_proba(X).shape == (150, 3)
+    constant = np.column_stack([X[::5], np.ones(30), X[::5, 0]])
+    assert np.isfinite(CGNClassifierCV().fit(constant, y[::5]).predict_log_proba(constant)).all()
+    each = CGNClassifierCV().fit([[0.0], [1.0]], [0, 1])
+    assert np.isfinite(each.predict_log_proba([[0.5]])).all()
+
+
+def test_in_a_pipeline_and_cloned(tmp_path):
+    X, y = two_classes(40)
+    pipe = make_pipeline(StandardScaler(), CGNClassifierCV(candidates=["naive_bayes"])).fit(X, y)
+    save(pipe, tmp_path / "pipe.skops")
+    np.testing.assert_array_equal(load(tmp_path / "pipe.skops").predict(X), pipe.predict(X))
+    assert not hasattr(clone(pipe)[-1], "members_")
+    assert not hasattr(pipe[-1], "partial_fit")
+
+
+@parametrize_with_checks(
+    [CGNClassifierCV(candidates=["naive_bayes"], transforms=("none",))],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "leaving out a row of weight 2 is not leaving out one of two"
+    },
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
