@@ -43,7 +43,7 @@ def table(folder, name, data_dir):
         X, y = pd.DataFrame(stored["X"].astype(float)), stored["y"]
         X.columns = [f"x{i}" for i in range(X.shape[1])]
         for i in stored["cat"].tolist():
-            X[f"x{i}"] = X[f"x{i}"].astype("Int64").astype("string").astype("category")
+            X[f"x{i}"] = X[f"x{i}"].map("{:.0f}".format, na_action="ignore").astype(object).astype("category")
     else:
         frame = pd.read_csv(Path(data_dir, folder, f"{name}.csv"))
         described = json.loads(Path(data_dir, folder, f"{name}.schema.json").read_text())
