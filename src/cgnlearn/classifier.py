@@ -100,8 +100,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         What a level that training never showed is at prediction: as if it had not been observed, with one warning
         that counts such levels; or an error.
     missing_indicator : bool, default=False
-        Whether it speaks for or against a class that a column is missing: as an attribute of two levels for each
-        column with holes in training, which depends on the class alone, whatever the structure.
+        Whether, for each column with holes, its being missing is an attribute too, which depends on the class alone.
     random_state : int, RandomState or None, default=0
         How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
         chosen: the same every time, unless it is None.
