@@ -33,6 +33,8 @@ MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
 MOST_FORESTS = 25  # columns whose forests are averaged over
 MOST_BINNED = 2000
 MOST_FEATURES = 1000  # besides the columns themselves
+HESSIANS = 70  # of a path of penalties
+FLOPS = 4e9  # of a slow processor, in a second
 MOST_POWERS = 5000  # columns
 
 HOLES = "values are missing, and it takes whole rows"
@@ -92,6 +94,19 @@ def candidates(
     for learner in learners:
         for view in transforms:
             yield Learned(type(learner).__name__, view, learner, _hows(prior, (0.0,)))
+
+
+def expected_seconds(sources: Sequence[Source], shape: Shape) -> float:
+    """About how long a comparison takes; almost all of it are the Hessians of logistic regressions."""
+    base = shape.m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
+    size = {"linear": base, "squares": base + shape.m, "steps": 7 * shape.m}
+    size |= {"products": base + shape.m * (shape.m + 1) // 2, "pairs": base * (base + 1) // 2}
+    total = 0.0
+    for source in sources:
+        if isinstance(source, Ridge):
+            n_features = min(size[source.terms], shape.n_rows)
+            total += shape.n_rows * float(n_features * (shape.schema.n_classes - 1)) ** 2
+    return HESSIANS * total / FLOPS
 
 
 def _hows(prior: Prior, sharings: Sequence[float], scales: Sequence[float] | None = None) -> tuple[Bayes, ...]:
@@ -222,7 +237,8 @@ def _logistic(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitte
     m = shape.m
     yield Ridge(view, "linear", prior.dirichlet)
     base = m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
-    for terms, n_terms in (("squares", m), ("pairs", base * (base - 1) // 2)):
+    n_pairs = base * (base - 1) // 2 if base > m else 0
+    for terms, n_terms in (("squares", m), ("products", m * (m - 1) // 2), ("pairs", n_pairs)):
         if n_terms > MOST_FEATURES:
             yield Omitted(f"logistic, {terms}", view, f"{n_terms} more features")
         elif n_terms:

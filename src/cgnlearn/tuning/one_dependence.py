@@ -281,6 +281,7 @@ class OneDependences(Source):
     dirichlet: float = 0.5
     backoffs: tuple[float, ...] = (1.0, 5.0)
     kind: str = "one_dependence"
+    has_density: bool = False
 
     def scored(self, views: Views, *, leave_out: bool) -> Scored:
         """Counted once for all."""

@@ -9,18 +9,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import helmert
 
-from cgnlearn.evaluation.metrics import of_truth
+from cgnlearn.evaluation.metrics import normalised, of_truth
 from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.discriminative import CHUNK, CONSTANT, row_space
 from cgnlearn.model.families import Columns
-from cgnlearn.model.logistic import Point, Rows, fitted, left_out_and_effective, strongest_penalty
+from cgnlearn.model.logistic import Point, Rows, fitted, left_out_and_effective, penalty_leaving
 from cgnlearn.model.model import NotExact
 from cgnlearn.model.table import Table
 from cgnlearn.tuning.source import Description, Fit, Scored, Source, frequencies, frequencies_left_out
 from cgnlearn.tuning.transforms import Bins, Views
+from cgnlearn.tuning.weights import tempered
 
 NO_SCORES = (0.0, 0.0)  # between which the temperature of scores that are not there may move
+LEAST_EFFECTIVE = 1.5  # parameters to a contrast, at the strongest penalty
 WEAKEST = 1e-3  # penalty
 N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
 ROWS_TO_A_PARAMETER = 4  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
@@ -36,8 +38,9 @@ class Expansion:
     Parameters
     ----------
     terms : str
-        ``"linear"``: the columns and an indicator for every level; ``"squares"``: their squares too; ``"pairs"``: and
-        the products of any two of these; ``"steps"``: indicators of lying above quantiles.
+        ``"linear"``: the columns and an indicator for every level; ``"squares"``: their squares too; ``"products"``:
+        and the products of two continuous ones; ``"pairs"``: and of any two, indicators included;
+        ``"steps"``: instead of the columns, indicators of lying above quantiles.
     mean, deviation, least, most : ndarray (continuous columns,)
         Products go no further than the training data did: what is outside would count by its square.
     cuts : Bins or None
@@ -87,15 +90,15 @@ class Expansion:
             codes = table.codes[:, position, None]
             parts.append(np.where(codes < 0, np.nan, codes == np.arange(n_levels)))
         owner, found = _joined(owners, parts, table.n_rows)
-        if self.terms not in ("squares", "pairs"):
+        if self.terms not in ("squares", "products", "pairs"):
             return owner, found
         found[:, : len(continuous)] = np.clip(values, self.least, self.most)
         parts, owners = (
             [values, found[:, len(continuous) :], np.square(found[:, : len(continuous)])],
             [owner, continuous],
         )
-        if self.terms == "pairs":
-            first, second = np.tril_indices(len(owner), -1)
+        if self.terms != "squares":
+            first, second = np.tril_indices(len(owner) if self.terms == "pairs" else len(continuous), -1)
             apart = owner[first] != owner[second]  # two levels of one column never meet
             owners.append(owner[first[apart]])
             parts.append(found[:, first[apart]] * found[:, second[apart]])
@@ -225,6 +228,7 @@ class Ridge(Source):
     dirichlet: float
     path: tuple[float, ...] | None = None
     kind: str = "logistic"
+    has_density: bool = False
     is_additive: bool = False
 
     def held(self, views: Views) -> Ridge:
@@ -260,7 +264,8 @@ class Ridge(Source):
                 found = held_out.log_proba(penalty, point)
             by.append("leave-one-out" if held_out is None else f"{len(held_out.folds)} folds")
             said.append(found - without)
-            cll = float(rows.weights @ of_truth(found, rows.labels))
+            temperature = tempered(said[-1], without, rows.labels, rows.weights)
+            cll = float(rows.weights @ of_truth(normalised(temperature * said[-1] + without), rows.labels))
             best = max(best, cll)
             if cll < best - HOPELESS:  # weaker ones are worse still
                 break
@@ -316,5 +321,5 @@ class HeldOut(NamedTuple):
 
 def _path(rows: Rows) -> list[float]:
     """Penalties, the strongest first."""
-    strongest = strongest_penalty(rows)
+    strongest = penalty_leaving(rows, LEAST_EFFECTIVE)
     return np.geomspace(strongest, WEAKEST, N_PENALTIES).tolist() if strongest > WEAKEST else []

@@ -65,12 +65,15 @@ class Source(ABC):
     ----------
     kind : str
     view : str
+    has_density : bool
+        As its fits have.
     is_additive : bool
         Whether a fit to all rows of a large table is cheap.
     """
 
     kind: str
     view: str
+    has_density: bool = True
     is_additive: bool = True
 
     @abstractmethod
