@@ -35,6 +35,8 @@ MOST_BINNED = 2000
 MOST_FEATURES = 1000  # besides the columns themselves
 MOST_POWERS = 5000  # columns
 
+HOLES = "values are missing, and it takes whole rows"
+
 KINDS = (
     "frequencies", "naive_bayes", "complete", "tree", "selective", "tree_average", "bins", "one_dependence", "logistic",
     "band", "band_average",
@@ -59,11 +61,14 @@ class Shape:
     n_rows : int
         In which candidates are compared.
     ordered : bool
+    has_holes : bool
+        Whether values are missing.
     """
 
     schema: Schema
     n_rows: int
     ordered: bool
+    has_holes: bool = False
 
     @property
     def m(self) -> int:
@@ -145,6 +150,8 @@ def _generative(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omit
         yield Omitted("complete", view, f"more than {FEW_COLUMNS} columns, and fewer than rows")
     elif schema.discrete:
         yield Omitted("complete", view, "more columns than rows, and some are discrete")
+    elif shape.has_holes:
+        yield Omitted("complete", view, HOLES)
     elif prior.location == "paper":
         yield Omitted("complete", view, 'no rotation with the prior location "paper"')
     else:
@@ -164,7 +171,9 @@ def _generative(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omit
         return
     hows = _smoothed(prior, (0.0, 1.0) if m else (0.0,), schema)
     yield Learned("selective", view, SelectiveNaiveBayes(), hows, varying)
-    if not 2 <= schema.n_columns <= MOST_FORESTS:
+    if shape.has_holes:
+        yield Omitted("tree_average", view, HOLES)
+    elif not 2 <= schema.n_columns <= MOST_FORESTS:
         yield Omitted("tree_average", view, f"fewer than 2 or more than {MOST_FORESTS} columns")
     else:
         yield Learned("tree_average", view, TreeAverage(), hows, varying)
@@ -175,6 +184,9 @@ def _ordered(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitted
         return
     if shape.m < 3:
         yield Omitted("band", view, "fewer than three continuous columns")
+        return
+    if shape.has_holes:
+        yield from (Omitted(kind, view, HOLES) for kind in ("band", "band_average"))
         return
     k_max = min(K_MAX, shape.m)
     yield Bands(view, k_max, _hows(prior, (0.0, 1.0)))

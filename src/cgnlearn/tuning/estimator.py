@@ -25,7 +25,7 @@ from cgnlearn.model.statistics import collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.surprise import MOST_ROWS as MOST_REFERENCE
 from cgnlearn.model.surprise import Reference
-from cgnlearn.model.table import Table, read, read_training
+from cgnlearn.model.table import Table, UnknownLevels, read, read_training
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 from cgnlearn.tuning.candidates import KINDS, Omitted, Shape, candidates
@@ -94,6 +94,9 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         compared with the training data's own.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
+    unknown_levels : {"missing", "error"}, default="missing"
+        What a level that training never showed is at prediction: as if it had not been observed, with one warning
+        that counts such levels; or an error.
     n_jobs : int, optional
         Candidates that are compared side by side, in threads. The numbers are the same whatever it is.
     random_state : int, RandomState or None, default=0
@@ -147,6 +150,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         prior: Prior | None = None,
         class_prior: Literal["uniform"] | ArrayLike | None = None,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        unknown_levels: UnknownLevels = "missing",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -158,6 +162,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         self.prior = prior
         self.class_prior = class_prior
         self.categorical_features = categorical_features
+        self.unknown_levels = unknown_levels
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -203,6 +208,9 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
             raise ValueError(f'transforms must be "none" or "power", not {unknown[0]!r}')
         if self.combine not in ("mixture", "best"):
             raise ValueError(f'combine must be "mixture" or "best", not {self.combine!r}')
+        if self.unknown_levels not in ("missing", "error"):
+            raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
+        self._unknown_levels: UnknownLevels = self.unknown_levels
         if self.cv is not None and not (isinstance(self.cv, int | np.integer) and self.cv >= 2):
             raise ValueError(f"cv must be None or a number of folds of at least 2, not {self.cv!r}")
 
@@ -212,7 +220,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         whole = len(self.compared_in_) == table.n_rows
         compared = table if whole else table.rows(self.compared_in_)
         groups = groups if groups is None or whole else groups[self.compared_in_]
-        shape = Shape(table.schema, compared.n_rows, bool(self.ordered))
+        shape = Shape(table.schema, compared.n_rows, bool(self.ordered), bool(table.incomplete))
         suiting = list(candidates(shape, self.candidates, self.transforms, prior))
         sources = [each for each in suiting if isinstance(each, Source)]
         omitted = [each for each in suiting if isinstance(each, Omitted)]
@@ -321,7 +329,12 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         check_is_fitted(self, "statistics_")
         X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return read(X, self.statistics_.schema, y, sample_weight)
+        return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     @property
     def class_log_prior_(self) -> Floats:

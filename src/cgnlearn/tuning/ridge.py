@@ -69,11 +69,10 @@ class Expansion:
         return cls(terms, mean, deviation, least, most, Bins.of(table, N_STEPS) if terms == "steps" else None)
 
     def __call__(self, table: Table) -> tuple[Columns, Floats]:
-        """The column of X to which each feature belongs, and the features (rows, features)."""
+        """The column of X of each feature, and the features (rows, features), NaN where one is missing."""
         schema = table.schema
         continuous = np.array(schema.continuous, np.intp)
         values = (np.asarray(table.values, float) - self.mean) / self.deviation
-        values = np.where(np.isnan(values), 0.0, values)
         owners, parts = [], []
         if self.cuts is None:
             owners.append(continuous)
@@ -81,11 +80,12 @@ class Expansion:
         else:
             for column, edges, known in zip(schema.continuous, self.cuts.edges, table.values.T, strict=True):
                 owners.append(np.full(len(edges), column))
-                parts.append((known[:, None] >= edges).astype(float))
+                parts.append(np.where(np.isnan(known)[:, None], np.nan, known[:, None] >= edges))
         for position, column in enumerate(schema.discrete):
             n_levels = len(schema.levels_of(column))
             owners.append(np.full(n_levels, column))
-            parts.append((table.codes[:, position, None] == np.arange(n_levels)).astype(float))
+            codes = table.codes[:, position, None]
+            parts.append(np.where(codes < 0, np.nan, codes == np.arange(n_levels)))
         owner, found = _joined(owners, parts, table.n_rows)
         if self.terms not in ("squares", "pairs"):
             return owner, found
@@ -135,7 +135,7 @@ class RidgeFit(Fit):
         size = max(1, CHUNK // max(1, len(self.centre)))
         for start in range(0, table.n_rows, size):
             part = table.rows(np.arange(start, min(start + size, table.n_rows)))
-            values = self.expansion(part)[1] - self.centre
+            values = _centred(self.expansion(part)[1], self.centre)
             found[:, start : start + size] = values @ self.slopes + self.offset[:, None]
         return found
 
@@ -147,7 +147,7 @@ class RidgeFit(Fit):
         """The terms of every column, the offset in equal parts: (rows, columns of X, classes)."""
         table = views[self.view]
         owner, values = self.expansion(table)
-        values = values - self.centre
+        values = _centred(values, self.centre)
         n_columns = table.schema.n_columns
         apart = np.zeros((table.n_rows, n_columns, self.offset.shape[1]))
         apart += self.offset[candidate] / n_columns
@@ -158,6 +158,12 @@ class RidgeFit(Fit):
     def kept(self, which: Sequence[int]) -> RidgeFit:
         """Some of the candidates."""
         return replace(self, slopes=self.slopes[list(which)], offset=self.offset[list(which)])
+
+
+def _centred(values: Floats, centre: Floats) -> Floats:
+    """What is missing stands where the others do in the mean."""
+    values -= centre
+    return np.nan_to_num(values, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 class Design(NamedTuple):
@@ -177,10 +183,12 @@ class Design(NamedTuple):
         expansion = Expansion.of(table, terms)
         values = expansion(table)[1]
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        greatest = np.abs(values).max(axis=0, initial=0.0)
-        centre = np.average(values, axis=0, weights=weights)
-        values -= centre
-        scale = np.sqrt(np.average(np.square(values), axis=0, weights=weights))
+        there = ~np.isnan(values)
+        counted = weights @ there
+        greatest = np.abs(values).max(axis=0, initial=0.0, where=there)
+        centre = weights @ np.where(there, values, 0.0) / np.maximum(counted, np.finfo(float).tiny)
+        values = _centred(values, centre)
+        scale = np.sqrt(weights @ np.square(values) / np.maximum(counted, np.finfo(float).tiny))
         scale[scale <= CONSTANT * greatest] = 0.0
         values /= np.where(scale > 0, scale, np.inf)
         basis, design = row_space(values) if values.shape[1] > table.n_rows else (None, values[:, scale > 0])
