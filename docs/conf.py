@@ -1,15 +1,15 @@
 """How the site is made: `make docs`."""
 
 import os
-from importlib.metadata import version as version_of
+
+from cgnlearn import __version__
 
 os.environ.setdefault("MPLBACKEND", "agg")
 
 project = "cgnlearn"
 author = "The cgnlearn developers"
 copyright = "The cgnlearn developers"
-release = version_of("cgnlearn")
-version = release
+release = version = __version__
 
 extensions = [
     "myst_parser",
