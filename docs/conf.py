@@ -19,7 +19,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "reproduction"]
+exclude_patterns = ["_build", "examples", "reproduction"]
 root_doc = "index"
 templates_path = ["_templates"]
 nitpicky = False  # parameter types are prose ("array (rows,)"), as in scikit-learn
@@ -68,4 +68,7 @@ sphinx_gallery_conf = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 linkcheck_ignore = [r"https?://.*"]  # only what can be checked without a network: links inside the site fail the build
-suppress_warnings = ["config.cache"]
+suppress_warnings = [
+    "config.cache",
+    "ref.ref",  # labels of scikit-learn's own guide, in docstrings that are inherited from it
+]

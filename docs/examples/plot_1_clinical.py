@@ -6,7 +6,7 @@ A few hundred patients, numbers and categories side by side, cells left empty: n
 """
 
 # %%
-# The table. Blood values fall with age, the disease raises one of them, and every tenth value was never measured.
+# The table. Pressure rises with age, the disease raises a marker, and every tenth value was never measured.
 import numpy as np
 import pandas as pd
 
@@ -27,7 +27,6 @@ patients.head()
 # %%
 # Half to learn from, half to look at.
 model = CGNClassifierCV().fit(patients[::2], diagnosis[::2])
-results = pd.DataFrame(model.cv_results_)
 print(f"accuracy {model.score(patients[1::2], diagnosis[1::2]):.2f}")
 
 # %%
