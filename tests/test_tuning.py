@@ -360,3 +360,36 @@ def test_in_a_pipeline_and_cloned(tmp_path):
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+# ---- missing values
+
+
+def test_missing_values_are_taken_in_training_and_in_prediction():
+    X, y = mixed(120)
+    holes = X.copy()
+    rng = np.random.default_rng(0)
+    for name in ("length", "colour"):
+        holes.loc[rng.random(len(X)) < 0.3, name] = np.nan
+    model = CGNClassifierCV().fit(holes, y)
+    assert np.isfinite(model.predict_log_proba(holes)).all()
+    assert np.isfinite(model.score_samples(holes)).all()
+    reasons = set(model.cv_results_["reason"])
+    assert "values are missing, and it takes whole rows" in reasons
+    nothing = X.iloc[:1].copy()
+    nothing.loc[:, :] = np.nan
+    np.testing.assert_allclose(model.predict_log_proba(nothing), model.class_log_prior_[None], atol=0.15)
+
+
+def test_rows_with_holes_are_left_to_the_members_that_take_them():
+    X, y = two_classes(60)
+    model = CGNClassifierCV(candidates=["tree_average", "naive_bayes"]).fit(X, y)
+    able = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
+    assert "tree_average" in {member.description["kind"] for member in model.members_}
+    holed = X[:5].copy()
+    holed[::2, 1] = np.nan
+    found = model.predict_proba(holed)
+    np.testing.assert_array_equal(found[1::2], model.predict_proba(X[1:5:2]))
+    np.testing.assert_allclose(found[::2], able.predict_proba(holed)[::2], atol=0.1)
+    assert model.contributions(holed).shape == (5, 3, 2)
+    assert (model.contributions(holed)[::2, 1] == model.contributions(holed)[::2, 1][0]).all()

@@ -59,6 +59,24 @@ def _needs_no_rows(model: CGNClassifier) -> bool:
     return True
 
 
+@contextmanager
+def fitting(model: Any) -> Iterator[None]:
+    """Forget what an estimator has been fitted to; and, if this fails, what was fitted until then."""
+    _forget(model)
+    try:
+        yield
+    except BaseException:
+        _forget(model)
+        raise
+
+
+def _forget(model: Any) -> None:
+    parameters = model.get_params(deep=False)
+    for name in list(vars(model)):
+        if name not in parameters and not name.startswith(("_skl_", "_parent_callback", "_callback")):
+            delattr(model, name)
+
+
 def _is_open(value: Any) -> bool:
     return isinstance(value, str) and value == "cv"
 
@@ -193,7 +211,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             Rows that belong together, such as a person's spectra: what is chosen by ``"cv"`` is then chosen in folds
             that never part them.
         """
-        with self._fitting():
+        with fitting(self):
             X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
             table = self._first_table(X, y, sample_weight)
             if groups is not None:
@@ -250,7 +268,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             return self
         if classes is None:
             raise ValueError("the first call of partial_fit needs classes: name all that will occur")
-        with self._fitting():
+        with fitting(self):
             table = self._first_table(readable(X), y, sample_weight, classes)
             self._learner = learner_of(self.structure)
             self.statistics_ = collect(table, self._learner.families(table.schema))
@@ -301,22 +319,6 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
                 UserWarning,
                 stacklevel=4,
             )
-
-    @contextmanager
-    def _fitting(self) -> Iterator[None]:
-        """Forget what was fitted; and, if this fails, what was fitted until then."""
-        self._forget()
-        try:
-            yield
-        except BaseException:
-            self._forget()
-            raise
-
-    def _forget(self) -> None:
-        parameters = self.get_params(deep=False)
-        for name in list(vars(self)):
-            if name not in parameters and not name.startswith(("_skl_", "_parent_callback", "_callback")):
-                delattr(self, name)
 
     def _first_table(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Table:
         """The rows from which columns and classes are learned."""

@@ -40,7 +40,8 @@ _OUR_MODULES = (
     "model.schema", "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band",
     "spectra.binning", "spectra.spectrum", "spectra.steps", "structures.fixed", "structures.forests",
     "structures.rotated", "structures.search", "structures.selective", "structures.tree", "tuning.counted",
-    "tuning.estimator", "tuning.mixture", "tuning.one_dependence", "tuning.ridge", "tuning.transforms",
+    "tuning.estimator", "tuning.mixture", "tuning.one_dependence", "tuning.results", "tuning.ridge",
+    "tuning.transforms",
 )  # fmt: skip
 
 
