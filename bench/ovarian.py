@@ -19,7 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cgnlearn import Band, CGNClassifier, Prior, ordered_path
+from cgnlearn import Band, BandAverage, CGNClassifier, Prior, ordered_path
 from cgnlearn.evaluation.metrics import normalised
 from cgnlearn.model.estimation import Bayes
 from cgnlearn.model.statistics import collect
@@ -31,6 +31,7 @@ from measuring import parser, publish, versions
 K_MAX = 110
 BAND = "k-BAND, k and temperature chosen by leave-one-out, sharing=1"
 AVERAGED = "the same, averaged over k (pseudo-BMA+)"
+BY_NODE = "BandAverage: each column over orders and kinds, by evidence; temperature chosen"
 LOGISTIC = "LogisticRegressionCV"
 PAPER = "the paper's k-BAND of each class"
 
@@ -38,6 +39,7 @@ PAPER = "the paper's k-BAND of each class"
 def models(seed):
     return {
         BAND: CGNClassifier(Band("cv", k_max=K_MAX), sharing=1.0, temperature="cv"),
+        BY_NODE: CGNClassifier(BandAverage(50), temperature="cv"),
         LOGISTIC: make_pipeline(StandardScaler(), LogisticRegressionCV(**LOGISTIC_SETTINGS)),
         "shrinkage LDA on PCA scores": make_pipeline(
             StandardScaler(), PCA(0.99), LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")

@@ -19,7 +19,7 @@ from cgnlearn.evaluation.run import Run, Unit, Work
 from collection import NARROW, ORDERED, SETS, SIZES, WIDE, checksum, division, rows
 from measuring import parser, publish
 from peers import NAMES, OURS_ORDERED, fitted
-from ranking import page, picture
+from ranking import NotYet, page, picture
 
 ORDER_OF_SIZES = ("100", "half", "50")
 LEAST = 1e-15  # a probability below counts as this, for all models alike
@@ -121,9 +121,11 @@ if __name__ == "__main__":
         chosen.results, chosen.data_dir, models=chosen.models, sets=chosen.sets, sizes=chosen.sizes,
         n_seeds=chosen.seeds, jobs=chosen.jobs,
     )  # fmt: skip
-    text, found = page(
-        chosen.results, chosen.seeds, f"python bench/quality.py -o FOLDER --seeds {chosen.seeds} --write"
-    )
+    command = f"python bench/quality.py -o FOLDER --seeds {chosen.seeds} --write"
+    try:
+        text, found = page(chosen.results, chosen.seeds, command)
+    except NotYet as error:
+        raise SystemExit(str(error)) from None
     publish(text, "quality.md", write=chosen.write)
     if chosen.write:
         picture(found)

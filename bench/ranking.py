@@ -28,6 +28,10 @@ REASONS = {  # by the kind of peer that is ahead
 }
 
 
+class NotYet(ValueError):
+    """Rows that a table needs are missing."""
+
+
 @dataclass(frozen=True, eq=False)
 class Figures:
     """What models reach on sets at one size, averaged over the seeds that all of them have."""
@@ -225,7 +229,7 @@ def every_set(here: Figures) -> Iterator[str]:
         for model in models:
             value, silent = values[here.models.index(model)], here.silent[i, here.models.index(model)]
             told = "–" if silent else f"{value:.3f}"
-            cells.append(f"**{told}**" if value == best else told)
+            cells.append(f"**{told}**" if value == best and not silent else told)
         yield f"| {name} | {' | '.join(cells)} |"
 
 
@@ -261,9 +265,9 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
     """The whole text, and what it was made of."""
     models = [model for model in NAMES if model not in OURS_ORDERED]
     all_sizes = [found for size in SIZES if (found := figures(results, size, models, n_seeds)) is not None]
-    all_sizes = [here for here in all_sizes if US in here.models]
+    all_sizes = [here for here in all_sizes if US in here.models and here.peers]
     if not all_sizes:
-        raise ValueError(f"{results} does not hold rows of {US} and of the peers on the same sets yet")
+        raise NotYet(f"{results} does not hold rows of {US}, of peers and of {NOTHING} on the same sets yet: no table")
     seeds = {here.n_seeds for here in all_sizes}
     lines = [
         "# How good the probabilities are",

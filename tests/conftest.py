@@ -18,6 +18,13 @@ def shared():
     return SHARED
 
 
+@pytest.fixture(autouse=True)
+def no_lines_about_time(monkeypatch):
+    """What commands say must not depend on how busy the machine is."""
+    monkeypatch.setattr("cgnlearn.cli.terminal.SECONDS_BETWEEN_LINES", 1e6)
+    monkeypatch.setattr("cgnlearn.cli.terminal.MINUTES_FROM", 1e6)
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

@@ -127,8 +127,9 @@ def test_commands_leave_the_good_file_on_a_full_disk(disk, mixed, tmp_path_facto
     data = tmp_path_factory.mktemp("data") / "data.npz"
     np.savez(data, X=X, y=y)
     model = data.with_name("model.skops")
-    made = {"fit": ["fit", data], "predict": ["predict", model, data]}
-    assert CliRunner().invoke(main, [str(word) for word in ["fit", data, "-o", model]]).exit_code == 0
+    fit = ["fit", data, "-s", "naive_bayes", "--categorical", "0,1"]
+    made = {"fit": fit, "predict": ["predict", model, data]}
+    assert CliRunner().invoke(main, [str(word) for word in [*fit, "-o", model]]).exit_code == 0
     outputs = {name: disk.folder / f"{name}.out" for name in made}
     for path in outputs.values():
         path.write_bytes(b"good")

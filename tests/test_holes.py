@@ -93,6 +93,20 @@ def test_missing_labels_and_weights_are_still_refused(holed):
         CGNClassifier().fit(frame, y).predict(frame.assign(b=np.where(np.arange(150) == 149, np.inf, frame["b"])))
 
 
+def test_more_columns_than_rows_take_whole_rows():
+    X = np.random.default_rng(0).normal(size=(8, 301))
+    y = np.arange(8) % 2
+    holed = np.where(np.arange(301) == 7, np.nan, X)
+    model = CGNClassifier("complete").fit(X, y)
+    for work in (
+        lambda: CGNClassifier("complete").fit(holed, y),
+        lambda: model.predict(holed),
+        lambda: model.leave_one_out_log_proba(holed, y),
+    ):
+        with pytest.raises(ValueError, match=r"column 7 has missing values, and .*: impute them or leave"):
+            work()
+
+
 # ---- unknown levels
 
 

@@ -10,7 +10,7 @@ from cgnlearn.model.estimation import Bayes
 from cgnlearn.model.statistics import collect
 from cgnlearn.model.table import read_training
 from cgnlearn.ordered.band import EveryK, every_family
-from tests.solvers import COMPILED, lattice_where_it_can, network
+from tests.solvers import COMPILED, SOLVERS, lattice_where_it_can, network
 
 HELD = Prior(location=[0.3, -1.0, 0.5, 2.0, 60.0], scale=[1.0, 1.0, 0.8, 1.5, 90.0], strength=1.5, shape=1.3)
 STRUCTURES = {
@@ -100,6 +100,31 @@ def test_small_classes(sharing):
     found = model.leave_one_out_log_proba(X[:, 2:], y)
     assert found[8, 2] == -np.inf  # the only row of its class
     assert np.isfinite(found[:8]).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("structure", "n_columns"), [("naive_bayes", 1), ("complete", 3), (Band(2), 3), (Box(2), 4)])
+def test_a_row_without_which_a_class_has_no_variance_cannot_be(structure, n_columns, solver):
+    k = getattr(structure, "k", 1 if structure == "naive_bayes" else n_columns)
+    rng = np.random.default_rng(9)
+    y = np.repeat([0, 1], [8, k + 1])  # one row fewer, and k members of the second class lie in a plane
+    X = rng.normal(size=(len(y), n_columns)) + 1e3
+    model = CGNClassifier(structure, parameters="ml").fit(X, y)
+    found = network(model, SOLVERS[solver]).leave_one_out(model._table(X, y)).log_likelihood
+    assert (found[y == 1, 1] == -np.inf).all()
+    assert np.isfinite(found[y == 0]).all()
+    assert np.isfinite(found[:, 0]).all()
+    assert_same(found[y == 0], refitted_ml(structure, X, y)[y == 0])
+
+
+def refitted_ml(structure, X, y):
+    """ln p(x | class) of each row by a fit of the others, where there is one."""
+    found = np.full((len(y), 2), np.nan)
+    for i in np.flatnonzero(y == 0):
+        kept = np.arange(len(y)) != i
+        part = CGNClassifier(structure, parameters="ml").fit(X[kept], y[kept])
+        found[i] = part.predict_joint_log_proba(X[i : i + 1])[0] - part.class_log_prior_
+    return found
 
 
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])

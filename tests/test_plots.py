@@ -120,6 +120,25 @@ def test_structure_of_an_estimator(iris):
     assert {text for text in texts if text} == {"petal length (cm)", "petal width (cm)"}
 
 
+def test_names_in_a_structure_are_whole(iris):
+    X, y = iris
+    names = ["a rather long name of a column", "underscored_and_long_and_long", "short", "x" * 50]
+    texts = StructureDisplay.from_estimator(CGNClassifier("tree").fit(X.set_axis(names, axis=1), y)).ax_.texts
+    shown = {text.get_text().replace("\n", "").replace(" ", "") for text in texts if text.get_text()}
+    assert shown == {name.replace(" ", "") for name in names}
+
+
+def test_a_reliability_diagram_begins_where_probabilities_can(iris):
+    X, y = iris
+    display = drawn(ReliabilityDisplay.from_estimator(CGNClassifier().fit(X, y), X, y))
+    assert 0.2 < display.ax_.get_xlim()[0] <= 0.3  # of three classes the most probable has a third at least
+    bars = display.ax_.child_axes[0].patches
+    line = display.lines["CGNClassifier"]
+    assert [bar.get_height() for bar in bars] == pytest.approx((100 * line.n / line.n.sum()).tolist())
+    each = drawn(ReliabilityDisplay.from_estimator(CGNClassifier().fit(X, y), X, y, per_class=True))
+    assert each.ax_.get_xlim()[0] < 0
+
+
 def test_reliability_of_many_classes(iris):
     X, y = iris
     model = CGNClassifier().fit(X[::2], y[::2])

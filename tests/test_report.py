@@ -5,21 +5,30 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.naive_bayes import GaussianNB
 
-from cgnlearn import Band, CGNClassifier
+from cgnlearn import Band, CGNClassifier, Jan
 from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.splits import cut
 from cgnlearn.evaluation.study import BASELINE, Study
-from cgnlearn.plots import ContributionsDisplay
+from cgnlearn.evaluation.verdict import Verdict
+from cgnlearn.plots.style import BY_NIGHT
 from cgnlearn.report import write_report
+from cgnlearn.report.cards import cards, column, histogram_of
+from cgnlearn.report.figures import VARIABLES, roc
+from cgnlearn.report.panels import panels
+from cgnlearn.report.rows import Viewer, strip_of
+from cgnlearn.report.shape import shape_of
 
 HOSTILE = "<script>alert('x')</script>&\"' $\\nonsense{$"
 
@@ -103,10 +112,13 @@ def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study):
         parts, joint = model.contributions(one)[0], model.predict_joint_log_proba(one)[0]
         second, first = np.argsort(joint)[-2:]
         odds = parts[:, first] - parts[:, second]
+        assert row.against == study.classes[second]
         assert row.log_odds == pytest.approx(joint[first] - joint[second])
-        order = np.argsort(-np.abs(odds))[:3]
-        assert [attribute for attribute, _ in row.reasons] == [study.names[i] for i in order]
+        order = np.argsort(-np.abs(odds))
+        assert [attribute for attribute, _ in row.reasons] == order.tolist()
         np.testing.assert_allclose([log_odds for _, log_odds in row.reasons], odds[order])
+        prior = model.class_log_prior_
+        assert Viewer(study).view(row).rest == pytest.approx(prior[first] - prior[second])
 
 
 def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study):
@@ -125,19 +137,119 @@ def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study):
     assert study.evidence.for_truth.sum() == pytest.approx((margin - prior).mean())
 
 
-def test_closeups_are_the_contributions_of_remarkable_rows(mixed_study):
+def test_remarkable_rows_are_the_ends_of_the_list(mixed_study):
     study = mixed_study
     wrong = [row for row in study.rows if row.true != row.predicted]
-    assert [(words, row) for words, row, _ in study.closeups] == [
+    assert study.remarkable == [
         ("The least certain row", study.rows[0]),
         ("The most confident error", wrong[-1]),
         ("The most certain row", study.rows[-1]),
     ]
-    for _, row, closeup in study.closeups:
-        shown = ContributionsDisplay.from_estimator(unseen(study, row.index), study.X, row.index)
-        assert (shown.of, shown.against) == (row.predicted, study.classes[closeup.against])
-        np.testing.assert_allclose(closeup.log_odds, shown.log_odds)
-        assert closeup.prior_log_odds == pytest.approx(shown.prior_log_odds)
+
+
+def test_a_row_up_close_says_what_was_measured_and_what_is_usual(mixed_study):
+    study = mixed_study
+    seen = Viewer(study).view(study.rows[0])
+    index, by_name = study.rows[0].index, {item.name: item for item in seen.items}
+    assert set(by_name) == set(study.names)
+    for label, words in ((seen.row.predicted, "usual_for"), (seen.row.against, "usual_against")):
+        of_class = study.X[study.y == label]
+        low, high = np.quantile(of_class["a"], [0.05, 0.95])
+        assert getattr(by_name["a"], words) == f"{low:.4g} to {high:.4g}".replace("-", "−")
+        share = (of_class["level"] == study.X["level"][index]).mean()
+        assert getattr(by_name["level"], words) == f"{100 * share:.0f} % of rows"
+    assert by_name["a"].value == f"{study.X['a'][index]:.4g}".replace("-", "−")
+    assert by_name["level"].value == study.X["level"][index]
+    plain = Viewer(study).plain()
+    assert len(plain["rows"]) == len(study.rows)
+    json.dumps(plain, allow_nan=False)
+
+
+def test_a_strip_keeps_the_order_of_what_it_shows():
+    strip = strip_of(5.0, (1.0, 3.0), (2.0, 9.0))
+    assert strip.of == (4.0, 27.0)
+    assert strip.against == (15.5, 96.0)
+    assert strip.value == 50.0
+    assert strip_of(1.0, None, (0.0, 1.0)) is None
+    assert strip_of(1.0, (1.0, 1.0), (1.0, 1.0)).value == 50.0
+
+
+def heights(shape):
+    return [10 - float(height) for height in re.findall(r"10V([\d.]+)H", str(shape))]
+
+
+def test_cards_count_missing_cells_and_draw_the_others(mixed_study):
+    X = mixed_study.X.copy()
+    X.loc[::3, "a"] = np.nan
+    X.loc[:4, "level"] = None
+    X["none"] = np.nan
+    X["constant"] = 7.0
+    X["huge"] = np.where(np.arange(90) == 5, 1e300, 0.0)
+    evidence = replace(mixed_study.evidence, for_truth=np.array([3.0, 0.1, -2.0, 1.0, 0.5, 0.4, 0.3]))
+    study = replace(mixed_study, X=X)
+    study.__dict__["evidence"] = evidence
+    found = cards(study)
+    assert [card.name for card in found.shown] == ["a", HOSTILE, "level", "none", "constant", "huge", "b"]
+    assert [card.length for card in found.shown] == pytest.approx(np.array([3, 2, 1, 0.5, 0.4, 0.3, 0.1]) / 3)
+    by_name = {card.name: card for card in found.shown}
+    missing = {name: card.n_missing for name, card in by_name.items()}
+    assert missing == {"a": 30, "b": 0, HOSTILE: 0, "level": 5, "none": 90, "constant": 0, "huge": 0}
+    assert by_name["none"].histogram is None
+    assert by_name["constant"].histogram.labels == ["7"]
+    level = by_name["level"].histogram
+    assert level.are_levels
+    shares = [(X["level"][study.y == label].dropna() == level.labels[0]).mean() for label in study.classes]
+    bars = np.array([heights(shape) for _, _, shape in level.shapes])
+    np.testing.assert_allclose(bars[:, 0] / bars.sum(axis=1), shares, atol=0.01)
+    view = Viewer(study).view(replace(study.rows[0], index=0, reasons=[(0, 1.0), (3, 0.5), (4, 0.1)]))
+    assert [item.value for item in view.items] == ["missing"] * 3
+    assert [item.strip for item in view.items] == [None] * 3
+    assert view.items[2].usual_for == "none measured"
+
+
+def test_of_many_levels_and_attributes_the_most_are_shown():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = pd.DataFrame(rng.normal(size=(60, 30)), columns=[f"x{i}" for i in range(30)])
+    X["many"] = pd.Categorical([f"level {i % 12}" for i in range(60)])
+    study = study_of(X, y, {"naive bayes": CGNClassifier()})
+    found = cards(study)
+    assert (len(found.shown), len(found.folded), found.n_more) == (20, 11, 0)
+    sizes = np.abs(study.evidence.for_truth)
+    assert [card.name for card in found.shown] == [study.names[i] for i in np.argsort(-sizes, kind="stable")[:20]]
+    drawn = histogram_of(column(X, 30), study, [0, 1])
+    assert len(drawn.labels) == 6
+    assert drawn.labels[-1] == "7 others"
+
+
+def test_bins_are_gathered_to_the_peaks_of_spectra(spectra_study):
+    study = spectra_study
+    names, shown, of_column = study.features
+    assert names[-1] == "between the peaks"
+    assert shown[-1] is None
+    assert all(name == f"m/z {study.positions[at]:.0f}" for name, at in zip(names[:-1], shown[:-1], strict=True))
+    row = study.rows[3]
+    model = unseen(study, row.index)
+    parts, joint = (
+        model.contributions(study.X.iloc[[row.index]])[0],
+        model.predict_joint_log_proba(study.X.iloc[[row.index]])[0],
+    )
+    odds = parts[:, joint.argmax()] - parts[:, joint.argmin()]
+    for feature, value in row.reasons:
+        assert value == pytest.approx(odds[of_column == feature].sum())
+    found = cards(study)
+    total = sum(card.evidence for card in (*found.shown, *found.folded)) + found.of_more + found.between
+    assert total == pytest.approx(study.evidence.for_truth.sum())
+
+
+def test_the_roc_curve_is_that_of_scikit_learn(rng):
+    from sklearn.metrics import roc_curve
+
+    probability, positive = rng.random(80).round(1), rng.random(80) < 0.4
+    found = roc(probability, positive)
+    false_alarms, sensitivity, _ = roc_curve(positive, probability, drop_intermediate=False)
+    np.testing.assert_allclose(found.false_alarms, false_alarms)
+    np.testing.assert_allclose(found.sensitivity, sensitivity)
 
 
 def test_of_many_rows_the_least_and_the_most_certain_are_told(tmp_path):
@@ -163,6 +275,13 @@ class Counted(CGNClassifier):
     def fit(self, X, y):
         self.fits.append(len(y))
         return super().fit(X, y)
+
+
+class Silent(CGNClassifier):
+    """Has contributions for no set, as others have for some."""
+
+    def contributions(self, X):
+        raise ValueError("not for this one")
 
 
 def text_of(path):
@@ -209,7 +328,9 @@ def test_the_page_is_self_contained_and_escaped(page):
     text = page.read_text(encoding="utf-8")
     tags = _Tags()
     tags.feed(text)
-    assert sum(tag == "script" for tag, _ in tags.found) == 1  # our own; none of the data's
+    scripts = [attributes.get("type") for tag, attributes in tags.found if tag == "script"]
+    assert scripts.count(None) == 1  # our own; none of the data's
+    assert set(scripts) == {None, "application/json"}
     for tag, attributes in tags.found:
         for name, value in attributes.items():
             if name in ("src", "href", "xlink:href", "srcset", "action", "data"):
@@ -222,14 +343,95 @@ def test_the_page_is_self_contained_and_escaped(page):
     assert "&lt;script&gt;alert" in text
 
 
-def test_the_page_says_what_must_be_said(page):
+def test_the_page_says_what_must_be_said(page, mixed_study, spectra_study):
     text = page.read_text(encoding="utf-8")
-    for words in ("Data and settings", "How well the models did", "Reliability", "Confusion matrix", "Structure",
-                  "What each attribute contributes", "The least certain row", "The most certain row", "Limits of use",
-                  "Triangles mark the peaks"):  # fmt: skip
+    for words in ("The models beside each other", "Confusion matrix".lower(), "What each attribute contributes",
+                  "What each peak contributes", "The least certain row", "The most certain row", "Data and settings",
+                  "Limits of use", "Triangles mark the peaks", "ROC curve", "decision curve"):  # fmt: skip
         assert words in text
-    assert text.count("<svg") == text.count("</svg>") >= 11
     assert len(page.read_bytes()) < 1_500_000
+    for study in (mixed_study, spectra_study):
+        verdict = Verdict(study)
+        shown = [verdict.headline, *verdict.sentences, *(part for figure in verdict.figures for part in figure if part)]
+        places = [text.index(str(escape(sentence))) for sentence in shown]
+        assert places[0] < text.index("The models beside each other", places[0])
+
+
+def test_the_sections_are_listed_and_there(page):
+    tags = _Tags()
+    tags.feed(page.read_text(encoding="utf-8"))
+    ids = {attributes["id"] for _, attributes in tags.found if "id" in attributes}
+    listed = [attributes["href"] for tag, attributes in tags.found if tag == "a"]
+    assert len(listed) > 12
+    assert {href.removeprefix("#") for href in listed} <= ids
+
+
+def test_figures_take_the_page_s_colours(page):
+    text = page.read_text(encoding="utf-8")
+    for figure in re.findall(r"<svg.*?</svg>", text, re.S):
+        for colour in VARIABLES:
+            assert colour not in re.sub(r"<image.*?/>", "", figure, flags=re.S)
+    for colour, name in VARIABLES.items():
+        assert f"{name}: {colour};" in text
+        assert f"{name}: {BY_NIGHT[colour]};" in text
+
+
+def test_groups_are_counted_as_well_as_rows(mixed_study, tmp_path):
+    groups = np.arange(90) // 4
+    write_report(
+        tmp_path / "report.html", [replace(mixed_study, groups=groups, ids=np.array([f"P{i}" for i in range(90)]))]
+    )
+    text = (tmp_path / "report.html").read_text()
+    assert "90 rows of 23 groups" in text
+    assert "The rows come from 23 groups only" in text
+    assert f"x: 30 rows of {len(set(groups[mixed_study.y == 'x']))} groups" in text
+    assert "The least certain row: P" in text
+
+
+def test_the_panels_show_the_summaries(mixed_study):
+    found = panels(mixed_study)
+    assert [panel.metric for panel in found] == ["accuracy", "cll", "brier", "calibration_error"]
+    for panel in found[:3]:
+        low, high = panel.ends
+        for summary, dot in zip(mixed_study.summaries, panel.dots, strict=True):
+            assert dot.model == summary.model
+            assert dot.value == pytest.approx(summary.metrics[panel.metric].mean)
+            if not dot.is_out:
+                assert low + dot.place / 100 * (high - low) == pytest.approx(dot.value, abs=0.001 * (high - low))
+
+
+def test_a_model_without_contributions_has_a_report(mixed_study, tmp_path):
+    models = {"black box": GaussianNB(), BASELINE: DummyClassifier(strategy="prior")}
+    study = study_of(mixed_study.X[["a", "b"]], mixed_study.y, models, proposed="black box")
+    assert study.chosen == "black box"
+    assert study.evidence is None
+    write_report(tmp_path / "report.html", [study])
+    assert "keeps no account of what each attribute adds" in (tmp_path / "report.html").read_text()
+    silent = study_of(mixed_study.X[["a", "b"]], mixed_study.y, {"silent": Silent()})
+    assert silent.evidence is None
+    assert not any(row.reasons for row in silent.rows)
+    write_report(tmp_path / "silent.html", [silent])
+
+
+def test_the_model_is_told_in_words_and_drawn_where_it_can_be_read(mixed_study, spectra_study):
+    assert shape_of(mixed_study, "t").tree
+    assert shape_of(mixed_study, "t").figure is None
+    band = shape_of(spectra_study, "s")
+    assert (band.tree, band.groups, band.figure) == (None, None, None)
+    assert "depends on up to 1 just before it" in band.words
+
+    def of(structure, **names):
+        X = mixed_study.X.rename(columns={HOSTILE: "c"})
+        made = replace(
+            mixed_study, X=X, models={"m": CGNClassifier(structure), BASELINE: DummyClassifier()}, proposed="m"
+        )
+        made.__dict__["chosen"] = "m"
+        return shape_of(made, "x")
+
+    assert of("naive_bayes")[1:4] == (None, None, None)
+    assert of("complete")[1:4] == (None, None, None)
+    assert of(Jan([["a", "b", "c"], ["level"]])).groups == [["a", "b", "c"], ["level"]]
+    assert of({"level": [], "a": ["level"], "b": ["level"], "c": ["a", "b"]}).figure is not None
 
 
 def test_without_any_answer_the_page_says_so(tmp_path):
@@ -249,74 +451,108 @@ PROBE = """
 <script>
 addEventListener("load", () => {
   const errors = window.probeErrors;
-  const boxes = [...document.querySelectorAll("figure svg")].map(svg => {
+  const wide = document.documentElement.clientWidth;
+  const boxes = [...document.querySelectorAll("figure svg")].filter(svg => svg.getClientRects().length).map(svg => {
     const box = svg.getBoundingClientRect();
-    const inked = svg.querySelectorAll("path, text, use, image").length;
-    return [Math.round(box.width), Math.round(box.height), inked];
+    return [Math.round(box.width), Math.round(box.height), svg.querySelectorAll("path, text, use, image").length];
   });
-  const table = document.querySelector("table.sortable"), body = table.tBodies[0];
-  const shown = () => [...body.rows].filter(row => row.offsetParent !== null || row.getClientRects().length);
+  const too_wide = () => [...document.body.querySelectorAll("*")].filter(element => {
+    const scrolling = element.closest(".scroll, .rows, nav");
+    return (!scrolling || scrolling === element) && element.getBoundingClientRect().right > wide + 1;
+  }).map(element => element.outerHTML.slice(0, 80));
+  const before = too_wide();
+  const select = document.querySelector(".chooser select");
+  select.value = "1";
+  select.dispatchEvent(new Event("change"));
+  const chosen = document.querySelector(".chosen-row");
+  const title = chosen.querySelector("h4").textContent;
+  const cells = [...chosen.querySelectorAll("td.odds")].map(cell => cell.textContent);
+  const after = too_wide();
+  const table = document.querySelector("table.filtered"), body = table.tBodies[0];
+  const shown = () => [...body.rows].filter(row => row.getClientRects().length);
   const total = shown().length;
   const numbers = () => shown().map(row => Number(row.cells[0].dataset.value));
-  const heads = [...table.tHead.rows[0].cells];
-  heads[0].querySelector("button").click();
+  const button = table.tHead.rows[0].cells[0].querySelector("button");
+  button.click();
   const up = numbers();
-  heads[0].querySelector("button").click();
+  button.click();
   const down = numbers();
-  const check = document.querySelector("[data-wrong]");
+  const check = document.querySelector(".tools [type=checkbox]");
   check.checked = true;
   check.dispatchEvent(new Event("change"));
   const wrong = shown().length, marked = body.querySelectorAll("tr.wrong").length;
-  const search = document.querySelector("[data-filter]");
+  const search = document.querySelector(".tools [type=search]");
   search.value = "no such row";
   search.dispatchEvent(new Event("input"));
   const none = shown().length;
-  const overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  const along = document.querySelector(".along .wide"), box = along.getBoundingClientRect();
+  along.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + box.width / 2, clientY: box.top + 9 }));
+  const tip = document.querySelector(".along .tip").textContent;
+  const overflow = document.documentElement.scrollWidth - wide;
   const requests = performance.getEntriesByType("resource").map(entry => entry.name);
-  parent.postMessage({errors, boxes, total, up, down, wrong, marked, none, overflow, requests}, "*");
+  const sorted = { total, up, down, wrong, marked, none };
+  parent.postMessage({ errors, boxes, before, after, title, cells, ...sorted, tip, overflow, requests }, "*");
 });
 </script>
 """
 # In a frame, as windows are at least 500 pixels wide.
 FRAME = """<!doctype html><body><script>
 addEventListener("message", event => { document.body.dataset.probe = JSON.stringify(event.data); });
-</script><iframe src="probed.html" style="width: WIDTHpx; height: 900px"></iframe></body>"""
+</script><iframe src="probed.html" style="width: WIDTHpx; height: 900px; border: 0"></iframe></body>"""
 CATCH = """<script>window.probeErrors = [];
 addEventListener("error", event => window.probeErrors.push(String(event.message)));
 addEventListener("securitypolicyviolation", event => window.probeErrors.push(event.violatedDirective));</script>"""
 
 
-@pytest.mark.browser
-@pytest.mark.parametrize("width", [1280, 390])
-def test_a_browser_shows_it_without_error_or_request(page, tmp_path, width):
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
+def chromium(tmp_path, *words):
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
         pytest.skip("there is no chromium to look at the report with")
+    return subprocess.run(
+        [
+            found, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={tmp_path / 'profile'}",
+            "--window-size=1400,1000", "--virtual-time-budget=5000", "--enable-logging=stderr", *words,
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 768, 1300])
+def test_a_browser_shows_it_without_error_or_request(page, mixed_study, tmp_path, width):
     text = page.read_text(encoding="utf-8")
     probed = tmp_path / "probed.html"
     probed.write_text(text.replace("<title>", CATCH + "<title>", 1).replace("</body>", PROBE + "</body>"))
     frame = tmp_path / "frame.html"
     frame.write_text(FRAME.replace("WIDTH", str(width)))
-    found = subprocess.run(
-        [
-            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={tmp_path / 'profile'}",
-            "--window-size=1400,1000", "--virtual-time-budget=5000", "--enable-logging=stderr", "--dump-dom",
-            frame.as_uri(),
-        ],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+    found = chromium(tmp_path, "--dump-dom", frame.as_uri())
     assert "CONSOLE" not in found.stderr
     told = re.search(r'data-probe="([^"]*)"', found.stdout)
     assert told, found.stderr[-2000:]
-    seen = json.loads(told.group(1).replace("&quot;", '"'))
+    seen = json.loads(unescape(told.group(1)))
     assert seen["errors"] == []
-    assert len(seen["boxes"]) >= 11
+    assert len(seen["boxes"]) >= 5
     assert all(w > 200 and h > 80 and inked > 5 for w, h, inked in seen["boxes"])
+    assert seen["before"] == seen["after"] == []
+    row = mixed_study.rows[1]
+    view = Viewer(mixed_study).view(row)
+    assert seen["title"] == f"Row {row.name}"
+    expected = [*(item.log_odds for item in view.items), view.rest]
+    assert [float(cell.replace("−", "-")) for cell in seen["cells"]] == pytest.approx(expected, abs=0.011)
     assert seen["up"] == sorted(seen["up"]) == seen["down"][::-1]
     assert len(seen["up"]) == seen["total"] == 90
     assert seen["wrong"] == seen["marked"] > 0
     assert seen["none"] == 0
+    assert width < 700 or seen["tip"].startswith("m/z 1")
     assert seen["overflow"] <= 0
     assert seen["requests"] == []
+
+
+@pytest.mark.browser
+def test_on_paper_a_study_takes_at_most_eight_pages(spectra_study, tmp_path):
+    write_report(tmp_path / "report.html", [spectra_study])
+    chromium(tmp_path, f"--print-to-pdf={tmp_path / 'report.pdf'}", (tmp_path / "report.html").as_uri())
+    n_pages = len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "report.pdf").read_bytes()))
+    assert 2 <= n_pages <= 8

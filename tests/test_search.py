@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
-from sklearn.model_selection import GridSearchCV, LeaveOneOut, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    LeaveOneOut,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    cross_val_score,
+)
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptable
@@ -618,3 +624,23 @@ def test_callbacks_pass_through_a_grid_search():
     grid = GridSearchCV(CGNClassifier(GreedyJan(cv=3)), {"parameters": ["ml", "bayes"]}, cv=2)
     grid.set_callbacks(recorder).fit(X, y)
     assert recorder.steps > 5
+
+
+def test_folds_of_a_search_keep_groups_together():
+    """Every row twice: whoever parts the two, scores rows that were trained on."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::3, :3], y[::3]
+    X, y, groups = np.repeat(X, 2, axis=0), np.repeat(y, 2), np.repeat(np.arange(len(y)), 2)
+    learner = GreedyJan("backward", cv=4, parameters="bayes", scoring="cll")
+    model = CGNClassifier(learner).fit(X, y, groups=groups)
+    folds = StratifiedGroupKFold(4, shuffle=True, random_state=0)
+    for state in model.search_path_:
+        jan = CGNClassifier(Jan(state.groups))
+        expected = cross_val_score(jan, X, y, groups=groups, cv=folds, scoring="neg_log_loss").mean()
+        assert state.score == pytest.approx(expected, abs=1e-9)
+    parted = CGNClassifier(learner).fit(X, y)
+    assert parted.search_path_[0].score > model.search_path_[0].score
+    with_temperature = CGNClassifier(learner, temperature="cv").fit(X, y, groups=groups.tolist())
+    assert with_temperature.search_path_ == model.search_path_
+    with pytest.raises(ValueError, match="leaves rows out one by one, not groups: take folds"):
+        CGNClassifier(GreedyJan("forward", cv="loo")).fit(X, y, groups=groups)

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import multivariate_t
 from scipy.stats import t as student
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -187,3 +188,47 @@ def test_exponentials_and_logarithms_of_many_numbers():
 @parametrize_with_checks([CGNClassifier(SelectiveNaiveBayes()), CGNClassifier(SelectiveNaiveBayes(), sharing=1.0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("sharing", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("inclusion", [0.3, 0, 1])
+def test_leave_one_out_equals_refits(sharing, weighted, inclusion):
+    X, y = data("cdcdc", n=30)
+    X["x4"] = 2.5  # constant
+    held = Prior(location=[0.5, 0, 90.0, 0, 1.0], scale=[1.3, 1, 9000.0, 1, 1.0], strength=1.5, shape=1.3)
+    weights = np.random.default_rng(3).uniform(0.5, 2, len(y)) if weighted else np.ones(len(y))
+    options = {"structure": SelectiveNaiveBayes(inclusion), "sharing": sharing, "prior": held}
+    model = CGNClassifier(**options).fit(X, y, weights if weighted else None)
+    found = model.leave_one_out_log_proba(X, y, weights if weighted else None)
+    expected = [
+        CGNClassifier(**options).partial_fit(X[kept], y[kept], [0, 1, 2], weights[kept]).predict_log_proba(X[~kept])[0]
+        for kept in ~np.eye(len(y), dtype=bool)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert np.abs(found - model.predict_log_proba(X)).max() > 0.01
+
+
+def test_temperature_is_chosen_by_leave_one_out():
+    X, y = data("cdcd", n=60)
+    model = CGNClassifier(SelectiveNaiveBayes(), temperature="cv").fit(X, y)
+    assert "std_test_cll" not in model.cv_results_  # there were no folds
+    best = model.cv_results_["mean_test_cll"].max()
+    truth = model.leave_one_out_log_proba(X, y)[np.arange(60), y].mean()
+    assert best - 1e-3 < truth <= best
+
+
+@pytest.mark.parametrize("sharing", [0.0, 1.0])
+def test_leave_one_out_where_values_are_missing_equals_refits(sharing):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 24)
+    X = rng.normal(size=(24, 4)) + 2 * np.outer(y, [1, 0, 0, 1])
+    X[:, 3] = X[:, 3] > 0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    held = Prior(location=np.zeros(4), scale=np.ones(4))
+    model = CGNClassifier(SelectiveNaiveBayes(), sharing=sharing, prior=held, categorical_features=[3])
+    found = clone(model).fit(X, y).leave_one_out_log_proba(X, y)
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        expected = clone(model).fit(X[others], y[others]).predict_log_proba(X[[i]])[0]
+        np.testing.assert_allclose(found[i], expected, rtol=1e-9, atol=1e-12)

@@ -179,7 +179,9 @@ def test_commands_read_in_parts_what_does_not_fit(form, rows, tmp_path, monkeypa
         made[name] = load(f"{name}.skops"), pd.read_csv(f"{name}.csv")
     (whole, expected), (parts, found) = made.values()
     assert parts.statistics_.schema == whole.statistics_.schema
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
+    told = ["surprise", "unusual"]  # of models that have seen rows, not only counted them
+    assert found[told].isna().all(axis=None)
+    pd.testing.assert_frame_equal(found.drop(columns=told), expected.drop(columns=told), rtol=1e-9)
     code, out, err = run("predict", "parts.skops", data, "--memory", "1kB")
     assert (code, out, "give --output" in err) == (2, "", True)
     code, _, err = run("fit", data, "-t", "class", "-s", "fwgjan", "--memory", "1kB", "-o", "x.skops")

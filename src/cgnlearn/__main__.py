@@ -1,5 +1,5 @@
 """``python -m cgnlearn``."""
 
-from cgnlearn.cli.main import main
+from cgnlearn.cli.entry import run
 
-main(prog_name="cgnlearn")
+run()

@@ -85,7 +85,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     """Conditional Gaussian network classifier, by exact Bayesian averaging or by maximum likelihood.
 
     Attributes are continuous or discrete; continuous ones follow, in each class, linear regressions on their
-    continuous parents, with other parameters for every configuration of their discrete parents.
+    continuous parents, with other parameters for every configuration of their discrete parents. Missing values (NaN,
+    None, nulls) are left out: an attribute counts the rows that have it and its parents, and predictions integrate.
 
     Parameters
     ----------
@@ -117,8 +118,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         What a level that training never showed is at prediction: as if it had not been observed, with one warning
         that counts such levels; or an error.
     missing_indicator : bool, default=False
-        Whether, for each column with holes in training, it also counts for or against a class that the column is
-        missing: as an attribute of two levels that depends on the class alone, whatever the structure.
+        Whether, for each column with holes, its being missing is an attribute too, which depends on the class alone.
     random_state : int, RandomState or None, default=0
         How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
         chosen: the same every time, unless it is None.
@@ -230,7 +230,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if self.parameters == "discriminative":
                 self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
-            self._warn_of_few_rows()
+            if self.statistics_.loose:
+                self._warn_of_few_rows()
             self._reference: Table | Reference | Unscored = spread_out(table)
         return self
 
@@ -309,7 +310,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         model = without_indicators(self._generative)
         statistics = model.statistics if isinstance(model, Network) else self.statistics_
         share, columns = statistics.thinnest()
-        if share < 0.5 and statistics.loose:
+        if share < 0.5:
             child, *parents = (statistics.schema.name(column) for column in columns)
             together = f" together with its parents ({', '.join(parents[:5])})" if parents else ""
             warnings.warn(
@@ -342,7 +343,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         if self.unknown_levels not in ("missing", "error"):
             raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
         self._unknown_levels: UnknownLevels = self.unknown_levels
-        if not isinstance(self.missing_indicator, bool | np.bool_):
+        if self.missing_indicator not in (True, False):
             raise ValueError(f"missing_indicator must be True or False, not {self.missing_indicator!r}")
         if self.missing_indicator and self.parameters == "discriminative":
             raise ValueError('missing_indicator=True has no discriminative parameters: use parameters="bayes"')

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state
 
+from cgnlearn.spectra.simulation import make_raw_spectra as make_raw_spectra
+
 
 def make_balance_scale() -> tuple[NDArray[np.float64], NDArray[np.str_]]:
     """The balance scale set, which is all of its possible rows.

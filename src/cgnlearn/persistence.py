@@ -14,6 +14,7 @@ import platform
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import version
 from inspect import isclass
@@ -37,9 +38,10 @@ PIECE = 1 << 20  # bytes of an entry that are in memory at once while its checks
 _OUR_MODULES = (
     "classifier", "model.discriminative", "model.estimation", "model.families", "model.prior", "model.rotation",
     "model.schema", "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band",
-    "structures.fixed", "structures.forests", "structures.rotated", "structures.search", "structures.selective",
-    "structures.tree", "tuning.counted", "tuning.estimator", "tuning.mixture", "tuning.one_dependence",
-    "tuning.results", "tuning.ridge", "tuning.transforms",
+    "spectra.binning", "spectra.spectrum", "spectra.steps", "structures.fixed", "structures.forests",
+    "structures.rotated", "structures.search", "structures.selective", "structures.tree", "tuning.counted",
+    "tuning.estimator", "tuning.mixture", "tuning.one_dependence", "tuning.results", "tuning.ridge",
+    "tuning.transforms",
 )  # fmt: skip
 
 
@@ -47,7 +49,7 @@ class ModelFileError(ValueError):
     """A file that cannot be read, or must not be, as a model."""
 
 
-def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
+def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Mapping[str, Any] | None = None) -> None:
     """Write a fitted classifier, a Pipeline that ends in one, or statistics to a file.
 
     Parameters
@@ -58,6 +60,8 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
         By custom it ends in ``.skops``, or in ``.stats`` if it holds statistics.
     minimum_cell : float
         Refuse statistics with a cell (a class, with levels of discrete columns) that has fewer rows, but some.
+    columns : mapping, optional
+        What the columns of the training file were, in plain values, for `read_header` to tell.
 
     Examples
     --------
@@ -76,7 +80,7 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0) -> None:
         model = model.for_others(minimum_cell)
     elif minimum_cell:
         raise ValueError("minimum_cell is for statistics: save the model's statistics_")
-    header = _header_of(model)
+    header = _header_of(model) | {"columns": dict(columns or {})}
     try:
         content = skops_io.dumps(model, compression=zipfile.ZIP_DEFLATED)
     except Exception as error:  # skops raises whatever the object it cannot take apart raises
@@ -168,7 +172,8 @@ def _statistics_of(model: Any) -> Statistics:
 def _header_of(model: Any) -> dict[str, Any]:
     statistics = _statistics_of(model)
     schema = statistics.schema
-    names = getattr(model, "feature_names_in_", schema.names if model is statistics else None)
+    # Neither statistics nor a pipeline that takes spectra has columns of its own to tell of.
+    names = getattr(model, "feature_names_in_", None if hasattr(model, "n_features_in_") else schema.names)
     return {
         "format": FORMAT,
         "holds": "statistics" if model is statistics else "model",

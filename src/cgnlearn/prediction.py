@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.evaluation.metrics import normalised
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.discriminative import Discriminative
 from cgnlearn.model.estimation import Estimation
@@ -168,8 +169,7 @@ class Predictions:
             The training rows again, or some of them, with the weights that they had in `fit`.
         """
         found = self._model.leave_one_out(self._table(X, y, sample_weight))
-        joint = self.temperature_ * found.log_likelihood + found.class_log_prior
-        return joint - logsumexp(joint, axis=1, keepdims=True)
+        return normalised(self.temperature_ * found.log_likelihood + found.class_log_prior)
 
     def contributions(self, X: Any) -> Floats:
         """Each attribute's log density under each class: (rows, attributes, classes).

@@ -100,11 +100,14 @@ def test_evaluate_prints_what_it_found(wine, tmp_path):
     assert "complete ml" in out
     assert "complete bayes" in out
     assert "class frequencies" in out
-    found = json.loads(
+    told = json.loads(
         works(
             "evaluate", wine, "-t", "class", "--cv", "5x2", "--structure", "complete", "--json", "-o", tmp_path / "out"
         )
     )
+    assert told["data"]["classes"] == {"red": 59, "rosé": 71, "white": 48}
+    assert told["cross_validation"] == {"folds": 5, "repeats": 2, "seed": 0}
+    found = told["models"]
     assert [entry["model"] for entry in found] == ["complete ml", "complete bayes", "class frequencies"]
     assert found[1]["folds"] == 10
     assert found[1]["accuracy"]["mean"] > 0.97
@@ -125,30 +128,52 @@ def test_evaluate_prints_what_it_found(wine, tmp_path):
 
 def test_groups_categoricals_and_missing_cells(patients, tmp_path):
     path, frame = patients
-    options = ("-t", "diagnosis", "--groups", "subject", "--categorical", "stage", "--cv", "5", "--json")
-    found = json.loads(works("evaluate", path, *options, "--structure", "tree", "-p", "bayes"))
+    options = ("-t", "diagnosis", "--groups", "subject", "--categorical", "stage", "--cv", "5", "--json", "-s", "tree")
+    found = json.loads(works("evaluate", path, *options, "-p", "bayes"))["models"]
     assert found[0]["accuracy"]["mean"] > 0.7
     holes = frame.copy()
     holes.loc[[3, 50], "marker"] = np.nan
+    holes.loc[7, "sex"] = "unknown"
     gaps = tmp_path / "gaps.csv"
     holes.to_csv(gaps, index=False)
-    error = fails(1, "evaluate", gaps, *options)
-    assert "column 'marker' has no value in line 5 (and in 1 more)" in error
-    assert "--drop-missing" in error
-    code, _, err = run("evaluate", gaps, *options, "--drop-missing")
+    code, out, err = run("evaluate", gaps, *options, "--na", "unknown")
     assert code == 0
-    assert "left out 2 of 120 rows" in err
+    assert "cgnlearn: 3 cells are taken as missing: marker 2 empty; sex 1 'unknown'\n" in err
+    assert json.loads(out)["data"]["missing"] == {"sex": {"unknown": 1}, "marker": {"": 2}}
+    assert json.loads(out)["models"][1]["accuracy"]["mean"] > 0.7
+    code, out, err = run("evaluate", gaps, *options, "--drop-missing")
+    assert code == 0
+    assert "left out 2 of 120 rows with missing values" in err
+    assert json.loads(out)["data"]["rows_left_out"] == 2
+
+
+def test_levels_are_those_of_the_training_rows(tmp_path):
+    """A level of one row is unknown where that row is tested: naive Bayes without the column says the same of it."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "level": ["u", "v"] * 20, "class": np.repeat(["x", "y"], 20)})
+    frame.loc[11, "level"] = "rare"
+    path = tmp_path / "rare.csv"
+    frame.to_csv(path, index=False)
+    works("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "-p", "bayes", "-o", tmp_path / "out")
+    works("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "-p", "bayes", "-o", tmp_path / "less",
+          "--ignore", "level")  # fmt: skip
+    said, without = (pd.read_csv(tmp_path / name / "rows.csv").query("row == 11") for name in ("out", "less"))
+    np.testing.assert_allclose(said["log p(x)"], without["log p(x)"], rtol=1e-12)
 
 
 def test_a_rare_class_lowers_the_number_of_folds(wine, tmp_path):
     lines = wine.read_text().splitlines(keepends=True)
     few = tmp_path / "few.csv"
     few.write_text("".join(lines[:90] + lines[-4:]))
-    code, out, err = run("evaluate", few, "-t", "class", "--cv", "10x2")
+    structure = ("-s", "naive_bayes")
+    code, out, err = run("evaluate", few, "-t", "class", "--cv", "10x2", *structure)
     assert code == 0
-    assert err == "cgnlearn: the smallest class has 4 rows, so that 4 folds are cut instead of 10\n"
+    assert err.startswith("cgnlearn: the smallest class has 4 rows, so that 4 folds are cut instead of 10\n")
     assert "few.csv: stratified 4-fold cross-validation, 2 times" in out
-    assert json.loads(works("evaluate", few, "-t", "class", "--cv", "10x2", "--json"))[0]["folds"] == 8
+    assert (
+        json.loads(works("evaluate", few, "-t", "class", "--cv", "10x2", "--json", *structure))["models"][0]["folds"]
+        == 8
+    )
 
 
 def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path):
@@ -167,7 +192,7 @@ def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path)
 
 def test_average_over_bands(wine, tmp_path):
     few = ("-t", "class", "-s", "band_average", "--k-max", "3", "-p", "bayes")
-    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json"))
+    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json"))["models"]
     assert found[0]["model"] == "band_average bayes"
     assert found[0]["accuracy"]["mean"] > 0.9
     works("fit", wine, *few, "-o", tmp_path / "model.skops")
@@ -177,7 +202,7 @@ def test_average_over_bands(wine, tmp_path):
 
 def test_searched_structures(wine, tmp_path):
     few = ("-t", "class", "-s", "bwgjan")
-    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json", "-p", "bayes"))
+    found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json", "-p", "bayes"))["models"]
     assert found[0]["model"] == "bwgjan bayes"
     assert found[0]["accuracy"]["mean"] > 0.95
     works("fit", wine, *few, "-o", tmp_path / "model.skops")
@@ -202,11 +227,11 @@ def test_fit_predict_inspect(patients, tmp_path):
     assert [row["predicted"] for row in rows] == ours.predict(X).tolist()
     works("predict", model, path, "-o", tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == out
-    assert json.loads(works("predict", model, path, "--json"))[7]["predicted"] == rows[7]["predicted"]
+    assert json.loads(works("predict", model, path, "--json"))["predictions"][7]["predicted"] == rows[7]["predicted"]
     told = json.loads(works("inspect", model, "--json", "--graph", graph))
     assert (told["structure"], told["parameters"], told["edges"]) == ("tree", ours.n_parameters_, 4)
     assert told["discrete"] == ["stage", "sex"]
-    assert told["log evidence"] == pytest.approx(ours.log_evidence_)
+    assert told["log_evidence"] == pytest.approx(ours.log_evidence_)
     assert "<svg" in graph.read_text()
     assert "log evidence" in works("inspect", model)
     works("inspect", model, "--graph", tmp_path / "graph.dot")
@@ -216,7 +241,7 @@ def test_fit_predict_inspect(patients, tmp_path):
 def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
     path, frame = patients
     model = tmp_path / "model.skops"
-    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-o", model)
+    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "naive_bayes", "-o", model)
     expected = works("predict", model, path)
     shuffled = frame.drop(columns="diagnosis")[["ratio", "sex", "stage", "marker", "subject"]]
     shuffled = shuffled.assign(stage=shuffled["stage"].astype(float), more=np.nan)  # 1.0 is the level 1
@@ -226,11 +251,16 @@ def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
         assert works("predict", model, other) == expected
     one = tmp_path / "one.csv"
     shuffled.assign(stage=9).to_csv(one, index=False)
-    assert "column 'stage' has '9' in line 2, which the model has not seen" in fails(1, "predict", model, one)
+    code, out, err = run("predict", model, one)
+    assert code == 0
+    told = "column 'stage' has '9' in line 2 (and others in 119 more rows), which the model has not seen in training"
+    assert told in err
+    assert "it counts as missing" in err
+    shuffled.assign(stage="").to_csv(one, index=False)
+    assert works("predict", model, one) == out
     shuffled.assign(marker="high").to_csv(one, index=False)
-    assert "column 'marker' holds 'high' in line 2, but the model was trained on numbers" in fails(
-        1, "predict", model, one
-    )
+    error = fails(1, "predict", model, one)
+    assert "column 'marker' holds 'high' in line 2 (and in 119 more): the model was trained on numbers there" in error
     shuffled.drop(columns="marker").to_csv(one, index=False)
     assert "has no column 'marker' (a column of the model)" in fails(1, "predict", model, one)
 
@@ -254,7 +284,7 @@ def test_wide_npz(tmp_path):
     found = json.loads(
         works("evaluate", tmp_path / "wide.npz", "-s", "band", "--k", "3", "--temperature", "0.2", "--cv", "4",
               "--json", "--report", tmp_path / "wide.html")
-    )  # fmt: skip
+    )["models"]  # fmt: skip
     assert found[1]["model"] == "band 3 bayes, temperature 0.2"
     assert found[1]["accuracy"]["mean"] > 0.8
     assert "Evidence along the spectrum" in (tmp_path / "wide.html").read_text()
@@ -264,7 +294,7 @@ def test_k_and_temperature_by_cross_validation(wine, tmp_path):
     chosen = ("-t", "class", "-s", "band", "--k", "cv", "--k-max", "4", "--temperature", "cv")
     found = json.loads(
         works("evaluate", wine, *chosen, "--cv", "3", "--json", "-p", "bayes", "--report", tmp_path / "r.html")
-    )
+    )["models"]
     assert found[0]["model"] == "band cv bayes, temperature cv"
     assert "Inner scores of every k" in (tmp_path / "r.html").read_text()
     works("fit", wine, *chosen, "-o", tmp_path / "model.skops")
@@ -275,21 +305,31 @@ def test_k_and_temperature_by_cross_validation(wine, tmp_path):
 
 
 def test_demo(tmp_path, monkeypatch):
-    from cgnlearn.datasets import make_spectra
+    from cgnlearn.datasets import make_raw_spectra
     from cgnlearn.report import demonstration
 
-    monkeypatch.setattr(demonstration, "make_spectra", lambda **_: make_spectra(40, 90, n_peaks=10, random_state=0))
+    def few(*_, **__):
+        return make_raw_spectra(
+            20, n_replicates=2, n_points=1500, mass_range=(2000.0, 2900.0), n_peaks=10, n_markers=3, random_state=0
+        )
+
+    monkeypatch.setattr(demonstration, "make_raw_spectra", few)
     report = tmp_path / "new" / "report.html"
     code, out, err = run("demo", "-o", report)
     assert code == 0, err
     assert f"report: {report}" in err
-    assert "band cv bayes, temperature cv" in out
+    assert "mixture" in out
+    assert "logistic regression" in out
+    assert "by sample, the log odds of its spectra averaged" in out
+    assert "of 3 planted markers" in err
+    assert len(list((tmp_path / "new" / "spectra" / "spectra").iterdir())) == 40
     for name in ("iris", "wine", "balance scale", "waveform"):
         assert name in out
     assert "does not exist" in out  # maximum likelihood of the complete structure, on 32 wines with 13 columns
     text = report.read_text(encoding="utf-8")
     assert "simulated spectra" in text
     assert "Triangles mark the peaks" in text
+    assert "of 3 planted markers" in text
 
 
 def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
@@ -302,11 +342,26 @@ def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
     assert "add --k NUMBER" in fails(2, "evaluate", wine, "-t", "class", "-s", "band")
     assert "neither a whole number nor cv" in fails(2, "evaluate", wine, "-t", "class", "-s", "band", "--k", "3.5")
     assert "Missing option '-o'" in fails(2, "fit", wine, "-t", "class")
+    for words, error in (
+        (("-s", "band", "--k", "0"), "'0' is not a whole number above 0, nor cv"),
+        (("-s", "tree", "--temperature", "-1"), "'-1' is not a number above 0, nor cv"),
+        (("-s", "tree", "--temperature", "nan"), "'nan' is not a number above 0"),
+        (("--jobs", "0"), "--jobs must be a number of processes"),
+        (("--temperature", "cv"), "--temperature belongs to a structure"),
+        (("-s", "tree", "--ordered"), "--ordered is for the mixture"),
+        (("--id", "name"), "has no column 'name' (--id)"),
+        (("--groups", "subject"), "has no column 'subject' (--groups)"),
+        (("--ignore", "alcohol,ask"), "has no column 'ask' (--ignore): did you mean 'ash'?"),
+        (("--categorical", "stage"), "has no column 'stage' (--categorical)"),
+        (("--id", "alcohol", "--ignore", "alcohol"), "cannot be both --id and --ignore"),
+        (("--positive", "blue"), "the classes are red, rosé, white"),
+        (("--prevalence", "0.1"), "name it with --positive"),
+    ):
+        assert error in fails(2, "evaluate", wine, "-t", "class", *words), words
+    assert "cannot be the class" in fails(2, "evaluate", wine, "-t", "alcohol")
 
 
 def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
-    assert "temperature must be" in fails(1, "evaluate", wine, "-t", "class", "--temperature", "-2")
-    assert "cannot be the class" in fails(1, "evaluate", wine, "-t", "alcohol")
     assert "damaged or no model file" in fails(1, "predict", wine, wine)
     assert "200 folds are more than the 71 rows" in fails(1, "evaluate", wine, "-t", "class", "--cv", "200")
     ml = ("-s", "complete", "-p", "ml", "-o", tmp_path / "m.skops")
@@ -314,9 +369,9 @@ def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
     few.write_text("".join(wine.read_text().splitlines(keepends=True)[i] for i in (0, 1, 2, 3, 80, 81, 82)))
     error = fails(1, "fit", few, "-t", "class", *ml)
     assert "maximum likelihood does not exist for column" in error
-    works("evaluate", wine, "-t", "class", "--cv", "3", "-o", tmp_path / "out")
-    assert "another seed (0, not 1)" in fails(1, "evaluate", wine, "-t", "class", "--cv", "3", "--seed", "1",
-                                              "-o", tmp_path / "out")  # fmt: skip
+    words = ("evaluate", wine, "-t", "class", "--cv", "3", "-s", "naive_bayes", "-o", tmp_path / "out")
+    works(*words)
+    assert "another seed (0, not 1)" in fails(1, *words, "--seed", "1")
 
 
 @pytest.mark.filterwarnings("default")
@@ -331,13 +386,13 @@ def test_warnings_are_one_line_too(wine, tmp_path):
 
 
 def test_a_traceback_only_with_debug(wine):
-    found = CliRunner().invoke(main, ["evaluate", str(wine), "-t", "class", "--temperature", "-2", "--debug"])
+    found = CliRunner().invoke(main, ["evaluate", str(wine), "-t", "class", "--cv", "200", "--debug"])
     assert isinstance(found.exception, ValueError)
 
 
 def test_interrupted_runs_keep_what_was_done(wine, tmp_path):
     """Ctrl-C in a real process: a table of what is there, exit code 1, and a folder to go on from."""
-    words = ["evaluate", str(wine), "-t", "class", "--cv", "10x200", "--json", "-o", str(tmp_path)]
+    words = ["evaluate", str(wine), "-t", "class", "--cv", "10x200", "-s", "naive_bayes", "--json", "-o", str(tmp_path)]
     process = subprocess.Popen(
         [sys.executable, "-m", "cgnlearn", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -351,57 +406,271 @@ def test_interrupted_runs_keep_what_was_done(wine, tmp_path):
     assert process.returncode == 1, err
     assert "interrupted after" in err
     assert "Traceback" not in err
-    done = json.loads(out)[0]["folds"]
+    done = json.loads(out)["models"][0]["folds"]
     assert 0 < done < 2000
     assert (tmp_path / "summary.csv").exists()
 
 
-def damaged(text, kind, rng):
-    content = bytearray(text.encode())
-    if kind == 0:  # a flipped byte
-        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
-    elif kind == 1:  # some overwritten
-        for place in rng.integers(len(content), size=5):
-            content[place] = rng.integers(256)
-    elif kind == 2:  # cut
-        del content[rng.integers(len(content)) :]
-    elif kind == 3:  # a piece taken out
-        start = rng.integers(len(content) - 20)
-        del content[start : start + rng.integers(1, 20)]
-    elif kind == 4:  # a sign of the format put in
-        content.insert(rng.integers(len(content)), int(rng.choice(list(b'",\n\r;\0 -e'))))
-    else:  # a piece doubled
-        start = rng.integers(len(content) - 60)
-        content[start:start] = content[start : start + rng.integers(1, 60)]
-    return bytes(content)
-
-
-def test_200_damaged_files_give_one_line_or_an_answer(patients, tmp_path):
-    path, _ = patients
+def test_the_model_remembers_its_columns(patients, tmp_path):
+    path, frame = patients
     model = tmp_path / "model.skops"
-    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-o", model)
-    text = "".join(path.read_text().splitlines(keepends=True)[:41])
+    options = ("-t", "diagnosis", "--categorical", "stage", "-s", "naive_bayes")
+    told = json.loads(
+        works(
+            "fit", path, *options, "--id", "subject", "--groups", "subject", "--ignore", "ratio", "-o", model, "--json"
+        )
+    )
+    assert told["columns"] == {
+        "target": "diagnosis", "id": "subject", "groups": "subject", "ignore": ["ratio"], "categorical": ["stage"],
+        "na": [],
+    }  # fmt: skip
+    assert load(model).feature_names_in_.tolist() == ["stage", "sex", "marker"]
+    rows = list(csv.DictReader(io.StringIO(works("predict", model, path))))
+    assert [row["id"] for row in rows] == frame["subject"].astype(str).tolist()
+    assert json.loads(works("inspect", model, "--json"))["file"]["columns"]["id"] == "subject"
+    nameless = tmp_path / "nameless.csv"
+    frame.drop(columns="subject").to_csv(nameless, index=False)
+    code, _out, err = run("predict", model, nameless)
+    assert code == 0
+    assert "has no column 'subject', which named the rows in training: they are numbered only" in err
+    assert "has no column 'subject' (--id)" in fails(2, "predict", model, nameless, "--id", "subject")
+    assert [row["id"] for row in csv.DictReader(io.StringIO(works("predict", model, path, "--id", "sex")))][:5] == (
+        frame["sex"][:5].tolist()
+    )
+    works("evaluate", path, *options, "--id", "subject", "--cv", "2", "-o", tmp_path / "out")
+    kept = pd.read_csv(tmp_path / "out" / "rows.csv")
+    assert (kept["id"] == frame["subject"].to_numpy()[kept["row"]]).all()
+
+
+def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_path):
+    path, frame = patients
+    dated = tmp_path / "dated.csv"
+    frame.assign(seen="2024-03-01").to_csv(dated, index=False)
+    columns = ("-t", "diagnosis", "--id", "subject", "--ignore", "ratio", "--categorical", "stage", "-s", "naive_bayes")
+    said = {}
+    for name, memory in (("whole", "1GB"), ("parts", "1kB")):
+        model, out = tmp_path / f"{name}.skops", tmp_path / f"{name}.csv"
+        code, _, err = run("fit", dated, *columns, "--memory", memory, "-o", model)
+        assert code == 0, err
+        assert "left out column 'seen', which holds dates or times" in err
+        assert load(model).feature_names_in_.tolist() == ["stage", "sex", "marker"]
+        works("predict", model, dated, "--memory", memory, "-o", out)
+        said[name] = pd.read_csv(out).drop(columns=["surprise", "unusual"])
+    pd.testing.assert_frame_equal(said["whole"], said["parts"], rtol=1e-9)
+    assert said["parts"]["id"].tolist() == frame["subject"].tolist()
+    semicolons = tmp_path / "semicolons.csv"
+    frame.to_csv(semicolons, index=False, sep=";")
+    error = fails(2, "fit", semicolons, *columns, "--memory", "1kB", "-o", tmp_path / "x.skops")
+    assert "cannot be read in parts, as the text is separated by semicolons: give more --memory" in error
+    error = fails(2, "fit", path, "-t", "diagnosis", "--memory", "1kB", "-o", tmp_path / "x.skops")
+    assert "the mixture needs all rows in memory" in error
+
+
+@pytest.mark.shared
+@pytest.mark.filterwarnings("default")  # of columns with few values
+def test_a_clinical_table_with_holes_in_all_but_one_row(shared, tmp_path):
+    path, model = shared / "data" / "mixed" / "heart-hungarian.csv", tmp_path / "model.skops"
+    options = ("-t", "class", "-s", "tree", "-p", "bayes")
+    code, out, err = run("evaluate", path, *options, "--cv", "2", "--positive", ">50_1", "--json")
+    assert code == 0
+    assert "782 cells are taken as missing: ca 291 empty; thal 266 empty; slope 190 empty" in err
+    told = json.loads(out)
+    assert told["data"]["missing"]["ca"] == {"": 291}
+    assert told["data"]["rows"] == 294
+    tree, nothing = told["models"]
+    assert tree["accuracy"]["mean"] > nothing["accuracy"]["mean"] + 0.1
+    assert tree["decisions"]["auc"]["low"] > 0.75
+    assert "is observed in" not in err  # in every fold anew
+    works("fit", path, *options, "-o", model)
+    rows = pd.read_csv(io.StringIO(works("predict", model, path)))
+    assert rows.notna().all(axis=None)
+    assert len(rows) == 294
+
+
+def test_groups_reach_the_inner_choices(patients, tmp_path, monkeypatch):
+    path, frame = patients
+    seen = []
+    fit = CGNClassifier.fit
+
+    def spy(self, X, y, sample_weight=None, groups=None):
+        seen.append(groups)
+        return fit(self, X, y, sample_weight, groups)
+
+    monkeypatch.setattr(CGNClassifier, "fit", spy)
+    options = ("-t", "diagnosis", "--groups", "subject", "-s", "naive_bayes", "--categorical", "stage")
+    works("fit", path, *options, "-o", tmp_path / "model.skops")
+    assert seen[0].tolist() == frame["subject"].astype(str).tolist()
+    works("evaluate", path, *options, "-p", "bayes", "--cv", "2")
+    assert [len(groups) for groups in seen[1:]] == [60, 60]
+
+
+def test_predictions_for_another_prevalence_and_least_cost(patients, tmp_path):
+    path, _frame = patients
+    model, costs = tmp_path / "model.skops", tmp_path / "costs.csv"
+    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "naive_bayes", "-o", model)
+    options = ("predict", model, path, "--class-prior", "ill=0.01,healthy=0.99")
+    rows = pd.read_csv(io.StringIO(works(*options)))
+    usual = pd.read_csv(io.StringIO(works("predict", model, path)))
+    odds = usual["p(ill)"] / usual["p(healthy)"] * 0.01 / 0.99  # the classes are equally frequent in training
+    np.testing.assert_allclose(rows["p(ill)"] / rows["p(healthy)"], odds)
+    costs.write_text("true;treat;wait\nill;0;500\nhealthy;1,5;0\n")
+    found = pd.read_csv(io.StringIO(works(*options, "--cost", costs)))
+    treated = 500 * found["p(ill)"] > 1.5 * found["p(healthy)"]
+    assert (found["decision"] == np.where(treated, "treat", "wait")).all()
+    assert {"treat", "wait"} <= set(found["decision"])
+    assert (found["predicted"] == rows["predicted"]).all()
+    np.testing.assert_allclose(
+        found["expected_cost"], np.where(treated, 1.5 * found["p(healthy)"], 500 * found["p(ill)"])
+    )
+    for prior, error in (
+        ("ill=0.01", "sum to 0.01, not to 1"),
+        ("ill=0.5,sick=0.5", "must name each class once: healthy, ill"),
+        ("ill", "not of the form CLASS=PROBABILITY"),
+        ("ill=1.5,healthy=-.5", "between 0 and 1"),
+    ):
+        assert error in fails(2, "predict", model, path, "--class-prior", prior)
+    costs.write_text("true,treat\nill,0\nhealty,1\n")
+    assert "must name class 'healthy' in exactly one row" in fails(2, *options, "--cost", costs)
+
+
+def test_every_prediction_has_its_surprise_and_unusual_rows_are_marked(patients, tmp_path):
+    path, frame = patients
+    model, odd = tmp_path / "model.skops", tmp_path / "odd.csv"
+    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "--ignore", "subject", "-s", "tree", "-o", model)
+    frame.assign(marker=np.where(frame.index < 3, 1e3, frame["marker"])).to_csv(odd, index=False)
+    code, out, err = run("predict", model, odd)
+    assert code == 0
+    rows = pd.read_csv(io.StringIO(out))
+    assert rows["unusual"][:3].all()
+    n = int(rows["unusual"].sum())
+    assert (rows["unusual"] == (rows["surprise"] < 0.01)).all()
+    assert f"{n} of 120 rows are unlike the training data" in err
+    told = json.loads(works("predict", model, odd, "-o", tmp_path / "out.csv", "--json"))
+    assert told["rows_unusual"] == n
+    assert sum(told["predicted"].values()) == told["rows"] == 120
+    statistics, merged = tmp_path / "part.stats", tmp_path / "merged.skops"
+    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "tree", "-o", statistics)
+    works("merge", statistics, "-s", "tree", "-o", merged)
+    code, out, err = run("predict", merged, path)
+    assert code == 0
+    assert "only fit has them" in err
+    assert pd.read_csv(io.StringIO(out))["surprise"].isna().all()
+
+
+def test_decisions_about_one_class(patients, tmp_path):
+    path, _frame = patients
+    costs = tmp_path / "costs.csv"
+    costs.write_text("class,ill,healthy\nill,0,1\nhealthy,1,0\n")
+    options = ("-t", "diagnosis", "--categorical", "stage", "--ignore", "subject", "--cv", "5", "-s", "naive_bayes",
+               "-p", "bayes", "--positive", "ill", "--prevalence", "0.1", "--cost", costs)  # fmt: skip
+    told = json.loads(works("evaluate", path, *options, "--json", "-o", tmp_path / "out"))
+    found, nothing = told["models"]
+    rows = pd.read_csv(tmp_path / "out" / "rows.csv").query("model == 'naive_bayes bayes'")
+    called, ill = rows["log p(ill)"] >= np.log(0.5), rows["true"] == "ill"
+    sensitivity, specificity = called[ill].mean(), (~called)[~ill].mean()
+    figures = found["decisions"]
+    assert figures["sensitivity"]["value"] == pytest.approx(sensitivity)
+    assert figures["specificity"]["value"] == pytest.approx(specificity)
+    expected = 0.1 * sensitivity / (0.1 * sensitivity + 0.9 * (1 - specificity))
+    assert figures["positive_predictive_value"]["value"] == pytest.approx(expected)
+    assert found["cost"]["value"] == pytest.approx((called != ill).mean())  # as each error costs one
+    assert nothing["decisions"]["auc"]["low"] < 0.5 < nothing["decisions"]["auc"]["high"]
+    curve = pd.read_csv(tmp_path / "out" / "decision_curve.csv").query("model == 'naive_bayes bayes'")
+    [at_half] = curve[curve["threshold"] == 0.5]["net_benefit"]
+    assert at_half == pytest.approx(0.1 * sensitivity - 0.9 * (1 - specificity), abs=1e-9)
+    out = works("evaluate", path, *options)
+    assert "sensitivity" in out
+    assert "cost per row" in out
+
+
+def test_ml_on_some_folds_is_set_beside_the_others_on_these(tmp_path):
     rng = np.random.default_rng(0)
-    broken = tmp_path / "broken.csv"
-    codes = {"evaluate": [], "predict": []}
-    options = ("-t", "diagnosis", "--cv", "2", "-p", "bayes", "--categorical", "stage", "--json")
-    for number in range(200):
-        broken.write_bytes(damaged(text, number % 6, rng))
-        for command, words in (
-            ("evaluate", ("evaluate", broken, *options)),
-            ("predict", ("predict", model, broken)),
-        ):
-            code, out, err = run(*words)
-            codes[command].append(code)
-            if code == 0:
-                answer = json.loads(out) if command == "evaluate" else list(csv.DictReader(io.StringIO(out)))
-                assert answer
-                if command == "predict":
-                    for row in answer:
-                        assert float(row["p(ill)"]) + float(row["p(healthy)"]) == pytest.approx(1)
-            else:
-                assert err.startswith("cgnlearn: error: ")
-                assert err.count("\n") == 1
-                assert "Traceback" not in err
-    assert {0, 1} <= set(codes["evaluate"]) <= {0, 1, 2}  # 2: the name of a column was hit
-    assert set(codes["predict"]) == {0, 1}
+    frame = pd.DataFrame({"a": rng.normal(size=40), "b": 0.0, "class": ["x", "y"] * 20})
+    frame.loc[[4, 5], "b"] = [1.0, 2.0]  # without these rows b varies in no class
+    path = tmp_path / "some.csv"
+    frame.to_csv(path, index=False)
+    words = ("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "--json", "-o", tmp_path / "out")
+    found = {entry["model"]: entry for entry in json.loads(works(*words))["models"]}
+    ml = found["naive_bayes ml"]
+    n_answered = ml["folds"] - ml["folds_without_answer"]
+    assert 0 < n_answered < 4
+    beside = found[f"naive_bayes bayes in the same {n_answered} folds"]
+    rows = pd.read_csv(tmp_path / "out" / "rows.csv")
+    answered = set(rows[(rows["model"] == "naive_bayes ml") & rows["log p(x)"].notna()]["fold"])
+    bayes = rows[(rows["model"] == "naive_bayes bayes") & rows["fold"].isin(answered)]
+    truth = np.where(bayes["true"] == "x", bayes["log p(x)"], bayes["log p(y)"])
+    assert beside["cll"]["mean"] == pytest.approx(pd.Series(truth).groupby(bayes["fold"].to_numpy()).mean().mean())
+
+
+def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatch):
+    from cgnlearn import CGNClassifierCV
+    from cgnlearn.cli import models
+
+    def small(seed, ordered):
+        return CGNClassifierCV(candidates=["naive_bayes", "complete"], ordered=ordered, random_state=seed)
+
+    assert isinstance(models.unnamed(0, True), CGNClassifierCV)
+    monkeypatch.setattr(models, "unnamed", small)
+    path, _frame = patients
+    columns = ("-t", "diagnosis", "--categorical", "stage", "--ignore", "subject")
+    found = json.loads(works("evaluate", path, *columns, "--cv", "3", "--json"))["models"]
+    assert [entry["model"] for entry in found] == [
+        "mixture", "naive_bayes ml", "naive_bayes bayes", "logistic regression", "class frequencies",
+    ]  # fmt: skip
+    assert min(entry["cll"]["mean"] for entry in found[:4]) > found[4]["cll"]["mean"]
+    model = tmp_path / "model.skops"
+    code, _, err = run("fit", path, *columns, "-o", model)
+    assert code == 0
+    assert "members: saved" in err
+    told = json.loads(works("inspect", model, "--json"))
+    assert told["structure"] == "mixture"
+    assert sum(member["weight"] for member in told["members"]) == pytest.approx(1)
+    assert "more" in works("inspect", model)
+    assert "mixture of several" in fails(2, "inspect", model, "--graph", tmp_path / "g.svg")
+    rows = pd.read_csv(io.StringIO(works("predict", model, path, "--class-prior", "ill=0.2,healthy=0.8")))
+    np.testing.assert_allclose(rows["p(ill)"] + rows["p(healthy)"], 1)
+    assert rows["surprise"].between(0, 1).all()
+
+
+def test_logistic_regression_bears_rare_classes_holes_and_new_levels(rng):
+    from cgnlearn.cli.models import logistic_regression
+
+    frame = pd.DataFrame({"a": rng.normal(size=30), "level": pd.Categorical(["u", "v", "w"] * 10), "gone": np.nan})
+    frame.loc[3, ["a", "level"]] = None
+    y = np.array(["x", "y"] * 15)
+    y[:2] = "z"
+    model = logistic_regression(0).fit(frame.iloc[:29].assign(level=frame["level"].cat.remove_categories("v")), y[:29])
+    np.testing.assert_allclose(model.predict_proba(frame).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("absent", ["click", "rich", "pandas"])
+def test_without_the_extra_the_command_says_how_to_install_it(absent, wine):
+    code = (
+        f"import sys; sys.modules[{absent!r}] = None\n"
+        f"sys.argv = ['cgnlearn', 'evaluate', {str(wine)!r}, '-t', 'class', '-s', 'naive_bayes', '--cv', '2']\n"
+        "from cgnlearn.cli.entry import run\nrun()"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[-1].endswith(f"needs {absent}: pip install 'cgnlearn[cli]'")
+    assert "Traceback" not in found.stderr
+
+
+def test_long_work_tells_how_far_it_is(capsys, monkeypatch):
+    from cgnlearn.cli import terminal
+
+    monkeypatch.setattr(terminal, "SECONDS_BETWEEN_LINES", 0.02)
+    with terminal.waiting("fitting") as more:
+        time.sleep(0.1)
+        more("3 steps")
+        time.sleep(0.1)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "cgnlearn: fitting: 0 s"
+    assert said[-1] == "cgnlearn: fitting, 3 steps: 0 s"
+    monkeypatch.setattr(terminal, "MINUTES_FROM", 1.0)
+    now = iter(range(0, 10_000, 30))
+    monkeypatch.setattr(terminal, "monotonic", lambda: float(next(now)))
+    assert list(terminal.warned_of_minutes("abcd", 2, 20)) == list("abcd")
+    assert capsys.readouterr().err == "cgnlearn: the other 18 parts will take about 9 min\n"
+    assert list(terminal.with_progress("abc", "computing", 1, 8)) == list("abc")
+    assert "cgnlearn: computing: 2 of 8, about" in capsys.readouterr().err

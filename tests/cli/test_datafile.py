@@ -1,11 +1,17 @@
-"""Data files: read strictly, complained about in one line that names the place."""
+"""Data files: what they are is found out, rows are read strictly, complaints are one line that names the place."""
+
+import bz2
+import gzip
+import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from cgnlearn.cli import datafile
-from cgnlearn.cli.datafile import DataFileError, NoSuchColumn, rising_numbers
+from cgnlearn.cli.data import prediction_data, training_data
+from cgnlearn.cli.datafile import WrongCall, rising_numbers, source_of
+from cgnlearn.cli.roles import Roles
+from cgnlearn.cli.textfile import DataFileError
 
 FRAME = pd.DataFrame(
     {
@@ -27,18 +33,22 @@ def written(folder, suffix, frame=FRAME):
     return path
 
 
+def read(path, target="class", drop_missing=False, **roles):
+    return training_data(path, Roles(target, **roles), drop_missing=drop_missing)
+
+
 def refused(path, text=None, error=DataFileError, **options):
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(error) as raised:
-        datafile.read(path, **options)
+        read(path, **options)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
 def test_all_kinds_give_the_same_frame(tmp_path, suffix):
-    data = datafile.read(written(tmp_path, suffix), target="class", groups="who", categorical=["code"])
+    data = read(written(tmp_path, suffix), groups="who", categorical=("code",))
     assert list(data.X.columns) == ["size", "code", "colour"]
     np.testing.assert_array_equal(data.X["size"], FRAME["size"])
     assert data.X["code"].tolist() == ["1", "2", "1", "3"]
@@ -46,29 +56,249 @@ def test_all_kinds_give_the_same_frame(tmp_path, suffix):
     assert data.y.tolist() == FRAME["class"].tolist()
     assert data.groups.tolist() == FRAME["who"].tolist()
     assert data.lines.tolist() == ([0, 1, 2, 3] if suffix == ".parquet" else [2, 3, 4, 5])
-    assert data.n_dropped == 0
+    assert data.place(1) == ("row 1" if suffix == ".parquet" else "line 3")
+    assert (data.n_dropped, data.missing, data.remarks) == (0, {}, ())
 
 
-def test_categories_and_missing_values_of_parquet(tmp_path):
-    frame = FRAME.assign(colour=FRAME["colour"].astype("category"), code=FRAME["code"].astype("Int64"))
-    frame.loc[2, "code"] = pd.NA
-    path = written(tmp_path, ".parquet", frame)
-    assert "column 'code' has no value in row 2" in refused(path, target="class")
-    data = datafile.read(path, target="class", drop_missing=True)
-    assert (len(data.X), data.n_dropped, data.lines.tolist()) == (3, 1, [0, 1, 3])
+# ---- what a text file is
+
+
+@pytest.mark.parametrize("ending", [".csv.gz", ".tsv.bz2", ".zip"])
+def test_packed_files_are_unpacked(tmp_path, ending):
+    plain = written(tmp_path, ".tsv" if "tsv" in ending else ".csv")
+    path = tmp_path / f"packed{ending}"
+    if ending == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(plain, "inner/data.csv")
+    else:
+        path.write_bytes((gzip if "gz" in ending else bz2).compress(plain.read_bytes()))
+    data = read(path)
+    pd.testing.assert_frame_equal(data.X, read(plain).X)
+    assert data.lines.tolist() == [2, 3, 4, 5]
+    [remark] = data.remarks
+    assert ("inner/data.csv inside" if ending == ".zip" else "packed by") in remark
+
+
+def test_a_file_from_a_german_excel(tmp_path):
+    path = tmp_path / "excel.csv"
+    text = "Größe;Alter;Blut;Klasse\r\n1,5;10;rhesus;gut\r\n2;20;rhesus;schlecht\r\n-0,25;30;null-A;gut\r\n"
+    path.write_bytes(text.encode("cp1252"))
+    data = read(path, target="Klasse")
+    assert data.X["Größe"].tolist() == [1.5, 2.0, -0.25]
+    assert data.X["Alter"].tolist() == [10, 20, 30]
+    assert data.X["Blut"].tolist() == ["rhesus", "rhesus", "null-A"]
+    assert data.remarks == (f"{path} is read as text separated by semicolons, with decimal commas, in Latin-1",)
+    path.write_bytes(text.encode("utf-8-sig"))  # a mark at the beginning is no part of the first name
+    assert list(read(path, target="Klasse").X.columns) == ["Größe", "Alter", "Blut"]
+    path.write_bytes(text.encode("utf-16"))
+    assert read(path, target="Klasse").X["Größe"].tolist() == [1.5, 2.0, -0.25]
+
+
+def test_delimiters_are_told_from_the_rows(tmp_path):
+    path = tmp_path / "data.csv"
+    for text, expected in (
+        ("a\tb\tclass\n1\t2\tx\n3\t4\ty\n", ["a", "b"]),
+        ("a;b;class\n1;2;x\n3;4;y\n", ["a", "b"]),
+        ("a;b,c,class\n1,2,x\n3,4,y\n", ["a;b", "c"]),  # a semicolon in a name
+        ('"a;b";class\n"1;2";x\n"3;4";y\n', ["a;b"]),
+        ("a,b,class\n" + '1,"u;\nv",x\n' * 30, ["a", "b"]),  # the first lines end inside a cell
+    ):
+        path.write_text(text)
+        assert list(read(path).X.columns) == expected, text
+
+
+def test_a_comma_is_a_decimal_sign_only_where_it_can_be_no_other(tmp_path):
+    path = tmp_path / "data.tsv"
+    path.write_text("a\tb\tclass\n1,037\t1\tx\n2,500\t2\ty\n")  # thousands or decimals: nobody knows
+    data = read(path)
+    assert list(data.X.columns) == ["b"]
+    assert "'a'" in data.remarks[0]
+    path.write_text("a\tb\tclass\n1,037\t0,5\tx\n2,500\t2\ty\n")
+    assert read(path).X["a"].tolist() == [1.037, 2.5]
+    path.write_text("a\tb\tclass\n1.037\t0,5\tx\n2.500\t2\ty\n")  # points between thousands
+    assert list(read(path).X.columns) == ["b"]
+
+
+def test_damaged_and_foreign_text(tmp_path):
+    path = tmp_path / "data.csv"
+    start = b"a,b,class\n1,2,x\n\n"
+    assert "line 4 is neither UTF-8 nor Latin-1" in refused(path, start + b"3,\x81,y\n")
+    assert "line 4 is neither" in refused(path, start + "3,é,".encode() + b"\xe9\n")  # UTF-8, but for one sign
+    assert "binary zeros" in refused(path, start + b"3,\0,y\n")
+    assert "starts like UTF-16" in refused(path, b"\xff\xfea\xd8\x00")
+    for ending, content in ((".csv.gz", b"\x1f\x8bnonsense"), (".csv.bz2", b"BZh9nonsense"), (".zip", b"PK nonsense")):
+        assert "cannot be unpacked" in refused(tmp_path / f"data{ending}", content)
+    whole = gzip.compress(start * 100)
+    assert "cannot be unpacked" in refused(tmp_path / "cut.csv.gz", whole[: len(whole) // 2])
+    assert "is empty" in refused(tmp_path / "none.csv.gz", gzip.compress(b""))
+    assert "only csv and tsv files are read packed" in refused(tmp_path / "data.parquet.gz", whole)
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.csv", "a")
+        archive.writestr("b.csv", "b")
+    assert "holds 2 files" in refused(tmp_path / "two.zip")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("a.xls", "a")
+    assert "holds .xls" in refused(tmp_path / "other.zip")
+
+
+def test_faults_are_named_with_their_line(tmp_path):
+    path = tmp_path / "data.csv"
+    start = "a,b,class\n1,2,x\n\n"
+    assert "line 4 has 2 fields, but the header has 3" in refused(path, start + "3,y\n")
+    rows = "".join(f"{i},2,x\n" for i in range(20))
+    error = refused(path, start + rows + "l2,2,y\n")
+    assert "column 'a' has 'l2' among numbers in line 24: correct it, add --na l2 " in error
+    assert "column 'a' is infinite in line 4" in refused(path, start + "inf,4,y\n")
+    assert "line 4 cannot be read" in refused(path, start + '3,"4"x,y\n')
+    assert "two columns are named 'a'" in refused(path, "a,a\n1,2\n")
+    assert "column 2 has no name" in refused(path, "a,,b\n1,2,3\n")
+    assert "without a header line" in refused(path, "5.1,3.5,1.4\n4.9,3.0,1.4\n")
+    assert "is empty" in refused(path, "")
+    assert "no rows" in refused(path, "a,b\n")
+    assert "no columns besides" in refused(path, "class\nx\n")
+    assert "every row has an empty cell" in refused(path, "a,b,class\n1,,x\n,2,x\n", drop_missing=True)
+    path.write_text("a,class\n1,x\n")
+    assert "has no column 'z' (--target): it has 'a', 'class'" in refused(path, target="z", error=WrongCall)
+    assert "did you mean 'class'?" in refused(path, target="klass", error=WrongCall)
+    assert "ending must be one of" in refused(tmp_path / "data.xls", "")
+    for suffix in (".parquet", ".npz"):
+        assert "or damaged" in refused(tmp_path / f"data{suffix}", "PK nonsense")
+
+
+def test_text_is_read_as_it_stands_but_for_spaces_around_it(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes('\ufeffa, b ,c,class\r\n1,"x ""y""\nz",1_0, u \r\n2, none ,2_0,v\r\n\r\n'.encode())
+    data = read(path)
+    assert list(data.X.columns) == ["a", "b", "c"]
+    assert data.X["b"].tolist() == ['x "y"\nz', "none"]
+    assert str(data.X["c"].dtype) == "category"  # 1_0 is no number outside Python
+    assert data.lines.tolist() == [3, 4]
+    assert data.y.tolist() == ["u", "v"]
+
+
+# ---- columns
+
+
+def test_one_and_one_point_zero_are_one_class(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,class\n1,1,1\n2,1.0,1.0\n3,2,0\n4,2.00,0.\n5,007,1\n")
+    data = read(path, categorical=("b",))
+    assert data.y.tolist() == ["1", "1", "0", "0", "1"]
+    assert data.X["b"].tolist() == ["1", "1", "2", "2", "007"]
+
+
+def test_what_is_no_attribute_is_left_out_and_told_of(tmp_path):
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "name": [f"patient {i}" for i in range(n)],
+            "born": [f"19{i % 40 + 40}-0{i % 9 + 1}-11" for i in range(n)],
+            "seen": [f"{i % 28 + 1}.3.2020 10:30" for i in range(n)],
+            "income": [f"{i + 1},037" if i % 2 else str(i) for i in range(n)],
+            "share": [f"{i}.5 %" for i in range(n)],
+            "nothing": ["NA"] * n,
+            "word": ["a", "b", "c"] * (n // 3),
+            "height": np.arange(n) + 0.5,
+            "class": ["x", "y"] * (n // 2),
+        }
+    )
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    data = read(path)
+    assert list(data.X.columns) == ["word", "height"]
+    told = "\n".join(data.remarks)
+    assert "'name', which holds names of rows such as 'patient 0': carry one as --id; --categorical name" in told
+    assert "2 columns 'born', 'seen', which hold dates or times such as '1940-01-11': turn them into numbers" in told
+    assert "'income', which holds numbers with signs between the digits such as '0'" in told
+    assert "'share', which holds percentages such as '0.5 %'" in told
+    assert "'nothing': no row has a value there" in told
+    assert len(data.remarks) == 5
+    asked = read(path, id="name", ignore=("seen", "income", "nothing"), categorical=("born", "share"))
+    assert list(asked.X.columns) == ["born", "share", "word", "height"]
+    assert asked.remarks == ()
+    assert asked.ids.tolist() == frame["name"].tolist()
     frame["when"] = pd.Timestamp("2020-01-01")
-    assert "'when' holds timestamp" in refused(written(tmp_path, ".parquet", frame), target="class")
+    data = read(written(tmp_path, ".parquet", frame[["height", "when", "class"]]))
+    assert list(data.X.columns) == ["height"]
+    assert "'when', which holds dates or times" in data.remarks[0]
+
+
+def test_few_whole_numbers_may_be_labels(tmp_path):
+    path = tmp_path / "data.csv"
+    pd.DataFrame({"grade": np.arange(60) % 3, "age": np.arange(60), "class": ["x", "y"] * 30}).to_csv(path, index=False)
+    data = read(path)
+    assert str(data.X["grade"].dtype) == "float64"
+    assert data.remarks == ("'grade' has few whole numbers and is taken as measured: if they are mere labels, add "
+                            "--categorical grade",)  # fmt: skip
+    assert read(path, categorical=("grade",)).remarks == ()
+
+
+def test_a_target_that_measures_is_asked_back(tmp_path):
+    path = tmp_path / "data.csv"
+    frame = pd.DataFrame({"a": np.arange(90.0), "dose": np.arange(90) % 30, "half": np.arange(90) % 15 / 2})
+    frame.to_csv(path, index=False)
+    error = refused(path, target="dose", error=WrongCall)
+    assert "'dose' has 30 different numbers" in error
+    assert "--categorical dose" in error
+    assert "'half' has 15 different numbers" in refused(path, target="half", error=WrongCall)
+    assert len(set(read(path, target="dose", categorical=("dose",)).y)) == 30
+    frame.assign(dose=frame["dose"] % 20).to_csv(path, index=False)
+    assert len(set(read(path, target="dose").y)) == 20
+
+
+def test_a_column_has_one_part(tmp_path):
+    path = written(tmp_path, ".csv")
+    assert "cannot be both --target and --id" in refused(path, id="class", error=WrongCall)
+    assert "cannot be both --groups and --ignore" in refused(path, groups="who", ignore=("who",), error=WrongCall)
+    data = read(path, id="who", groups="who")  # a name may also say which rows belong together
+    assert data.ids.tolist() == data.groups.tolist()
+
+
+# ---- missing values
+
+
+def test_missing_values_are_counted_by_column_and_spelling(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,salt,b,class\n1,Na,?,x\n,NA,2,y\nNA,K,-9,x\n4,Na,4,y\n5,K,5,\n")
+    data = read(path, na=("-9",))
+    np.testing.assert_array_equal(data.X["a"], [1, np.nan, np.nan, 4])
+    np.testing.assert_array_equal(data.X["b"], [np.nan, 2, np.nan, 4])
+    assert data.X["salt"].isna().tolist() == [False, True, False, False]
+    assert list(data.X["salt"].cat.categories) == ["K", "Na"]  # sodium
+    assert data.missing == {"a": {"": 1, "NA": 1}, "salt": {"NA": 1}, "b": {"?": 1, "-9": 1}}
+    assert data.remarks[0] == "left out 1 of 5 rows without a class in column 'class'"
+    assert data.remarks[1] == "5 cells are taken as missing: a 1 empty, 1 'NA'; b 1 '?', 1 '-9'; salt 1 'NA'"
+    assert read(path, na=("Na", "-9")).missing["salt"] == {"Na": 2, "NA": 1}
+    whole = read(path, na=("-9",), drop_missing=True)
+    assert (whole.lines.tolist(), whole.n_dropped) == ([5], 4)
+
+
+def test_missing_values_of_parquet_and_npz(tmp_path):
+    frame = FRAME.assign(colour=FRAME["colour"].astype("category"), code=FRAME["code"].astype("Int64"))
+    frame.loc[2, ["code", "colour"]] = pd.NA
+    path = written(tmp_path, ".parquet", frame)
+    data = read(path, na=("3", "blue"))
+    np.testing.assert_array_equal(data.X["code"], [1, 2, np.nan, np.nan])
+    assert data.X["colour"].isna().tolist() == [False, True, True, False]
+    assert data.missing == {"code": {"null": 1, "3": 1}, "colour": {"blue": 1, "null": 1}}
+    data = read(path, drop_missing=True)
+    assert (len(data.X), data.n_dropped, data.lines.tolist()) == (3, 1, [0, 1, 3])
+    frame.loc[1, "who"] = None
+    path = written(tmp_path, ".parquet", frame)
+    assert "column 'who' has no value in row 1: say to which group" in refused(path, groups="who")
+    np.savez(tmp_path / "data.npz", X=[[1.0, np.nan], [2.0, 3.0]], y=["a", "a"])
+    assert read(tmp_path / "data.npz", target="y").missing == {"1": {"null": 1}}
 
 
 def test_npz_with_positions_target_and_groups(tmp_path):
     path = tmp_path / "data.npz"
     X = np.arange(12.0).reshape(4, 3).astype(np.float32)
     np.savez(path, X=X, y=["a", "b", "a", "b"], mz=[100.5, 101.0, 103.0], subject=[1, 1, 2, 2])
-    data = datafile.read(path, target="y", groups="subject")
+    data = read(path, target="y", groups="subject")
     np.testing.assert_array_equal(data.X.to_numpy(), X)
     assert rising_numbers(data.X.columns).tolist() == [100.5, 101.0, 103.0]
     assert (data.y.tolist(), data.groups.tolist()) == (["a", "b", "a", "b"], ["1", "1", "2", "2"])
-    assert "no array 'z'" in refused(path, target="z", error=NoSuchColumn)
+    assert "no array 'z'" in refused(path, target="z", error=WrongCall)
     np.savez(path, X=X, y=["a", "b"])
     assert "one entry for each of the 4 rows" in refused(path, target="y")
     np.savez(path, Z=X)
@@ -77,43 +307,35 @@ def test_npz_with_positions_target_and_groups(tmp_path):
     assert "no npz file of plain arrays" in refused(path, target="y")
 
 
-def test_faults_are_named_with_their_line(tmp_path):
-    path = tmp_path / "data.csv"
-    start = "a,b,class\n1,2,x\n\n"
-    assert "line 4 has 2 fields, but the header has 3" in refused(path, start + "3,y\n", target="class")
-    rows = "".join(f"{i},2,x\n" for i in range(20))
-    assert "column 'a' has 'l2' among numbers in line 24" in refused(path, start + rows + "l2,2,y\n", target="class")
-    assert "column 'b' has no value in line 4 (and in 1 more)" in refused(path, start + "3,,y\n4,?,y\n", target="class")
-    assert "column 'class' has no value in line 4" in refused(path, start + "3,4,\n", target="class")
-    assert "column 'a' is infinite in line 4" in refused(path, start + "inf,4,y\n", target="class")
-    assert "line 4 cannot be read" in refused(path, start + '3,"4"x,y\n', target="class")
-    assert "line 4 is not UTF-8" in refused(path, start.encode() + b"3,\xff,y\n", target="class")
-    assert "binary zeros" in refused(path, start + "3,\0,y\n", target="class")
-    assert "two columns are named 'a'" in refused(path, "a,a\n1,2\n")
-    assert "column 2 has no name" in refused(path, "a,,b\n1,2,3\n")
-    assert "without a header line" in refused(path, "5.1,3.5,1.4\n4.9,3.0,1.4\n")
-    assert "is empty" in refused(path, "")
-    assert "no rows" in refused(path, "a,b\n")
-    assert "no columns besides" in refused(path, "class\nx\n", target="class")
-    assert "every row has an empty cell" in refused(path, "a,class\n,x\n,y\n", target="class", drop_missing=True)
-    assert "has no column 'z' (--target): it has 'a', 'class'" in refused(path, target="z", error=NoSuchColumn)
-    assert "did you mean 'class'?" in refused(path, target="klass", error=NoSuchColumn)
-    assert "ending must be one of" in refused(tmp_path / "data.xls", "")
-    for suffix in (".parquet", ".npz"):
-        assert "or damaged" in refused(tmp_path / f"data{suffix}", "PK nonsense")
+# ---- prediction
 
 
-def test_text_is_read_as_it_stands(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_bytes('\ufeffa, b ,c\r\n1,"x ""y""\nz",1_0\r\n2,none,2_0\r\n\r\n'.encode())
-    data = datafile.read(path)
-    assert list(data.X.columns) == ["a", "b", "c"]
-    assert data.X["b"].tolist() == ['x "y"\nz', "none"]
-    assert str(data.X["c"].dtype) == "category"  # 1_0 is no number outside Python
-    assert data.lines.tolist() == [3, 4]
+def test_rows_to_predict_have_the_columns_of_the_model(tmp_path):
+    path = written(tmp_path, ".csv")
+    data = prediction_data(path, Roles("class", id="who"), ["colour", "size"], ["colour"])
+    assert list(data.X.columns) == ["colour", "size"]
+    assert data.ids.tolist() == FRAME["who"].tolist()
+    with pytest.raises(DataFileError, match=r"has no column 'sise' \(a column of the model\): did you mean 'size'"):
+        prediction_data(path, Roles(), ["sise"])
+    with pytest.raises(
+        DataFileError, match=r"'colour' holds 'red' in line 2 .and in 3 more.: the model was trained on"
+    ):
+        prediction_data(path, Roles(), ["colour"])
+    with pytest.raises(WrongCall, match="no column 'number'"):
+        prediction_data(path, Roles(id="number"), ["size"], needs_id=True)
+    unnamed = prediction_data(path, Roles(id="number"), ["size"])
+    assert unnamed.ids is None
+    assert "no column 'number', which named the rows in training" in unnamed.remarks[0]
 
 
 def test_rising_numbers():
     assert rising_numbers(["mz_100.5", "mz_101"]).tolist() == [100.5, 101]
     for names in (["2", "1"], ["1", "nan"], ["a", "b"], ["1"]):
         assert rising_numbers(names) is None
+
+
+def test_the_first_rows_of_a_great_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("cgnlearn.cli.datafile.HEAD_BYTES", 60)
+    monkeypatch.setattr("cgnlearn.cli.datafile.HEAD_ROWS", 2)
+    for suffix in (".csv", ".parquet"):
+        assert len(source_of(written(tmp_path, suffix), head=True).lines) < 4

@@ -1,15 +1,19 @@
 """Every real file is read as it is described, or refused with a reason; hostile ones are refused in one line."""
 
+import base64
 import gzip
 import io
+import re
 import tarfile
 import warnings
 import zipfile
+import zlib
+from itertools import product
 
 import numpy as np
 import pytest
 
-from cgnlearn.spectra import Spectrum, SpectrumError, read, stream
+from cgnlearn.spectra import Spectrum, SpectrumError, make_raw_spectra, read, stream, text
 
 POINTS = {
     "MALDIquantForeign/ascii.txt": [5],
@@ -282,3 +286,34 @@ def test_a_spectrum_is_a_value():
         Spectrum([1.0, 2.0], [1.0])
     with pytest.raises(SpectrumError, match="no points"):
         Spectrum([], [])
+
+
+def test_both_ways_to_read_text_agree(rng):
+    mz, heights = np.cumsum(rng.uniform(0.1, 0.3, 500)) + 1000, rng.lognormal(3, 2, 500)
+    rows = [(repr(float(m)), repr(float(h))) for m, h in zip(mz, heights, strict=True)]
+    for separator, point, header, end in product(
+        (";", "\t", ",", " "), (".", ","), ("", "mz{0}intensity{1}", "Probe \x85 \x0c 7{1}{1}# x{1}"), ("\n", "\r\n")
+    ):
+        if point == "," and separator in ", ":
+            continue
+        lines = [separator.join(pair).replace(".", point) for pair in rows]
+        content = (header.format(separator, end) + end.join(lines) + end).encode("latin-1")
+        n_before, start, _ = text._first_pair(content, "a")
+        assert n_before == len(re.findall(end, content[:start].decode("latin-1")))
+        body = memoryview(content)[start:]
+        quick, strict = text._quickly(body, separator, point), text._strictly(body, separator, point, "a", n_before)
+        assert quick is not None
+        np.testing.assert_array_equal(quick, strict)
+        np.testing.assert_array_equal(quick, [mz, heights])
+        np.testing.assert_array_equal(text.parse(content, "a").mz, mz)
+    for body in (b"1 2\n2 x\n", b"1 2\n2\n", b"1 2\n2 3 4\n", b"1  2\n2  3\n", b"1 2\n# 3\n", b'1 2\n2 "3"\n', b"1 \n"):
+        assert text._quickly(memoryview(body), None, ".") is None  # NumPy says what it is, or takes it
+
+
+def test_a_bomb_within_an_mzml_file_is_refused(tmp_path):
+    make_raw_spectra(2, n_points=100, random_state=0).write(tmp_path, "mzML")
+    file = tmp_path / "spectra" / "sample1_1.mzML"
+    bomb = base64.b64encode(zlib.compress(bytes(81_000_000)))
+    file.write_bytes(re.sub(rb"<binary>[^<]*</binary>", b"<binary>" + bomb + b"</binary>", file.read_bytes()))
+    with pytest.raises(SpectrumError, match="holds more than 80000000 bytes"):
+        read(file)

@@ -9,61 +9,84 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli import options
-from cgnlearn.cli.terminal import finish, one_line, print_table, say, waiting
+from cgnlearn.cli import folder, options
+from cgnlearn.cli.models import DEFAULT, compared
+from cgnlearn.cli.terminal import finish, one_line, print_decisions, print_table, say, waiting
 
 if TYPE_CHECKING:
-    from cgnlearn.cli.datafile import Data
+    from cgnlearn.cli.data import Data
+    from cgnlearn.cli.roles import Roles
+    from cgnlearn.evaluation.decisions import Costs, Decisions, Estimate
+    from cgnlearn.evaluation.study import Study, Summary
 
 
 @click.command()
 @options.data_options
-@click.option("--groups", help="Column (npz: array) that says which rows belong together, such as a subject's.")
+@folder.labels_option
+@folder.preset_options
 @options.model_options(many=True)
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", show_default=True,
               help="Folds and repetitions.")  # fmt: skip
+@click.option("--positive", metavar="CLASS", help="Class to tell from the others: AUC, sensitivity, specificity, ...")
+@click.option("--prevalence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+              help="Of the positive class where decisions will be made; default: as in the data.")  # fmt: skip
+@options.cost_option
 @options.jobs_option(1)
 @click.option("-o", "--output", type=options.NEW_FOLDER,
               help="Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there.")  # fmt: skip
 @click.option("--report", type=options.NEW_REPORT, help="Where to write the HTML report.")
 @options.json_option
 def evaluate(
-    data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, groups: str | None,
-    structure: tuple[str, ...], parameters: tuple[str, ...], cv: tuple[int, int], jobs: int, output: Path | None,
-    report: Path | None, as_json: bool, seed: int, **model_options: Any,
+    data: Path, target: str | None, row_id: str | None, groups: str | None, ignore: tuple[str, ...],
+    categorical: tuple[str, ...], na: tuple[str, ...], drop_missing: bool, labels: Path | None, preset: str,
+    width: float | None, skip_bad: bool, ordered: bool, structure: tuple[str, ...],
+    parameters: tuple[str, ...], cv: tuple[int, int], positive: str | None, prevalence: float | None, cost: Path | None,
+    jobs: int, output: Path | None, report: Path | None, as_json: bool, seed: int, **model_options: Any,
 ) -> None:  # fmt: skip
-    """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes."""
-    models = {
-        options.label(shape, how, **model_options): options.classifier(shape, how, seed=seed, **model_options)
-        for shape in dict.fromkeys(structure)
-        for how in dict.fromkeys(parameters)
-    }
-    from sklearn.dummy import DummyClassifier
+    """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes.
 
+    DATA is a table, or a folder (zip, tar) of raw spectra with --labels: all steps are then learned within the folds.
+    """
+    if prevalence is not None and positive is None:
+        raise click.UsageError("--prevalence is that of a class: name it with --positive CLASS")
+    of_spectra = folder.is_folder(data)
+    roles = options.roles_of(data, "label" if of_spectra else target, row_id, groups, ignore, categorical, na)
+    models = compared(
+        structure, parameters, seed=seed, ordered=ordered or (of_spectra and not structure), **model_options
+    )
     from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.splits import cut, fewer
-    from cgnlearn.evaluation.study import BASELINE, Study, summary_text
+    from cgnlearn.evaluation.study import Study, summary_text
     from cgnlearn.files import write_whole
 
-    models[BASELINE] = DummyClassifier(strategy="prior")
-    read = options.training_data(data, target, categorical, drop_missing, groups)
-    assert read.y is not None
+    read: Any
+    if of_spectra:
+        read = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        models = {name: read.before(model) for name, model in models.items()}
+    else:
+        read = options.training_data(data, roles, drop_missing)
+    costs = _checked(read.y, positive, cost)
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
         say(reason)
     how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     study = Study(
-        data.name, read.X, read.y, models, splits, lines=read.lines, **_spectrum(read),
-        settings=_settings(read, target, groups) | {"Cross-validation": f"{how}, seed {seed}"},
+        data.name, read.X, read.y, models, splits, lines=read.lines, ids=read.ids, groups=read.groups,
+        proposed=DEFAULT if DEFAULT in models else None, positive=positive, prevalence=prevalence, **_spectrum(read),
+        raw=read.spectra if of_spectra else None,
+        settings=_settings(read, roles) | {"Cross-validation": f"{how}, seed {seed}"},
     )  # fmt: skip
-    manifest = _manifest(read, models, cv, seed, target, groups)
-    run = Run(study.work(manifest, explained=report is not None), output)
+    run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
     is_finished = finish(run, "cross-validating", jobs)
     study = replace(study, results=run.results)
-    if output is not None:
-        write_whole(output / "summary.csv", summary_text(study.summaries))
     if not study.results:
         raise click.exceptions.Exit(1)
+    summaries = _with_common_folds(study)
+    decided, mean_costs = _decided(study, positive, prevalence, costs)
+    if output is not None:
+        write_whole(output / "summary.csv", summary_text(study.summaries))
+        if positive is not None:
+            write_whole(output / "decision_curve.csv", _curve_text(study, positive, prevalence))
     if report is not None:
         from cgnlearn.report import write_report
 
@@ -71,36 +94,131 @@ def evaluate(
             write_report(report, [study], f"Evaluation of {data.name}")
         say(f"report: {report}")
     if as_json:
-        click.echo(json.dumps([summary.as_dict() for summary in study.summaries], indent=1))
+        click.echo(json.dumps(_as_dict(study, read, cv, seed, summaries, decided, mean_costs), indent=1))
     else:
-        print_table(study.summaries, f"{data.name}: {how}")
+        print_table(summaries, f"{data.name}: {how}", mean_costs)
+        if positive is not None:
+            stated = "that of the data" if prevalence is None else f"{prevalence:g}"
+            print_decisions(
+                decided, f"{positive} against the others, 95 % intervals; predictive values at a prevalence of {stated}"
+            )
+            if read.groups is not None:
+                say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
+        if of_spectra and read.groups is not None:
+            folder.print_by_sample(study)
+    for model in _worse_than_nothing(study):
+        say(f"{model} gives the true classes less probability than the class frequencies do: do not use it")
     if not is_finished:
         raise click.exceptions.Exit(1)
 
 
-def _manifest(
-    data: Data, models: dict[str, Any], cv: tuple[int, int], seed: int, target: str | None, groups: str | None
-) -> dict[str, Any]:
+def _worse_than_nothing(study: Study) -> list[str]:
+    """The models that answered everywhere and have a lower CLL than what looks at nothing."""
+    from cgnlearn.evaluation.study import BASELINE
+
+    cll = {summary.model: summary.metrics["cll"].mean for summary in study.summaries if not summary.n_without}
+    return [model for model, value in cll.items() if value < cll.get(BASELINE, value)]
+
+
+def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:
+    """The costs, if there are any, after the classes that the options name have been found among those of the data."""
+    from cgnlearn.cli.costs import read_costs
+
+    classes = sorted(set(y.tolist()))
+    if positive is not None and positive not in classes:
+        raise click.UsageError(f"--positive {positive}: the classes are {', '.join(classes)}")
+    return None if cost is None else read_costs(cost, classes)
+
+
+def _decided(
+    study: Study, positive: str | None, prevalence: float | None, costs: Costs | None
+) -> tuple[dict[str, Decisions], dict[str, Estimate]]:
+    """What models are worth to those who decide, by their names."""
+    from cgnlearn.evaluation.decisions import answers, decisions, one_class
+
+    said = answers(study)
+    decided: dict[str, Decisions] = {}
+    if positive is not None:
+        place = study.classes.index(positive)
+        decided = {model: decisions(one_class(found, place), prevalence) for model, found in said.items()}
+    return decided, {} if costs is None else {model: costs.mean(found) for model, found in said.items()}
+
+
+def _curve_text(study: Study, positive: str, prevalence: float | None) -> str:
+    """The net benefit of every model at every threshold, as csv."""
+    from cgnlearn.evaluation.decisions import answers, decision_curve, one_class
+    from cgnlearn.evaluation.run import csv_text
+
+    rows: list[list[Any]] = [["model", "threshold", "net_benefit", "act_on_all"]]
+    for model, found in answers(study).items():
+        curve = decision_curve(one_class(found, study.classes.index(positive)), prevalence)
+        rows += [[model, *map(float, of)] for of in zip(*curve, strict=True)]
+    return csv_text(*rows)
+
+
+def _with_common_folds(study: Study) -> list[Summary]:
+    """The summaries, and below each model that answered in some folds only the first one in these."""
+    from cgnlearn.evaluation.study import summarise
+
+    found = []
+    for summary in study.summaries:
+        found.append(summary)
+        first = next((other for other in study.summaries if other.metrics and not other.n_without), None)
+        if summary.n_without and summary.metrics and first is not None:
+            of_model = [result for result in study.results if result.unit.name == summary.model]
+            answered = {result.unit[1:] for result in of_model if result.log_proba is not None}
+            common = [r for r in study.results if r.unit.name == first.model and r.unit[1:] in answered]
+            [beside] = summarise(common, study.true)
+            found.append(replace(beside, model=f"{first.model} in the same {beside.n_folds} folds"))
+    return found
+
+
+def _as_dict(
+    study: Study, read: Data, cv: tuple[int, int], seed: int, summaries: list[Summary],
+    decided: dict[str, Decisions], mean_costs: dict[str, Estimate],
+) -> dict[str, Any]:  # fmt: skip
+    """All that was found, in plain values; the keys stay as they are."""
+    models = []
+    for summary in summaries:
+        found = summary.as_dict()
+        if summary.model in decided:
+            found["decisions"] = decided[summary.model].as_dict()
+        if summary.model in mean_costs:
+            found["cost"] = mean_costs[summary.model]._asdict()
+        models.append(found)
+    return {
+        "data": {
+            "file": read.path.name, "sha256": read.source.sha256, "rows": len(study.y), "rows_left_out": read.n_dropped,
+            "attributes": study.names, "classes": study.counts, "missing": read.missing,
+        },
+        "cross_validation": {"folds": len(study.splits) // cv[1], "repeats": cv[1], "seed": seed},
+        "models": models,
+    }  # fmt: skip
+
+
+def _manifest(data: Data, roles: Roles, models: dict[str, Any], cv: tuple[int, int], seed: int) -> dict[str, Any]:
     """All that the results depend on."""
     return {
-        "data": data.path.name, "sha256": data.sha256, "rows": len(data.lines), "target": target, "groups": groups,
-        "categorical": [name for name, kind in data.X.dtypes.items() if str(kind) == "category"],
+        "data": data.path.name, "sha256": data.source.sha256, "rows": len(data.lines), **roles.as_dict(),
+        "attributes": {name: str(kind) for name, kind in data.X.dtypes.items()} if data.X.shape[1] < 1000 else None,
         "folds": list(cv), "seed": seed, "models": {name: one_line(repr(model)) for name, model in models.items()},
     }  # fmt: skip
 
 
-def _settings(data: Data, target: str | None, groups: str | None) -> dict[str, str]:
+def _settings(data: Data, roles: Roles) -> dict[str, str]:
     """What the report says of the data."""
     settings = {
         "File": data.path.name,
-        "SHA-256": data.sha256,
-        "Class column": target or "y",
-        "Row numbers": "lines of the file" if data.lines[0] else "rows of the file, from 0",
+        "SHA-256": data.source.sha256,
+        "Class column": str(roles.target),
+        "Row numbers": "lines of the file" if data.source.is_text else "rows of the file, from 0",
     }
-    if groups:
-        settings["Groups"] = f"{groups}: rows of one group stay on one side of every split"
+    if roles.groups:
+        settings["Groups"] = f"{roles.groups}: rows of one group stay on one side of every split"
+    if roles.id:
+        settings["Rows are named by"] = roles.id
     if data.n_dropped:
-        settings["Left out"] = f"{data.n_dropped} rows with empty cells"
+        settings["Left out"] = f"{data.n_dropped} rows without a class or with missing values"
     return settings
 
 

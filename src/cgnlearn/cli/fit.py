@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cgnlearn.cli import folder, options
 from cgnlearn.cli.inspect import description
-from cgnlearn.cli.options import (
-    NEW_FILE,
-    classifier,
-    data_options,
-    is_beyond,
-    json_option,
-    listed_columns,
-    memory_option,
-    model_options,
-    target_of,
-    training_data,
-)
-from cgnlearn.cli.terminal import counted, say, waiting
+from cgnlearn.cli.models import chosen
+from cgnlearn.cli.terminal import counted, fitting, say, waiting
+
+if TYPE_CHECKING:
+    from cgnlearn.cli.roles import Roles
 
 
 @click.command()
-@data_options
-@model_options(many=False)
+@options.data_options
+@folder.labels_option
+@folder.preset_options
+@options.model_options(many=False)
 @click.option(
     "-o",
     "--output",
-    type=NEW_FILE,
+    type=options.NEW_FILE,
     required=True,
     help="Where the model goes, such as model.skops; what ends in .stats gets the statistics, to be merged.",
 )
@@ -42,42 +36,77 @@ from cgnlearn.cli.terminal import counted, say, waiting
     show_default=True,
     help="For .stats: refuse cells with fewer rows, but some.",
 )
-@memory_option
-@json_option
+@options.memory_option
+@options.json_option
 def fit(
-    data: Path, target: str | None, categorical: tuple[str, ...], drop_missing: bool, structure: str, parameters: str,
-    output: Path, minimum_cell: float, memory: int | None, as_json: bool, **model_options: Any,
+    data: Path, target: str | None, row_id: str | None, groups: str | None, ignore: tuple[str, ...],
+    categorical: tuple[str, ...], na: tuple[str, ...], drop_missing: bool, labels: Path | None, preset: str,
+    width: float | None, skip_bad: bool, ordered: bool, structure: str | None,
+    parameters: str | None, output: Path, minimum_cell: float, memory: int | None, as_json: bool, **model_options: Any,
 ) -> None:  # fmt: skip
-    """Fit a classifier and save it."""
+    """Fit a classifier and save it.
+
+    DATA is a table, or a folder (zip, tar) of raw spectra with --labels: then the model takes raw spectra, too.
+    """
     of_statistics = output.suffix.lower() == ".stats"
     if minimum_cell and not of_statistics:
         raise click.UsageError("--minimum-cell is for statistics: let the output end in .stats")
-    model = classifier(structure, parameters, **model_options)
+    of_spectra = folder.is_folder(data)
+    if of_spectra and of_statistics:
+        raise click.UsageError("statistics are of tables: make one of the spectra first, with cgnlearn spectra")
+    roles = options.roles_of(data, "label" if of_spectra else target, row_id, groups, ignore, categorical, na)
+    if of_statistics and structure is None:
+        structure = "naive_bayes"  # what can be merged
+    model = chosen(structure, parameters, ordered=ordered or (of_spectra and structure is None), **model_options)
     from cgnlearn import save
 
-    if is_beyond(data, memory):
-        model = _in_parts(model, data, target_of(data, target), listed_columns(categorical), drop_missing)
+    missing: dict[str, Any] = {}
+    whole = None
+    if of_spectra:
+        spectra = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        with fitting(model):
+            whole = spectra.fitted(model)
+    elif options.is_beyond(data, memory):
+        if structure is None:
+            raise click.UsageError("the mixture needs all rows in memory: name a --structure, or give more --memory")
+        model = _in_parts(model, data, roles, drop_missing)
     else:
-        read = training_data(data, target, categorical, drop_missing)
-        with waiting("fitting"):
+        read = options.training_data(data, roles, drop_missing)
+        missing = read.missing
+        with fitting(model):
             if of_statistics and hasattr(model, "partial_fit"):  # does not rotate, which leaves nothing to merge
                 model.partial_fit(read.X, read.y, classes=read.y)
             else:
-                model.fit(read.X, read.y)
-    n_parameters = model.n_parameters_  # raises before anything is written if the sample does not allow a model
+                model.fit(read.X, read.y, groups=read.groups)
+    told = description(model)  # raises before anything is written if the sample does not allow a model
     with waiting("saving"):
-        save(model.statistics_ if of_statistics else model, output, minimum_cell=minimum_cell)
+        kept = model.statistics_ if of_statistics else whole or model
+        save(kept, output, minimum_cell=minimum_cell, columns=roles.as_dict())
+    n_rows = float(model.statistics_.classes.sum())
     if as_json:
-        click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
+        more = {"path": str(output), "rows": n_rows, "columns": roles.as_dict(), "missing": missing}
+        click.echo(json.dumps(told | more, indent=1))
     else:
-        n_rows = f"{model.statistics_.classes.sum():.0f}"
-        say(f"{n_rows} rows, {model.n_features_in_} attributes, {n_parameters} parameters: saved {output}")
+        parts = f"{told['parameters']} parameters" if "parameters" in told else f"{len(told['members'])} members"
+        size = f"{n_rows:.0f} rows, {model.n_features_in_} attributes, {parts}"
+        say(f"{size}: saved {output}")
 
 
-def _in_parts(model: Any, data: Path, target: str, categorical: Sequence[str], drop_missing: bool) -> Any:
+def _in_parts(model: Any, data: Path, roles: Roles, drop_missing: bool) -> Any:
     """The model, fitted to a file that does not fit into memory."""
     from cgnlearn import fit_stream
+    from cgnlearn.cli.data import judged_columns
+    from cgnlearn.cli.datafile import WrongCall
 
+    try:
+        attributes, levels, remarks = judged_columns(data, roles)
+    except WrongCall as error:
+        raise click.UsageError(str(error)) from None
+    for remark in remarks:
+        say(remark)
+    assert roles.target is not None
+    as_text = {*levels, *(name for name in roles.categorical if name in attributes), roles.target}
     with counted(f"counting {data}") as progress:
-        as_text = {*categorical, target}
-        return fit_stream(model, data, target, as_text=as_text, drop_missing=drop_missing, progress=progress)
+        return fit_stream(
+            model, data, roles.target, columns=attributes, as_text=as_text, drop_missing=drop_missing, progress=progress
+        )

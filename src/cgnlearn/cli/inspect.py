@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,22 +26,36 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         raise click.UsageError(f"--graph {graph}: the ending must be svg, png, pdf or dot")
     header = read_header(model)
     loaded = classifier_of(load(model))
+    if graph is not None and not hasattr(loaded, "structure_"):
+        raise click.UsageError("--graph draws one structure, and this model is a mixture of several: leave it out")
     described = description(loaded)
     if as_json:
         del header["entries"]
         click.echo(json.dumps(described | {"file": header}, indent=1))
     else:
         described["rows"] = f"{header['training_rows']:g}"
-        described["training checksum"] = header["training_sha256"][:16]
-        described["written by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+        described |= {key: value for key, value in header.get("columns", {}).items() if value and key != "categorical"}
+        described["training_checksum"] = header["training_sha256"][:16]
+        described["written_by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+        if "members" in described:
+            described["members"] = _heaviest(loaded.members_)
         width = max(map(len, described))
         for name, value in described.items():
             shown = ", ".join(value) or "none" if isinstance(value, list) else value
             shown = f"{value:.10g}" if isinstance(value, float) else shown
-            click.echo(f"{name:<{width}}  {shown}")
+            click.echo(f"{name.replace('_', ' '):<{width}}  {shown}")
     if graph is not None:
         _draw(loaded, graph)
         say(f"graph: {graph}")
+
+
+def _heaviest(members: Sequence[Any], most: int = 6) -> str:
+    """The members that weigh most, for a person to read."""
+    told = [f"{member.weight:.2f} {member}" for member in members[:most]]
+    rest = members[most:]
+    if rest:
+        told.append(f"{sum(member.weight for member in rest):.2f} {len(rest)} more")
+    return "; ".join(told)
 
 
 def _draw(model: Any, path: Path) -> None:
@@ -60,19 +75,32 @@ def _draw(model: Any, path: Path) -> None:
 
 
 def description(model: Any) -> dict[str, Any]:
-    """What a person asks of a fitted model first."""
-    structure, columns = model.structure_, model.statistics_.schema
+    """What a person asks of a fitted model first; the keys stay as they are."""
+    columns = model.statistics_.schema
+    discrete = [str(columns.names[i] if columns.names else i) for i in columns.discrete]
+    if hasattr(model, "members_"):
+        return {
+            "classes": [str(label) for label in model.classes_],
+            "structure": "mixture",
+            "attributes": model.n_features_in_,
+            "members": [
+                {"weight": member.weight, "temperature": member.temperature, "cll": member.cll, **member.description}
+                for member in model.members_
+            ],
+            "discrete": discrete,
+        }
+    structure = model.structure_
     found: dict[str, Any] = {
         "classes": [str(label) for label in model.classes_],
         "structure": model.structure if isinstance(model.structure, str) else one_line(repr(model.structure)),
         "attributes": len(structure.nodes),
         "edges": structure.n_edges,
         "parameters": model.n_parameters_,
-        "estimated by": model.parameters,
-        "sharing": float(model.sharing),
+        "estimated_by": model.parameters,
+        "sharing": float(model.sharing_),
         "temperature": float(model.temperature_),
-        "discrete": [str(columns.names[i] if columns.names else i) for i in columns.discrete],
+        "discrete": discrete,
     }
     with suppress(AttributeError):  # it is not defined for every model
-        found["log evidence"] = model.log_evidence_
+        found["log_evidence"] = model.log_evidence_
     return found

@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from cgnlearn.cli.inspect import description
-from cgnlearn.cli.options import EXISTING, NEW_FILE, classifier, json_option, model_options
+from cgnlearn.cli.models import chosen
+from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option, model_options
 from cgnlearn.cli.terminal import say, waiting
 
 
 @click.command()
 @click.argument("parts", type=EXISTING, nargs=-1, required=True)
-@model_options(many=False)
+@model_options(many=False, of_rows=False)
 @click.option(
     "-o",
     "--output",
@@ -25,7 +26,8 @@ from cgnlearn.cli.terminal import say, waiting
 )
 @json_option
 def merge(
-    parts: tuple[Path, ...], structure: str, parameters: str, output: Path, as_json: bool, **model_options: Any
+    parts: tuple[Path, ...], structure: str | None, parameters: str | None, output: Path, as_json: bool,
+    **model_options: Any,
 ) -> None:  # fmt: skip
     """Make one model of the statistics of several files, as if their rows stood in one.
 
@@ -34,8 +36,9 @@ def merge(
     """
     from cgnlearn import CGNClassifier, load, save
     from cgnlearn.model.statistics import Statistics
+    from cgnlearn.persistence import read_header
 
-    wanted = classifier(structure, parameters, **model_options)
+    wanted = chosen(structure or "naive_bayes", parameters, ordered=False, **model_options)
     total: Any = 0
     with waiting("merging"):
         for path in parts:
@@ -47,9 +50,10 @@ def merge(
             except ValueError as error:
                 raise click.ClickException(f"{path} does not fit {parts[0]}: {error}") from None
         model = CGNClassifier.from_statistics(total, **wanted.get_params(deep=False))
-        save(total if output.suffix.lower() == ".stats" else model, output)
+        columns = read_header(parts[0]).get("columns")
+        save(total if output.suffix.lower() == ".stats" else model, output, columns=columns)
     if as_json:
         click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
     else:
-        counted = f"{len(parts)} files, {total.classes.sum():g} rows, {model.n_parameters_} parameters of {structure}"
+        counted = f"{len(parts)} files, {total.classes.sum():g} rows, {model.n_parameters_} parameters"
         say(f"{counted}: saved {output}")

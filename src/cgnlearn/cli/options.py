@@ -10,29 +10,46 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from cgnlearn.cli.models import DEFAULT, PARAMETERS, STRUCTURES
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
-    from cgnlearn.cli.datafile import Data
-
-STRUCTURES = (
-    "naive_bayes", "complete", "tree", "band", "box", "band_average", "fwgjan", "bwgjan", "wcgjan", "selective",
-    "tree_average",
-)  # fmt: skip
-PARAMETERS = ("bayes", "ml", "discriminative")
+    from cgnlearn.cli.data import Data
+    from cgnlearn.cli.roles import Roles
 
 
 def number_or_cv(kind: type[int] | type[float]) -> Callable[[Any], Any]:
-    """The type of an option that is a number, or the word cv."""
+    """The type of an option that is a number above zero, or the word cv."""
 
     def convert(value: Any) -> Any:
+        what = "a whole number" if kind is int else "a number"
         try:
-            return value if value == "cv" else kind(value)
+            found = value if value == "cv" else kind(value)
         except ValueError:
-            what = "a whole number" if kind is int else "a number"
             raise click.BadParameter(f"{value!r} is neither {what} nor cv") from None
+        if found != "cv" and not 0 < found < float("inf"):
+            raise click.BadParameter(f"{value!r} is not {what} above 0, nor cv")
+        return found
 
     return convert
+
+
+def probabilities(value: str) -> dict[str, float]:
+    """The type of an option such as cancer=0.01,normal=0.99."""
+    found: dict[str, float] = {}
+    for part in value.split(","):
+        name, sign, number = part.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not 0 < found.get(name.strip(), 0) < 1:
+            raise click.BadParameter(
+                f"{part!r} is not of the form CLASS=PROBABILITY, with a probability between 0 and 1"
+            )
+    if abs(sum(found.values()) - 1) > 0.001:
+        raise click.BadParameter(f"the probabilities sum to {sum(found.values()):g}, not to 1")
+    return found
 
 
 def folds_and_repeats(value: str) -> tuple[int, int]:
@@ -83,6 +100,7 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
 
 
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
+DATA = click.Path(exists=True, path_type=Path)  # a file, or a folder of spectra
 NEW_FILE = Output()
 NEW_REPORT = Output(makes_folder=True)
 NEW_FOLDER = Output(makes_folder=True, is_folder=True)
@@ -99,12 +117,29 @@ def _options(*options: Decorator) -> Decorator:
     return decorate
 
 
+id_option = click.option(
+    "--id", "row_id", metavar="COLUMN", help="Column that names the rows: carried along, never an attribute."
+)
+na_option = click.option(
+    "--na", multiple=True, metavar="WORDS",
+    help="Spellings of a missing value, separated by commas, besides empty, NA and ?.",
+)  # fmt: skip
+cost_option = click.option(
+    "--cost",
+    type=EXISTING,
+    help="Costs of decisions: a csv with a row for each class, a column for each decision.",
+)
 data_options = _options(
-    click.argument("data", type=EXISTING),
+    click.argument("data", type=DATA),
     click.option("-t", "--target", help="Column (npz: array) of the classes; npz default: y."),
+    id_option,
+    click.option("--groups", metavar="COLUMN",
+                 help="Column that says which rows belong together, such as a subject's."),
+    click.option("--ignore", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
     click.option("--categorical", multiple=True, metavar="COLUMNS",
                  help="Columns of numbers that are mere labels, separated by commas. Columns of words always are."),
-    click.option("--drop-missing", is_flag=True, help="Leave out rows with an empty cell."),
+    na_option,
+    click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value."),
 )  # fmt: skip
 
 
@@ -115,26 +150,28 @@ memory_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def model_options(*, many: bool) -> Decorator:
-    """The options that make a classifier; ``many``: several structures and parameters may be given."""
+def model_options(*, many: bool, of_rows: bool = True) -> Decorator:
+    """The options that make a classifier of rows, or of statistics; ``many``: several may be given."""
     again = " May be repeated." if many else ""
+    default = DEFAULT if of_rows else "naive_bayes"
+    ordered = click.option("--ordered", is_flag=True, help="The order of the columns means something, as in spectra.")
     return _options(
-        click.option("-s", "--structure", type=click.Choice(STRUCTURES), multiple=many, show_default=True,
-                     default=("naive_bayes",) if many else "naive_bayes",
-                     help=f"Which attributes depend on which.{again}"),
+        click.option("-s", "--structure", type=click.Choice(STRUCTURES), multiple=many,
+                     help=f"Which attributes depend on which.{again}  [default: {default}]"),
         click.option("--k", type=number_or_cv(int), metavar="NUMBER|CV",
                      help="Order of band and box, or cv to choose it."),
-        click.option("--k-max", type=click.IntRange(1), default=20, show_default=True,
-                     help="Largest order that --k cv tries, or that band_average averages over."),
-        click.option("-p", "--parameters", type=click.Choice(PARAMETERS), multiple=many, show_default=True,
-                     default=("ml", "bayes") if many else "bayes",
-                     help=f"Exact Bayesian averaging, maximum likelihood, or penalised conditional likelihood.{again}"),
-        click.option("--sharing", type=click.FloatRange(0, 1), default=0.0, show_default=True,
-                     help="How much the classes share slopes and variances."),
-        click.option("--prior-location", type=click.Choice(("pooled", "paper", "cell")), default="pooled",
-                     show_default=True, help="Where the prior expects the means."),
-        click.option("--temperature", type=number_or_cv(float), metavar="NUMBER|CV", default=1.0,
-                     show_default=True, help="Trust in the attributes, or cv to choose it."),
+        click.option("--k-max", type=click.IntRange(1),
+                     help="Largest order that --k cv tries, or that band_average averages over.  [default: 20]"),
+        click.option("-p", "--parameters", type=click.Choice(PARAMETERS), multiple=many,
+                     help="Exact Bayesian averaging, maximum likelihood, or penalised conditional likelihood."
+                     f"{again}  [default: {'ml, bayes' if many else 'bayes'}]"),
+        click.option("--sharing", type=click.FloatRange(0, 1),
+                     help="How much the classes share slopes and variances.  [default: 0]"),
+        click.option("--prior-location", type=click.Choice(("pooled", "paper", "cell")),
+                     help="Where the prior expects the means.  [default: pooled]"),
+        click.option("--temperature", type=number_or_cv(float), metavar="NUMBER|CV",
+                     help="Trust in the attributes, or cv to choose it.  [default: 1]"),
+        *([ordered] if of_rows else []),
         seed_option,
     )  # fmt: skip
 
@@ -163,67 +200,34 @@ def is_beyond(path: Path, memory: int | None) -> bool:
     return datafile.memory_needed(path) > memory
 
 
-def training_data(
-    path: Path, target: str | None, categorical: Sequence[str], drop_missing: bool, groups: str | None = None
-) -> Data:
-    """The data that the options ask for; a column that is not there is a wrong call."""
-    from cgnlearn.cli import datafile
+def roles_of(
+    data: Path, target: str | None, row_id: str | None, groups: str | None, ignore: Sequence[str],
+    categorical: Sequence[str], na: Sequence[str],
+) -> Roles:  # fmt: skip
+    """What the options say that the columns are."""
+    from cgnlearn.cli.roles import Roles
 
-    target, listed = target_of(path, target), listed_columns(categorical)
+    if target is None and data.suffix.lower() != ".npz":
+        raise click.UsageError("name the column of the classes: add --target COLUMN")
+    many = (tuple(listed_columns(given)) for given in (ignore, categorical, na))
+    return Roles(target or "y", row_id, groups, *many)
+
+
+def training_data(path: Path, roles: Roles, drop_missing: bool) -> Data:
+    """The data that the options ask for; a column that is not there is a wrong call."""
+    from cgnlearn.cli import data as rows
+    from cgnlearn.cli.datafile import WrongCall
+
     try:
         with waiting(f"reading {path}"):
-            data = datafile.read(path, target=target, groups=groups, categorical=listed, drop_missing=drop_missing)
-    except datafile.NoSuchColumn as error:
+            data = rows.training_data(path, roles, drop_missing=drop_missing)
+    except WrongCall as error:
         raise click.UsageError(str(error)) from None
-    assert data.y is not None
-    n_classes = len(set(data.y.tolist()))
-    if n_classes > max(2, len(data.y) // 2):
-        raise datafile.DataFileError(
-            f"{path}: column {target!r} has {n_classes} different values in {len(data.y)} rows and cannot be the class:"
-            " name another with --target"
-        )
-    if data.n_dropped:
-        say(f"left out {data.n_dropped} of {data.n_dropped + len(data.y)} rows, which have empty cells")
+    for remark in data.remarks:
+        say(remark)
     return data
-
-
-def target_of(path: Path, target: str | None) -> str:
-    """The column of the classes."""
-    if target is None and path.suffix.lower() != ".npz":
-        raise click.UsageError("name the column of the classes: add --target COLUMN")
-    return target or "y"
 
 
 def listed_columns(given: Sequence[str]) -> list[str]:
     """Names separated by commas, in one option or several."""
     return [name.strip() for names in given for name in names.split(",") if name.strip()]
-
-
-def classifier(
-    structure: str, parameters: Any, *, k: Any, k_max: int, prior_location: Any, seed: int, **options: Any
-) -> Any:
-    """The classifier that the options ask for."""
-    from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
-
-    averages: dict[str, Any] = {"selective": SelectiveNaiveBayes(), "tree_average": TreeAverage()}
-    shape: Any = averages.get(structure, structure)
-    if structure in ("band", "box"):
-        if k is None:
-            raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
-        learner = Band if structure == "band" else Box
-        shape = learner(k, k_max=k_max) if k == "cv" else learner(k)
-    elif structure == "band_average":
-        shape = BandAverage(k_max=k_max)
-    prior = Prior(location=prior_location)
-    return CGNClassifier(shape, parameters=parameters, prior=prior, random_state=seed, **options)
-
-
-def label(structure: str, parameters: str, *, k: Any, sharing: Any, temperature: Any, **_: Any) -> str:
-    """What a classifier is called in tables."""
-    order = f" {k}" if structure in ("band", "box") else ""
-    more = "".join(
-        f", {name} {value if value == 'cv' else f'{value:g}'}"
-        for name, value, usual in (("sharing", sharing, 0), ("temperature", temperature, 1))
-        if value != usual
-    )
-    return f"{structure}{order} {parameters}{more}"

@@ -4,98 +4,253 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from cgnlearn.cli.options import EXISTING, NEW_FILE, is_beyond, json_option, memory_option
+from cgnlearn.cli import folder, options
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cgnlearn.cli.datafile import Data
+    from cgnlearn.cli.data import Data
+    from cgnlearn.cli.roles import Roles
+    from cgnlearn.evaluation.decisions import Costs
+
+UNUSUAL = 0.01  # a row with less surprise is unlike the training data
+
+
+class Predictor(NamedTuple):
+    """A model as it is asked."""
+
+    model: Any
+    roles: Roles
+    costs: Costs | None
 
 
 @click.command()
-@click.argument("model", type=EXISTING)
-@click.argument("data", type=EXISTING)
-@click.option("-o", "--output", type=NEW_FILE, help="A csv file; default: stdout.")
-@memory_option
-@json_option
-def predict(model: Path, data: Path, output: Path | None, memory: int | None, as_json: bool) -> None:
-    """Predict the rows of a file with a saved model.
+@click.argument("model", type=options.EXISTING)
+@click.argument("data", type=options.DATA)
+@options.id_option
+@options.na_option
+@click.option("--class-prior", type=options.probabilities, metavar="CLASS=P,...",
+              help="How frequent the classes are where the rows come from, if otherwise than in training.")  # fmt: skip
+@options.cost_option
+@folder.labels_option
+@folder.skip_option
+@folder.sample_options
+@click.option("-o", "--output", type=options.NEW_FILE, help="A csv file; default: stdout.")
+@options.memory_option
+@options.json_option
+def predict(
+    model: Path, data: Path, row_id: str | None, na: tuple[str, ...], class_prior: dict[str, float] | None,
+    cost: Path | None, labels: Path | None, skip_bad: bool, by_sample: bool, correlation: float, output: Path | None,
+    memory: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
-    For each row: the most probable class, the probability of every class, and the log density of the row, which is
-    low where it is unlike the training data.
+    For each row: the most probable class, the probability of every class, the log density of the row, and its surprise:
+    the share of the training rows that are less likely than it. Rows with less than 1 % are marked as unusual.
     """
-    from cgnlearn import load
     from cgnlearn.files import write_whole
 
-    if is_beyond(data, memory):
+    asked = _asked(model, row_id, na, class_prior, cost)
+    of_spectra = folder.checked(asked.model, data)
+    if not of_spectra and options.is_beyond(data, memory):
         if output is None or as_json:
             raise click.UsageError("the file is too great for --json and stdout: give --output, or more --memory")
         with waiting("predicting"):
-            n_rows = _in_parts(load(model), data, output)
+            n_rows, n_unusual = _in_parts(asked, data, output)
+    else:
+        with waiting("predicting"):
+            if of_spectra:
+                source = folder.Folder(data, labels, needed=False, skip_bad=skip_bad)
+                found = _of_spectra(asked, source, correlation if by_sample else None)
+            else:
+                read = _matching(asked, data, is_asked=row_id is not None)
+                found = _lines(asked, read)
+                for remark in read.remarks:
+                    say(remark)
+        n_rows, n_unusual = len(found), _n_unusual(found)
+        if output is not None:
+            write_whole(output, _csv(found))
+        elif not as_json:
+            click.echo(_csv(found), nl=False)
+        if as_json:
+            click.echo(json.dumps(_as_dict(asked, found, output), indent=1))
+    if n_unusual:
+        say(f"{n_unusual} of {n_rows} rows are unlike the training data (surprise below 1 %): their class is a guess")
+    if output is not None:
         say(f"{n_rows} rows: {output}")
-        return
-    with waiting("predicting"):
-        found = predicted(load(model), data)
-    if as_json:
-        text = json.dumps(found.to_dict("records"), indent=1) + "\n"
-    else:
-        text = found.to_csv(index=False, lineterminator="\n")
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_whole(output, text)
-        say(f"{len(found)} rows: {output}")
 
 
-def predicted(model: Any, path: Path) -> pd.DataFrame:
-    """A line for each row of a file that has the columns the model was trained on, and maybe others."""
-    from cgnlearn.persistence import classifier_of
+def _asked(
+    path: Path, row_id: str | None, na: Sequence[str], class_prior: dict[str, float] | None, cost: Path | None
+) -> Predictor:
+    """The model of a file, made to what the options say."""
+    import numpy as np
 
-    classifier_of(model)  # refuses statistics
-    return _lines(model, _matching(model, path))
+    from cgnlearn.cli.costs import read_costs
+    from cgnlearn.cli.roles import Roles
+    from cgnlearn.persistence import classifier_of, load, read_header
+
+    model = load(path)
+    classifier = classifier_of(model)  # refuses statistics
+    roles = Roles.remembered(read_header(path).get("columns"))
+    roles = replace(roles, id=row_id or roles.id, na=(*roles.na, *options.listed_columns(na)))
+    classes = [str(label) for label in classifier.classes_.tolist()]
+    if class_prior is not None:
+        if set(class_prior) != set(classes):
+            raise click.UsageError(f"--class-prior must name each class once: {', '.join(classes)}")
+        prior = np.array([class_prior[label] for label in classes])
+        model = _with_class_prior(model, prior / prior.sum())
+    return Predictor(model, roles, None if cost is None else read_costs(cost, classes))
 
 
-def _in_parts(model: Any, path: Path, output: Path) -> int:
+def _with_class_prior(model: Any, prior: Any) -> Any:
+    """The same model, or pipeline, for other frequencies of the classes."""
+    from sklearn.pipeline import Pipeline
+
+    if not isinstance(model, Pipeline):
+        return model.with_class_prior(prior)
+    *steps, (name, last) = model.steps
+    return Pipeline([*steps, (name, _with_class_prior(last, prior))])
+
+
+def _surprise(model: Any, X: Any) -> tuple[Any, str | None]:
+    """How surprising rows are to a model, or why it cannot tell."""
+    from sklearn.pipeline import Pipeline
+
+    from cgnlearn.model.model import NotExact
+
+    if isinstance(model, Pipeline):
+        return _surprise(model[-1], model[:-1].transform(X))
+    try:
+        return model.surprise(X), None
+    except NotExact as error:
+        return None, str(error)
+
+
+def _n_unusual(found: pd.DataFrame) -> int:
+    return int(found["unusual"].eq(True).sum()) if "unusual" in found else 0  # samples are not asked
+
+
+def _csv(found: pd.DataFrame, header: bool = True) -> str:
+    return str(found.to_csv(index=False, header=header, lineterminator="\n"))
+
+
+def _as_dict(asked: Predictor, found: pd.DataFrame, output: Path | None) -> dict[str, Any]:
+    """What was found, in plain values; the rows themselves unless they are in a file."""
+    plain = found.astype(object).where(found.notna(), None).to_dict("records")
+    told: dict[str, Any] = {
+        "rows": len(found),
+        "rows_unusual": _n_unusual(found),
+        "predicted": {str(label): int(n) for label, n in found["predicted"].value_counts(sort=False).items()},
+    }
+    if output is not None:
+        return told | {"path": str(output)}
+    classes = [str(label) for label in asked.model.classes_.tolist()]
+    return told | {
+        "predictions": [
+            {key: value for key, value in row.items() if not key.startswith("p(")}
+            | {"probabilities": {label: row[f"p({label})"] for label in classes}}
+            for row in plain
+        ]
+    }
+
+
+def _in_parts(asked: Predictor, path: Path, output: Path) -> tuple[int, int]:
     """Write the predictions for a file that does not fit into memory, and return how many there are."""
     import numpy as np
 
-    from cgnlearn.cli.datafile import Data
+    from cgnlearn.cli.data import Data
+    from cgnlearn.cli.datafile import Source
     from cgnlearn.files import whole_file
     from cgnlearn.persistence import classifier_of
     from cgnlearn.streams import Stream
 
-    wanted, levels = _columns(model, classifier_of(model))
+    wanted, levels = _columns(asked.model, classifier_of(asked.model))
     if wanted is None:
         raise click.UsageError("the model was trained on columns without names: give more --memory")
     discrete = [name for name, own in zip(wanted, levels, strict=True) if own is not None]
-    stream = Stream.of(path, discrete, wanted)
-    n_done = 0
+    carried = [] if asked.roles.id is None else [asked.roles.id]
+    stream = Stream.of(path, [*discrete, *carried], [*wanted, *carried])
+    n_done = n_unusual = 0
+    is_text = path.suffix.lower() in (".csv", ".tsv")
     with whole_file(output) as file:
-        for batch, n_read in stream.batches(wanted):
-            places = np.arange(n_done, n_read) + (2 if path.suffix.lower() in (".csv", ".tsv") else 0)
-            part = Data(path, "", stream.as_frame(batch).to_pandas(), None, None, places)
-            lines = _lines(model, _in_form(model, part, wanted, levels), n_done)
-            file.write(lines.to_csv(index=False, header=not n_done, lineterminator="\n").encode())
+        for batch, n_read in stream.batches([*wanted, *carried]):
+            places = np.arange(n_done, n_read) + (2 if is_text else 0)
+            frame = stream.as_frame(batch).to_pandas()
+            ids = frame[carried[0]].astype(str).to_numpy() if carried else None
+            part = Data(Source(path, "", {}, places, is_text), frame[wanted], np.arange(len(places)), ids=ids)
+            part = _in_form(asked, part, wanted, levels)
+            for remark in part.remarks:
+                say(remark)
+            lines = _lines(asked, part, n_done)
+            file.write(_csv(lines, header=not n_done).encode())
+            n_unusual += _n_unusual(lines)
             n_done = n_read
-    return n_done
+    return n_done, n_unusual
 
 
-def _lines(model: Any, X: Any, first: int = 0) -> pd.DataFrame:
+def _of_spectra(asked: Predictor, source: folder.Folder, correlation: float | None) -> pd.DataFrame:
+    """A line for each spectrum, or for each sample if there is a correlation to combine its spectra by."""
+    import numpy as np
+    import pandas as pd
+
+    from cgnlearn.cli.data import Data
+    from cgnlearn.cli.datafile import Source
+    from cgnlearn.persistence import classifier_of
+    from cgnlearn.spectra import by_sample
+
+    X = source.features(asked.model)
+    asked = asked._replace(model=classifier_of(asked.model))
+    if correlation is None:
+        rows = np.arange(len(X))
+        found = _lines(asked, Data(Source(source.path, "", {}, rows, False), X, rows, ids=np.array(source.files)))
+        found.insert(2, "sample", source.samples)
+        return found.rename(columns={"id": "file"})
+    log_proba = asked.model.predict_log_proba(X)
+    samples = by_sample(log_proba, source.samples, asked.model.class_log_prior_, correlation=correlation)
+    columns = {"sample": samples.samples, "spectra": samples.n_spectra}
+    return pd.DataFrame(columns | _said(asked, samples.log_proba))
+
+
+def _said(asked: Predictor, log_proba: Any) -> dict[str, Any]:
+    """What log probabilities come to."""
+    import numpy as np
+
+    classes = np.array([str(label) for label in asked.model.classes_.tolist()])
+    columns: dict[str, Any] = {"predicted": classes[log_proba.argmax(axis=1)]}
+    if asked.costs is not None:
+        best, expected = asked.costs.least(log_proba)
+        columns |= {"decision": np.array(asked.costs.decisions)[best], "expected_cost": expected}
+    return columns | {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
+
+
+def _lines(asked: Predictor, data: Data, first: int = 0) -> pd.DataFrame:
     """A line for each row, counted from the first."""
     import numpy as np
     import pandas as pd
 
+    model = asked.model
+    named = hasattr(model, "feature_names_in_")
+    X = data.X if named else data.X.to_numpy()
     log_proba = model.predict_log_proba(X)
-    classes = np.array([str(label) for label in model.classes_.tolist()])
-    columns = {"row": np.arange(first, first + len(log_proba)), "predicted": classes[log_proba.argmax(axis=1)]}
-    columns |= {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
-    return pd.DataFrame(columns | {"log_density": model.score_samples(X)})
+    columns: dict[str, Any] = {"row": np.arange(first, first + len(log_proba))}
+    if data.ids is not None:
+        columns["id"] = data.ids
+    columns |= _said(asked, log_proba)
+    columns["log_density"] = model.score_samples(X)
+    surprise, why = _surprise(model, X)
+    if why and not first:
+        say(why)
+    columns["surprise"] = np.nan if surprise is None else surprise
+    columns["unusual"] = None if surprise is None else surprise < UNUSUAL
+    return pd.DataFrame(columns)
 
 
 def _columns(model: Any, classifier: Any) -> tuple[list[str] | None, Sequence[Any]]:
@@ -109,60 +264,68 @@ def _columns(model: Any, classifier: Any) -> tuple[list[str] | None, Sequence[An
     )
 
 
-def _matching(model: Any, path: Path) -> Any:
+def _matching(asked: Predictor, path: Path, is_asked: bool) -> Data:
     """The file's columns in the form of the training data."""
-    from cgnlearn.cli import datafile
+    from cgnlearn.cli.data import prediction_data
+    from cgnlearn.cli.datafile import WrongCall
+    from cgnlearn.cli.textfile import DataFileError
     from cgnlearn.persistence import classifier_of
 
-    wanted, levels = _columns(model, classifier_of(model))
+    wanted, levels = _columns(asked.model, classifier_of(asked.model))
+    discrete = [] if wanted is None else [name for name, own in zip(wanted, levels, strict=True) if own is not None]
+    try:
+        data = prediction_data(path, asked.roles, wanted, discrete, needs_id=is_asked)
+    except WrongCall as error:
+        raise click.UsageError(str(error)) from None
     if wanted is None:
-        data = datafile.read(path)
-        if data.X.shape[1] != model.n_features_in_ or any(str(kind) == "category" for kind in data.X.dtypes):
-            raise datafile.DataFileError(
-                f"{path}: the model was trained on {model.n_features_in_} columns of numbers without names: "
+        if data.X.shape[1] != asked.model.n_features_in_:
+            raise DataFileError(
+                f"{path}: the model was trained on {asked.model.n_features_in_} columns of numbers without names: "
                 "give a file with exactly these"
             )
-        return data.X.to_numpy()
-    discrete = [name for name, own in zip(wanted, levels, strict=True) if own is not None]
-    return _in_form(model, datafile.read(path, columns=wanted, categorical=discrete), wanted, levels)
+        return data
+    return _in_form(asked, data, wanted, levels)
 
 
-def _in_form(model: Any, data: Data, wanted: Sequence[str], levels: Sequence[Any]) -> Any:
-    """Columns that have been read in the form of the training data."""
-    from cgnlearn.cli.datafile import DataFileError
+def _in_form(asked: Predictor, data: Data, wanted: Sequence[str], levels: Sequence[Any]) -> Data:
+    """Columns that have been read, with the levels of the training data."""
+    from cgnlearn.cli.textfile import DataFileError
     from cgnlearn.persistence import classifier_of
 
-    if classifier_of(model) is not model:
-        return data.X
+    if classifier_of(asked.model) is not asked.model:
+        return data
+    recoded: dict[str, Any] = {}
+    remarks = list(data.remarks)
     for name, own in zip(wanted, levels, strict=True):
         if own is not None:
-            data.X[name] = _recoded(data, name, own)
-        elif str(data.X[name].dtype) == "category":
-            raise DataFileError(
-                f"{data.path}: column {name!r} holds {data.X[name].iloc[0]!r} in {data.place(0)}, "
-                "but the model was trained on numbers there: correct the column"
-            )
-    return data.X
+            recoded[name], remark = _recoded(data, name, own)
+            if remark and getattr(asked.model, "unknown_levels", "missing") == "error":
+                raise DataFileError(f"{data.path}: {remark}: correct it")
+            remarks += [f"{remark}: it counts as missing"] if remark else []
+    return replace(data, X=data.X.assign(**recoded), remarks=tuple(remarks))
 
 
-def _recoded(data: Data, name: str, levels: Sequence[Any]) -> Any:
-    """A column of text as the levels it stands for."""
+def _recoded(data: Data, name: str, levels: Sequence[Any]) -> tuple[Any, str | None]:
+    """A column of text as the levels it stands for, and what to say of those that the model does not know."""
     import pandas as pd
-
-    from cgnlearn.cli.datafile import DataFileError
 
     meant: dict[str, Any] = {_as_number(str(level)): level for level in levels}
     meant |= {str(level): level for level in levels}
-    text = data.X[name].astype(str)
-    found = [meant.get(value, meant.get(_as_number(value))) for value in text]
-    for row, level in enumerate(found):
-        if level is None:
-            known = ", ".join(repr(str(level)) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
-            raise DataFileError(
-                f"{data.path}: column {name!r} has {text.iloc[row]!r} in {data.place(row)}, which the model has not "
-                f"seen in training (it knows {known}): correct it or leave the row out"
-            )
-    return pd.Categorical(found, categories=list(levels))
+    column = data.X[name]
+    missing = column.isna().to_numpy()
+    found = [
+        None if none else meant.get(value, meant.get(_as_number(value)))
+        for value, none in zip(column.astype(str), missing, strict=True)
+    ]
+    unknown = [row for row, level in enumerate(found) if level is None and not missing[row]]
+    if not unknown:
+        return pd.Categorical(found, categories=list(levels)), None
+    known = ", ".join(repr(str(level)) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
+    more = f" (and others in {len(unknown) - 1} more rows)" if len(unknown) > 1 else ""
+    return pd.Categorical(found, categories=list(levels)), (
+        f"column {name!r} has {str(column.iloc[unknown[0]])!r} in {data.place(unknown[0])}{more}, which the model has "
+        f"not seen in training (it knows {known})"
+    )
 
 
 def _as_number(text: str) -> str:

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from cgnlearn.evaluation.decisions import Decisions, Estimate
     from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.study import Summary
     from cgnlearn.report.demonstration import Comparison
 
 SECONDS_BETWEEN_LINES = 10.0
+MINUTES_FROM = 100.0  # seconds of work that a person wants to know of beforehand
 
 
 class Program(click.Group):
     """A group whose errors are one line on stderr: 1 if the run failed, 2 if the call is wrong."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click itself would put an empty line before what is said of an interruption."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, EOFError):
+            raise click.exceptions.Abort from None
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run, and leave with the exit code; ``--debug`` is taken wherever it stands."""
@@ -40,6 +50,11 @@ class Program(click.Group):
             hint = f" (see {help_of} --help)" if isinstance(error, click.UsageError) else ""
             say(f"error: {one_line(error.format_message())}{hint}")
             code = error.exit_code
+        except ModuleNotFoundError as error:
+            if debug or error.name is None or error.name.startswith("cgnlearn"):
+                raise
+            say(f"error: this needs {error.name.split('.')[0]}: pip install 'cgnlearn[cli]'")
+            code = 1
         except Exception as error:
             if debug:
                 raise
@@ -64,9 +79,79 @@ def _stderr() -> Any:
     return Console(stderr=True)
 
 
-def waiting(what: str) -> Any:
-    """A sign of life on a terminal, for a ``with`` statement."""
-    return _stderr().status(what)
+@contextmanager
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """A sign of life with the time that has passed; what it yields may be called with more words."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = _stderr()
+    if not console.is_terminal:
+        with _told_now_and_then(what) as more:
+            yield more
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda words: progress.update(task, description=f"{what}: {words}")
+
+
+@contextmanager
+def _told_now_and_then(what: str) -> Iterator[Callable[[str], None]]:
+    """A line now and then, as long as something lasts."""
+    done, started, words = Event(), monotonic(), ""
+
+    def tell() -> None:
+        while not done.wait(SECONDS_BETWEEN_LINES):
+            say(f"{what}{words}: {monotonic() - started:.0f} s")
+
+    def more(added: str) -> None:
+        nonlocal words
+        words = f", {added}"
+
+    thread = Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield more
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def fitting(model: Any) -> Iterator[None]:
+    """A sign of life during a fit, with the steps of its inner choices where scikit-learn tells of them."""
+    with waiting("fitting") as tell:
+        if not hasattr(model, "set_callbacks"):
+            yield
+            return
+        model.set_callbacks(_Steps(tell))
+        try:
+            yield
+        finally:
+            model.__dict__.pop("_skl_callbacks", None)  # it is no part of the model
+
+
+class _Steps:
+    """A callback of scikit-learn that counts the steps of a search."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.tell = tell
+        self.n_done = 0
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing is to be made ready."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Steps are counted when they end."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Count a step, but not the fit itself."""
+        if context.parent is not None:
+            self.n_done += 1
+            self.tell(f"{self.n_done} steps")
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing is to be put away."""
 
 
 def with_progress(results: Iterable[Any], what: str, n_done: int, n_all: int) -> Iterator[Any]:
@@ -75,11 +160,13 @@ def with_progress(results: Iterable[Any], what: str, n_done: int, n_all: int) ->
 
     console = _stderr()
     if not console.is_terminal:
-        said = monotonic()
+        started = said = monotonic()
         for number, result in enumerate(results, start=n_done + 1):
-            if monotonic() - said > SECONDS_BETWEEN_LINES:
-                said = monotonic()
-                say(f"{what}: {number} of {n_all}")
+            now = monotonic()
+            if now - said > SECONDS_BETWEEN_LINES:
+                left = (now - started) / (number - n_done) * (n_all - number)
+                said = now
+                say(f"{what}: {number} of {n_all}, about {_in_words(left)} left")
             yield result
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -111,6 +198,20 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
         yield tell
 
 
+def _in_words(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def warned_of_minutes(results: Iterable[Any], n_first: int, n_left: int) -> Iterator[Any]:
+    """The same results; after the first ones a line that says how long the others will take, if that is minutes."""
+    started = monotonic()
+    for number, result in enumerate(results, start=1):
+        left = (monotonic() - started) / number * (n_left - number)
+        if number == n_first and left > MINUTES_FROM:
+            say(f"the other {n_left - number} parts will take about {_in_words(left)}")
+        yield result
+
+
 def finish(run: Run[Any], what: str, jobs: int) -> bool:
     """Compute what is missing, with the time left; False if the person ends it before."""
     n_all = len(run.work.sizes)
@@ -120,7 +221,8 @@ def finish(run: Run[Any], what: str, jobs: int) -> bool:
     # After Ctrl-C joblib says how much of the work was in vain: that is the person's own wish.
     warnings.filterwarnings("ignore", ".*tasks.*", UserWarning, "joblib")
     try:
-        for _ in with_progress(run.go_on(jobs), what, n_done, n_all):
+        n_first = len({unit.name for unit in run.missing})  # one fold of each model
+        for _ in with_progress(warned_of_minutes(run.go_on(jobs), n_first, len(run.missing)), what, n_done, n_all):
             pass
     except KeyboardInterrupt:
         again = f"; call again to go on from {run.folder}" if run.folder else ""
@@ -129,14 +231,32 @@ def finish(run: Run[Any], what: str, jobs: int) -> bool:
     return True
 
 
-def print_table(summaries: Sequence[Summary], title: str) -> None:
-    """A table of metrics on stdout."""
+def print_table(summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None) -> None:
+    """A table of metrics, and of mean costs where there are any, on stdout."""
     rows = []
     for summary in summaries:
         cells = [f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}") for mean, sd in summary.metrics.values()]
         note = f" ({summary.n_folds - summary.n_without} of {summary.n_folds} folds)" if summary.n_without else ""
-        rows.append([summary.model + note, *(cells or ["does not exist"] * 4)])
-    _print(title, ["model"], ["accuracy", "CLL per row", "Brier", "calibration error"], rows)
+        cells = cells or ["does not exist"] * 4
+        if costs:
+            cells.append(_with_interval(costs.get(summary.model)))
+        rows.append([summary.model + note, *cells])
+    headings = ["accuracy", "CLL per row", "Brier", "calibration error", *(["cost per row"] if costs else [])]
+    _print(title, ["model"], headings, rows)
+
+
+def print_decisions(decisions: Mapping[str, Decisions], title: str) -> None:
+    """A table of what models are worth to those who decide, on stdout."""
+    rows = [
+        [model, *map(_with_interval, (found.auc, found.sensitivity, found.specificity,
+                                      found.positive_predictive_value, found.negative_predictive_value))]
+        for model, found in decisions.items()
+    ]  # fmt: skip
+    _print(title, ["model"], ["AUC", "sensitivity", "specificity", "positive value", "negative value"], rows)
+
+
+def _with_interval(found: Estimate | None) -> str:
+    return "" if found is None else f"{found.value:.3f} ({found.low:.3f}–{found.high:.3f})"
 
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:

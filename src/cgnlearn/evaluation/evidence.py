@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,9 @@ from sklearn.utils import _safe_indexing
 from cgnlearn.evaluation.metrics import right
 from cgnlearn.model.densities import Floats
 
-N_REASONS = 3
+N_REASONS = 8
 MOST_ROWS = 400  # told of one by one: half the least certain, half the most certain
 CHUNK = 2_000_000  # contributions held at once, of each class
-
-
-class Closeup(NamedTuple):
-    """One row in detail: what speaks for the predicted class against the next."""
-
-    against: int  # the next class
-    log_odds: Floats  # (attributes,)
-    prior_log_odds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,40 +23,46 @@ class Evidence:
     """What attributes say of rows that the model has not seen; of single rows only those that a report tells of."""
 
     for_truth: Floats  # what each adds to the log-odds of the true class against its strongest rival, mean over rows
-    # Of the `listed` rows those that weigh most, and what they add to the log-odds of the predicted class.
+    # Of the `listed` rows those features that weigh most, and what they add to the log-odds of the predicted class.
     reasons: dict[int, list[tuple[int, float]]]
-    closeups: dict[int, Closeup]  # of the `remarkable` rows
 
 
-def evidence_of(model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp]) -> Evidence:
-    """What a fitted classifier's attributes say of the rows of X, of which it said ``log_proba``."""
+UNEXPLAINED = Evidence(np.zeros(0), {})  # by a model that cannot say what its attributes add
+
+
+def evidence_of(
+    model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp], feature: NDArray[np.intp] | None = None
+) -> Evidence:
+    """What a fitted classifier's attributes say of the rows of X, of which it said ``log_proba``.
+
+    Reasons are told by `feature`, the number of the one that each attribute belongs to (as the bins of a spectrum to a
+    peak); None: each attribute is its own.
+    """
     n, p = len(true), model.n_features_in_
-    found = Evidence(np.zeros(p), {}, {})
-    wanted, in_detail = set(listed(log_proba).tolist()), remarkable(log_proba, true)
+    feature = np.arange(p) if feature is None else feature
+    found = Evidence(np.zeros(p), {})
+    wanted = set(listed(log_proba).tolist())
     rival = _best_but(log_proba, true)
-    first, second = _best_two(log_proba)
-    prior = model.class_log_prior_
+    first, second = best_two(log_proba)
     for rows in np.array_split(np.arange(n), max(1, n * p // CHUNK)):
-        parts = model.temperature_ * model.contributions(_safe_indexing(X, rows))
+        parts = getattr(model, "temperature_", 1.0) * model.contributions(_safe_indexing(X, rows))
         at = np.arange(len(rows))
         found.for_truth[:] += (parts[at, :, true[rows]] - parts[at, :, rival[rows]]).sum(axis=0) / n
         for row in wanted.intersection(rows.tolist()):
             odds = parts[row - rows[0], :, first[row]] - parts[row - rows[0], :, second[row]]
-            top = np.argsort(-np.abs(odds), kind="stable")[:N_REASONS]
-            found.reasons[row] = list(zip(top.tolist(), odds[top].tolist(), strict=True))
-            if row in in_detail:
-                found.closeups[row] = Closeup(int(second[row]), odds, float(prior[first[row]] - prior[second[row]]))
+            gathered = np.bincount(feature, odds)
+            top = np.argsort(-np.abs(gathered), kind="stable")[:N_REASONS]
+            found.reasons[row] = list(zip(top.tolist(), gathered[top].tolist(), strict=True))
     return found
 
 
 def together(parts: Sequence[tuple[NDArray[np.intp], Evidence]], n_attributes: int) -> Evidence:
     """The evidence of parts, each with the rows that it is about, as that of all rows."""
     n_seen = max(1, sum(len(rows) for rows, _ in parts))
-    found = Evidence(np.zeros(n_attributes), {}, {})
+    found = Evidence(np.zeros(n_attributes), {})
     for rows, part in parts:
         found.for_truth[:] += part.for_truth * (len(rows) / n_seen)
         found.reasons.update((int(rows[place]), reasons) for place, reasons in part.reasons.items())
-        found.closeups.update((int(rows[place]), closeup) for place, closeup in part.closeups.items())
     return found
 
 
@@ -76,7 +74,7 @@ def listed(log_proba: Floats) -> NDArray[np.intp]:
 
 
 def remarkable(log_proba: Floats, true: NDArray[np.intp]) -> dict[int, str]:
-    """The rows a reader will ask for, and why; likewise among those of parts."""
+    """The rows a reader will ask for, and why."""
     order = by_certainty(log_proba)
     wrong = order[~right(log_proba, true)[order]]
     found: dict[int, str] = {}
@@ -97,12 +95,12 @@ def by_certainty(log_proba: Floats) -> NDArray[np.intp]:
 
 def margin(log_proba: Floats) -> Floats:
     """The log-odds of the predicted class against the next, row by row."""
-    first, second = _best_two(log_proba)
+    first, second = best_two(log_proba)
     rows = np.arange(len(log_proba))
     return log_proba[rows, first] - log_proba[rows, second]
 
 
-def _best_two(log_proba: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def best_two(log_proba: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The most probable class of each row, and the next."""
     first = log_proba.argmax(axis=1)
     return first, _best_but(log_proba, first)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,10 @@ LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive do
 
 def normalised(log_joint: Floats) -> Floats:
     """Log probabilities of the classes, along the last axis, from log joint ones."""
-    log_proba: Floats = log_joint - np.logaddexp.reduce(log_joint, axis=-1, keepdims=True)
+    classes = np.moveaxis(log_joint, -1, 0)  # one after the other: loops over rows are long
+    highest = reduce(np.maximum, classes)
+    log_proba: Floats = log_joint - highest[..., None]
+    log_proba -= np.log(sum(np.exp(of_class) for of_class in np.moveaxis(log_proba, -1, 0)))[..., None]
     return log_proba
 
 

@@ -128,6 +128,21 @@ def regression_evidence(
     )
 
 
+def evidence_of_row(weight: ArrayLike, shape: ArrayLike, spread: ArrayLike, left: Any, strength: ArrayLike) -> Floats:
+    """What `regression_evidence` of an attribute without parents loses with a row: of weight 1, its `student` density.
+
+    Parameters
+    ----------
+    weight : of the row
+    shape, spread, strength : ρ', F and κ' with the row
+    left : which share of F is left without it
+    """
+    shape, strength, half = np.asarray(shape), np.asarray(strength), np.asarray(weight) / 2
+    lost: Floats = gammaln(shape) - gammaln(shape - half) + (shape - half) * np.log(left)
+    lost += 0.5 * np.log((strength - weight) / strength) - half * np.log(np.pi * np.asarray(spread))
+    return lost
+
+
 def block_evidence(
     n: ArrayLike,
     shape: float,

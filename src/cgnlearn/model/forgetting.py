@@ -7,13 +7,16 @@ sharing for others. The prior, the standard units and the absent attributes are 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior
+from cgnlearn.model.layout import Cells
+from cgnlearn.model.moments import rows_by_cell
 from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp]
@@ -33,8 +36,43 @@ class Forgotten(NamedTuple):
     def of(cls, table: Table, rows: Rows, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:
         """Of labelled rows of one configuration."""
         assert table.labels is not None
-        labels = table.labels[rows]
         weight = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+        return cls._of(table.labels[rows], weight, configuration, posterior, how)
+
+    @classmethod
+    def by_cell(
+        cls, table: Table, cells: Cells, most: int, posterior: Posterior, how: Estimation
+    ) -> Iterator[tuple[int, int, Rows, Forgotten]]:
+        """Configuration, class and rows of all cells, at most so many at a time, those that are alone apart.
+
+        Rows without weights are alike: one number then stands for all.
+        """
+        assert table.labels is not None
+        n_classes = posterior.n.shape[1]
+        of_classes: dict[int, Forgotten] = {}
+        for place, rows in rows_by_cell(cells.index(table) * n_classes + table.labels, cells.n * n_classes):
+            configuration, label = divmod(place, n_classes)
+            if table.weights is None:
+                if configuration not in of_classes:
+                    one = np.where(posterior.own_n[configuration] > 0, 1.0, 0.0)  # nothing to forget where none is
+                    of_classes[configuration] = cls._of(np.arange(n_classes), one, configuration, posterior, how)
+                alike = of_classes[configuration].only(slice(label, label + 1))
+                for start in range(0, len(rows), most):
+                    yield configuration, label, rows[start : start + most], alike
+                continue
+            forgotten = cls._of(table.labels[rows], table.weights[rows], configuration, posterior, how)
+            for same in (np.flatnonzero(forgotten.alone), np.flatnonzero(~forgotten.alone)):
+                for start in range(0, len(same), most):
+                    part = same[start : start + most]
+                    yield configuration, label, rows[part], forgotten.only(part)
+
+    def only(self, rows: Rows | slice) -> Forgotten:
+        """Of some of the rows."""
+        parts: Iterator[Any] = (part[..., rows] for part in self)
+        return Forgotten(*parts)
+
+    @classmethod
+    def _of(cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:
         own = labels == np.arange(posterior.n.shape[1])[:, None]
         shares = np.where(own, 1.0, how.sharing)
         behind = (posterior.strength if posterior.follows_prior else posterior.own_n)[configuration][labels]

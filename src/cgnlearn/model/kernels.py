@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model.compilation import compiled, in_threads
-from cgnlearn.model.densities import LEAST_LEFT
 
 Floats = NDArray[np.float64]
 
@@ -260,22 +259,9 @@ def _block_leverages(
                 for i in range(size):
                     if i == n_given and i > 0:
                         _gather(leverage, n, products[0, c], given[c, start : start + n], logs)
-                    middle, slopes, own = centre[c, block, i], factor[c, block, i], white[i]
+                    _whiten(i, standard, n, centre[c, block], factor[c, block], white)
+                    own = white[i]
                     for t in range(n):
-                        own[t] = standard[i, t] - middle
-                    in_fours = i - i % 4  # earlier members; so many products for one store keep the processor busy
-                    for j in range(0, in_fours, 4):
-                        s0, s1, s2, s3 = slopes[j], slopes[j + 1], slopes[j + 2], slopes[j + 3]
-                        w0, w1, w2, w3 = white[j], white[j + 1], white[j + 2], white[j + 3]
-                        for t in range(n):
-                            own[t] -= s0 * w0[t] + s1 * w1[t] + s2 * w2[t] + s3 * w3[t]
-                    for j in range(in_fours, i):
-                        slope, earlier = slopes[j], white[j]
-                        for t in range(n):
-                            own[t] -= slope * earlier[t]
-                    shrink = 1.0 / slopes[i]
-                    for t in range(n):
-                        own[t] *= shrink
                         leverage[t] += own[t] * own[t]
                 _gather(leverage, n, products[1, c], whole[c, start : start + n], logs)
         if logs:
@@ -284,6 +270,27 @@ def _block_leverages(
                     if n_given:
                         given[c, start + t] += np.log(products[0, c, t])
                     whole[c, start + t] += np.log(products[1, c, t])
+
+
+@compiled
+def _whiten(i: int, standard: Any, n: int, centre: Any, factor: Any, white: Any) -> None:
+    """Member i of L⁻¹ times what lies beyond the centre, of n rows side by side, after the members before it."""
+    middle, slopes, own = centre[i], factor[i], white[i]
+    for t in range(n):
+        own[t] = standard[i, t] - middle
+    in_fours = i - i % 4  # earlier members; so many products for one store keep the processor busy
+    for j in range(0, in_fours, 4):
+        s0, s1, s2, s3 = slopes[j], slopes[j + 1], slopes[j + 2], slopes[j + 3]
+        w0, w1, w2, w3 = white[j], white[j + 1], white[j + 2], white[j + 3]
+        for t in range(n):
+            own[t] -= s0 * w0[t] + s1 * w1[t] + s2 * w2[t] + s3 * w3[t]
+    for j in range(in_fours, i):
+        slope, earlier = slopes[j], white[j]
+        for t in range(n):
+            own[t] -= slope * earlier[t]
+    shrink = 1.0 / slopes[i]
+    for t in range(n):
+        own[t] *= shrink
 
 
 @compiled
@@ -303,95 +310,3 @@ def _gather(leverage: Any, n: int, product: Any, total: Any, logs: bool) -> None
     for t in range(n):
         total[t] += np.log(product[t]) + np.log(leverage[t])
         product[t] = 1.0
-
-
-@compiled
-def left_out_leverages(
-    values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, n_given: int, crossing: bool, logs: bool, sums: Any
-) -> None:
-    """As `_block_leverages`, each row seen by a posterior that has forgotten it (see `forgetting`).
-
-    ``cells`` are centres (classes, blocks, members), factors, and the centre of all rows (blocks, members);
-    ``forgotten`` the fields of `Forgotten` but ``lighter``; ``crossing`` says that other classes forget the row too.
-    ``sums`` (classes, rows) get the leverage before and after the own members, and what Σ ln F gains.
-    """
-    columns, origin, per_unit, farthest = units
-    centre, factor, overall = cells
-    labels, before, down, growth, alone = forgotten
-    given, whole, gained = sums
-    n_classes, n_blocks, size = centre.shape
-    standard, white, own_white = np.empty((size, TILE)), np.empty((size, TILE)), np.empty((size, TILE))
-    products = np.empty((3, n_classes, TILE))  # of leverages before and after, and of what |Ψ'| is multiplied by
-    q, own_q, cross = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    for start in range(0, len(rows), TILE):
-        n = min(TILE, len(rows) - start)
-        products[:] = 1.0
-        for block in range(n_blocks):
-            for i in range(size):
-                column, zero, scale = columns[block, i], origin[block, i], per_unit[block, i]
-                for t in range(n):
-                    y = (values[rows[start + t], column] - zero) * scale
-                    standard[i, t] = min(max(y, -farthest), farthest)
-            for c in range(n_classes):
-                q[:n] = 0.0
-                own_q[:n] = 0.0
-                cross[:n] = 0.0
-                for i in range(size + 1):
-                    if i == size or (i == n_given and i > 0):
-                        for t in range(n):
-                            row = start + t
-                            loss, h = down[c, row], before[c, row]
-                            left = 1.0
-                            if labels[row] == c:
-                                left = max(1.0 - loss * q[t], LEAST_LEFT)
-                                h += growth[row] * growth[row] * q[t] / left
-                            elif crossing:
-                                left = max(1.0 - loss * own_q[t], LEAST_LEFT)
-                                h += q[t] + loss * cross[t] * cross[t] / left
-                            else:
-                                h += q[t]
-                            if i < size:
-                                left = 1.0 / left
-                            place, total = (1, whole) if i == size else (0, given)
-                            if not logs:
-                                total[c, row] += h
-                            elif products[place, c, t] * h > FULL:
-                                total[c, row] += np.log(products[place, c, t]) + np.log(h)
-                                products[place, c, t] = 1.0
-                            else:
-                                products[place, c, t] *= h
-                            products[2, c, t] *= left
-                            if not 1.0 / FULL < products[2, c, t] < FULL:
-                                gained[c, row] += np.log(products[2, c, t])
-                                products[2, c, t] = 1.0
-                    if i == size:
-                        break
-                    slopes = factor[c, block, i]
-                    shrink = 1.0 / slopes[i]
-                    for t in range(n):
-                        lonely = alone[start + t] and labels[start + t] == c
-                        white[i, t] = standard[i, t] - (overall[block, i] if lonely else centre[c, block, i])
-                    for j in range(i):
-                        slope, earlier, own = slopes[j], white[j], white[i]
-                        for t in range(n):
-                            own[t] -= slope * earlier[t]
-                    for t in range(n):
-                        white[i, t] *= shrink
-                        q[t] += white[i, t] * white[i, t]
-                    if crossing:
-                        for t in range(n):
-                            own_white[i, t] = standard[i, t] - centre[labels[start + t], block, i]
-                        for j in range(i):
-                            slope, earlier, own = slopes[j], own_white[j], own_white[i]
-                            for t in range(n):
-                                own[t] -= slope * earlier[t]
-                        for t in range(n):
-                            own_white[i, t] *= shrink
-                            own_q[t] += own_white[i, t] * own_white[i, t]
-                            cross[t] += own_white[i, t] * white[i, t]
-        for c in range(n_classes):
-            for t in range(n):
-                gained[c, start + t] += np.log(products[2, c, t])
-                if logs:
-                    given[c, start + t] += np.log(products[0, c, t])
-                    whole[c, start + t] += np.log(products[1, c, t])

@@ -15,6 +15,8 @@ from cgnlearn.model.frames import is_missing
 def target(y: Any, name: str = "y") -> NDArray[Any]:
     """A flat array of labels of one kind, none of them missing."""
     cells = np.asarray(y)
+    if cells.ndim == 1 and len(cells) and cells.dtype.kind in "iub":
+        return cells  # as nearly always, and there is nothing to find
     if cells.ndim == 1 and cells.dtype.kind in "fO":
         missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([is_missing(cell) for cell in cells], bool)
         if missing.any():
@@ -24,6 +26,16 @@ def target(y: Any, name: str = "y") -> NDArray[Any]:
     found: NDArray[Any] = column_or_1d(y, warn=True)
     assert_all_finite(found, input_name=name)
     return found
+
+
+def labels_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """The position of every row's class."""
+    if y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":  # numbers stand in order, and need no sorting of rows
+        labels = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        if np.array_equal(classes[labels], y):
+            return labels
+    distinct, labels = np.unique(y, return_inverse=True)
+    return class_codes(distinct, classes)[labels]
 
 
 def class_codes(distinct: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:

@@ -19,6 +19,7 @@ from cgnlearn.model.layout import Cells, Pairs, Partition
 from cgnlearn.model.table import Table
 
 CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
+FEW_CELLS = 4  # whose rows are found by going through all once for each, sooner than by sorting
 COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 WINDOW = 64  # columns of one window of a band
 
@@ -351,6 +352,11 @@ def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
 def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
     """Each occupied cell with the indexes of its rows, in their order."""
     narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # 8 and 16 bits sort by radix
+    if n_cells <= FEW_CELLS:
+        for place in range(n_cells):
+            if len(rows := np.flatnonzero(narrow == place)):
+                yield place, rows
+        return
     order = np.argsort(narrow, kind="stable")
     ends = np.cumsum(np.bincount(cell, minlength=n_cells))
     for place in np.flatnonzero(np.diff(ends, prepend=0)).tolist():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cgnlearn.model import densities
 from cgnlearn.model.blocks import Blocks
@@ -22,7 +23,7 @@ from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.lattice import Lattice
 
-MOST_REFITS = 10_000  # regressions that are factorised anew, one row after the other being left out
+MOST_REFITS = 2000  # regressions that are factorised anew, one row after the other being left out
 WORTH_A_LATTICE = 100_000  # numbers in a chain's windows; below it factorising them takes no time to speak of
 
 SolverChoice = Callable[[Partition, Posterior, Estimation], Solver]
@@ -128,8 +129,6 @@ class Network:
         if unseen:
             raise ValueError(f"{table.schema.name(min(unseen))} has missing values that it had not in training")
         rows, n_classes = np.arange(table.n_rows), table.schema.n_classes
-        weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        lost = np.where(table.labels[:, None] == np.arange(n_classes), weights[:, None], 0.0)  # (rows, classes)
         total = np.zeros((n_classes, table.n_rows)).T
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
             seen, held = rows, table
@@ -138,18 +137,27 @@ class Network:
                 held = table.rows(seen)
             cell = counts[:, family.cells.index(held)].transpose(1, 0, 2)  # (rows, classes, levels)
             code, every = held.codes[:, family.code], np.arange(len(seen))
-            cell[every, :, code] -= lost[seen]
+            cell[every, held.labels, code] -= 1.0 if held.weights is None else held.weights
             with np.errstate(divide="ignore"):  # by maximum likelihood a level whose only row is gone has probability 0
                 total[seen] += densities.categorical(np.maximum(cell, 0.0), self.how.dirichlet)[every, :, code]
         for solver in self.solvers:
             total += solver.left_out(table)
         if table.incomplete:
             self._leave_out_one_by_one(table, total)
+        return LeftOut(total, self.class_log_prior_left_out(table.labels, table.weights))
+
+    def class_log_prior_left_out(self, labels: NDArray[np.intp], weights: Floats | None) -> Floats:
+        """Log probabilities of the classes without each row: (rows, classes)."""
+        classes = self.statistics.classes
         if self.how.class_prior is not None:
-            return LeftOut(total, np.broadcast_to(self.class_log_prior, total.shape))
-        left = np.maximum(self.statistics.classes - lost, 0.0)
+            return np.broadcast_to(self.class_log_prior, (len(labels), len(classes)))
+        if weights is None:  # rows of one class are alike
+            of_class = self.class_log_prior_left_out(np.arange(len(classes)), np.ones(len(classes)))
+            return np.take(of_class.T, labels, axis=1).T
+        left = np.repeat(classes[None], len(labels), axis=0)
+        left[np.arange(len(labels)), labels] -= weights
         with np.errstate(divide="ignore"):  # by maximum likelihood a class whose only row is gone has probability 0
-            return LeftOut(total, densities.categorical(left, self.how.dirichlet))
+            return densities.categorical(np.maximum(left, 0.0), self.how.dirichlet)
 
     def _leave_out_one_by_one(self, table: Table, total: Floats) -> None:
         """Rows in which an observed attribute has a missing parent: what is integrated out changes without the row."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
 
 from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms, Units
+from cgnlearn.model.factors import factorised, whiten
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Cells, Partition, Stack
 from cgnlearn.model.moments import CHUNK, COMPILED_PAYS, rows_by_cell
@@ -148,17 +148,33 @@ class Regressions:
 
     # ---- densities
 
+    @cached_property
+    def _log_det(self) -> Floats:
+        """Σ ln F over all own members: (configurations, classes)."""
+        with np.errstate(divide="ignore"):  # maximum likelihood may have no variance left
+            total: Floats = np.log(self.spread[..., self.n_given :]).sum(axis=(2, 3))
+        return total
+
+    @cached_property
+    def _log_unit(self) -> float:
+        """Σ ln of the units of all own members."""
+        return float(np.log(self.units.unit[:, self.n_given :]).sum())
+
+    @property
+    def _worth_a_thread(self) -> int:
+        """Rows."""
+        per_row = self.n.shape[1] * len(self.columns) * self.size**2
+        return max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row)
+
     def log_likelihood(self, table: Table, how: Estimation) -> Floats:
         """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (rows, classes)."""
         from cgnlearn.model.compilation import in_threads
 
-        n_classes = self.n.shape[1]
-        total = np.zeros((n_classes, table.n_rows)).T
-        per_row = n_classes * len(self.columns) * self.size**2
+        total = np.zeros((self.n.shape[1], table.n_rows)).T
         parts = [
             (configuration, part)
             for configuration, rows in _rows_by_configuration(self.cells, table)
-            for part in _parts(rows, max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row))  # worth a thread
+            for part in _parts(rows, self._worth_a_thread)
         ]
 
         def fill(of: tuple[int, Rows]) -> None:
@@ -197,61 +213,75 @@ class Regressions:
         found = np.empty((n_classes, len(indexes))).T
         n_blocks, size = self.columns[:, own].shape
         for label in range(n_classes):
-            log_det = np.log(self.spread[configuration, label][:, own]).sum()
-            shape = self.shape[configuration, label, self.n_given]
+            log_det, shape = self._log_det[configuration, label], self.shape[configuration, label, self.n_given]
             found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
-        found -= np.log(self.units.unit[:, own]).sum()
+        found -= self._log_unit
         return found
 
     def left_out(self, table: Table, posterior: Posterior, how: Estimation) -> Floats:
         """`log_likelihood` of training rows, each by the regressions without it."""
         from cgnlearn.model.compilation import in_threads
 
-        total = np.zeros((self.n.shape[1], table.n_rows)).T
-        parts = [
-            (configuration, part)
-            for configuration, rows in _rows_by_configuration(self.cells, table)
-            for part in _parts(rows, max(1024, CHUNK // self.size))
-        ]
+        total = np.zeros((self.n.shape[1], table.n_rows))
+        parts = Forgotten.by_cell(table, self.cells, self._worth_a_thread, posterior, how)
 
-        def fill(of: tuple[int, Rows]) -> None:
-            total[of[1]] = self._left_out(table, posterior, how, *of)
+        def fill(of: tuple[int, int, NDArray[np.intp], Forgotten]) -> None:
+            for of_class, found in zip(total, self._left_out(table, how, *of), strict=True):
+                of_class[of[2]] = found
 
-        in_threads(fill, parts)
-        return total
+        if table.n_rows > self._worth_a_thread:
+            in_threads(fill, parts)
+        else:
+            for part in parts:
+                fill(part)
+        return total.T
 
-    def _left_out(self, table: Table, posterior: Posterior, how: Estimation, configuration: int, rows: Rows) -> Floats:
-        from cgnlearn.model.kernels import left_out_leverages
+    def _left_out(
+        self,
+        table: Table,
+        how: Estimation,
+        configuration: int,
+        label: int,
+        rows: NDArray[np.intp],
+        forgotten: Forgotten,
+    ) -> Floats:
+        """(classes, rows) of one cell, which are all alone in their class or none is."""
+        from cgnlearn.model.left_out import left_out_leverages
 
-        indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        forgotten = Forgotten.of(table, indexes, configuration, posterior, how)
-        given, whole, gained = np.zeros((3, self.n.shape[1], len(indexes)))
+        centre, factor = self.centre[configuration], self.factor[configuration]
+        if alone := bool(forgotten.alone[0]):
+            centre = centre.copy()
+            centre[label] = self.overall  # without its only row a class is centred where all rows are
+        shared = how.averages and how.sharing == 1
+        sums = np.zeros((4, len(centre), len(rows)))
         left_out_leverages(
-            table.values, indexes, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
-            (self.centre[configuration], self.factor[configuration], self.overall),
-            (forgotten.labels, forgotten.before, forgotten.down, forgotten.growth, forgotten.alone),
-            self.n_given, how.sharing > 0, how.averages, (given, whole, gained),
+            table.values, rows, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
+            (centre, factor[:1] if shared else factor), (forgotten.before, forgotten.down, forgotten.growth),
+            self.n_given, (label, how.sharing > 0 and not alone, how.averages), sums,
         )  # fmt: skip
+        given, whole, left_given, left = sums
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape
+        if how.averages:
+            whole -= left
         if self.n_given == 0:
             given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
-        found = np.empty((self.n.shape[1], len(indexes))).T
-        for label, lighter in enumerate(forgotten.lighter):
-            log_det = np.log(self.spread[configuration, label][:, own]).sum() + gained[label]
-            shape = self.shape[configuration, label, self.n_given] - lighter / 2
-            if not how.averages:
-                # The scale is a variance: as many rows fewer divide it.
-                n = self.n[configuration, label]
-                kept = np.maximum(1 - lighter / n, 0.0)
-                with np.errstate(divide="ignore"):
-                    log_det = log_det - n_blocks * size * np.log(kept)
-                whole[label] = given[label] + (whole[label] - given[label]) * kept
-            found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
-            if not how.averages:
-                # Without its only row a class has no variance, and says that the row cannot be.
-                found[forgotten.alone & (forgotten.labels == label), label] = -np.inf
-        found -= np.log(self.units.unit[:, own]).sum()
+        else:
+            left -= left_given
+            if how.averages:
+                given -= left_given
+        log_det = np.add(left, self._log_det[configuration][:, None], out=left)
+        shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
+        if not how.averages:
+            # The scale is a variance: as many rows fewer divide it.
+            kept = np.maximum(1 - forgotten.lighter / self.n[configuration][:, None], 0.0)
+            with np.errstate(divide="ignore"):
+                log_det = log_det - n_blocks * size * np.log(kept)
+            whole = given + (whole - given) * kept
+        found = how.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
+        if alone and not how.averages:
+            found[label] = -np.inf  # a class without rows has no variance, and says that the row cannot be
+        found -= self._log_unit
         return found
 
     def terms(self, table: Table) -> Iterator[Terms]:
@@ -353,13 +383,6 @@ class Regressions:
         return location, float(self.spread[place]), leverage
 
 
-def whiten(factor: Floats, residual: Floats) -> Floats:
-    """L⁻¹ times (members, rows), which is overwritten."""
-    # Seen in Fortran's order, C's (members, rows) is (rows, members) and L is its transpose: no copies are made.
-    white: Floats = dtrsm(1.0, factor.T, residual.T, side=1, overwrite_b=1).T
-    return white
-
-
 def _before(terms: Floats, axis: int = -1) -> Floats:
     """Sums over the members before each one."""
     # Not the sums with each one less itself: a huge term would swallow the small ones before it.
@@ -367,31 +390,6 @@ def _before(terms: Floats, axis: int = -1) -> Floats:
     sums = np.zeros_like(terms)
     np.cumsum(terms[:-1], axis=0, out=sums[1:])
     return np.moveaxis(sums, 0, axis)
-
-
-def factorised(scale: Floats, *, always: bool) -> Floats:
-    """Lower Cholesky factors of stacked matrices.
-
-    A matrix that rounding has made singular gets a little more of its diagonal if ``always``; else its factor ends
-    in zeros from the member on at which it broke down.
-    """
-    if scale.shape[-1] == 1:
-        return np.sqrt(np.maximum(scale, 0.0))
-    try:
-        return np.linalg.cholesky(scale).astype(np.float64, copy=False)
-    except np.linalg.LinAlgError:
-        pass
-    factor = np.empty_like(scale)
-    for at in np.ndindex(scale.shape[:-2]):
-        found, broken = dpotrf(scale[at], lower=1, clean=1)
-        more = np.finfo(float).eps
-        while broken and always:
-            more *= 8
-            found, broken = dpotrf(scale[at] + more * np.diag(np.diagonal(scale[at])), lower=1, clean=1)
-        if broken:
-            found[:, broken - 1 :] = 0.0
-        factor[at] = found
-    return factor
 
 
 def _rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Rows]]:

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from cgnlearn.model.frames import as_array, as_frame, chosen_columns, is_missing
-from cgnlearn.model.labels import class_codes, target
+from cgnlearn.model.labels import class_codes, labels_of, target
 from cgnlearn.model.schema import NO_LEVELS, Levels, Schema
 
 MISSING = -1  # the code of a level that was not observed
@@ -144,8 +144,7 @@ def read(
     values, codes = _cells(X, schema, unknown_levels)
     if y is None:
         return table_of(schema, values, codes)
-    distinct, labels = np.unique(target(y), return_inverse=True)
-    return table_of(schema, values, codes, class_codes(distinct, np.array(schema.classes))[labels], sample_weight)
+    return table_of(schema, values, codes, labels_of(target(y), np.array(schema.classes)), sample_weight)
 
 
 def _cells(X: Any, schema: Schema, unknown_levels: UnknownLevels = "error") -> tuple[NDArray[Any], NDArray[np.int32]]:

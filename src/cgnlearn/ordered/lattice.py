@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.model.families import Family
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Partition
+from cgnlearn.model.moments import rows_by_cell
 from cgnlearn.model.solver import Singular, rounding, standard_values
 from cgnlearn.model.table import Table
 
@@ -239,68 +240,27 @@ class Lattice:
 
     def every_order_left_out(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
         """`every_order` of training rows, each by the regressions without it."""
-        from cgnlearn.ordered import left_out
-
-        assert table.labels is not None
-        order = np.argsort(table.labels, kind="stable")  # rows of one class side by side
-        table = table.rows(order)
-        assert table.labels is not None
-        labels, averages, crossing = table.labels, self.how.averages, self.how.sharing > 0
-        orders, n_classes = self.orders, table.schema.n_classes
+        orders, n_classes, averages = self.orders, table.schema.n_classes, self.how.averages
         posterior = self.posterior
         forgotten = Forgotten.of(table, np.arange(table.n_rows), 0, posterior, self.how)
         kept = np.maximum(1 - forgotten.lighter / posterior.n[0][:, None], 1e-300)  # of the rows behind a regression
-        nodes = np.log(posterior.units.unit), posterior.absent
-        overall = np.where(posterior.absent, 0.0, posterior.overall)
         wanted = np.array([shape in shapes for shape in SHAPES])
         total = np.zeros((2, orders, table.n_rows, n_classes))
         counts = np.zeros((2, orders, orders))
         exists = np.ones((2, orders), bool)
-
-        def of_rows(rows: slice, width: int, values: Floats) -> Callable[[int, int, int], tuple[Any, ...]]:
-            n_padded = values.shape[1]
-            n = rows.stop - rows.start
-
-            def padded(part: NDArray[Any], by: Any) -> NDArray[Any]:
-                return np.concatenate([part[rows], np.full(n_padded - n, by, part.dtype)])
-
-            of_label = padded(labels, 0)
-            own_values = values - self.centre[of_label].T
-
-            def of_stretch(label: int, start: int, stop: int) -> tuple[Any, ...]:
-                at = self._of_class(label)
-                lonely = padded(forgotten.alone & (labels == label), False)
-                mine = values - self.centre[label][:, None]
-                mine[:, lonely] = values[:, lonely] - overall[:, None]
-                centres = (self.centre - self.centre[label]).T.copy()
-                of_row = tuple(
-                    padded(part, by)
-                    for part, by in (
-                        (forgotten.before[label], 2.0),
-                        (forgotten.down[label], 0.0),
-                        (forgotten.growth, 1.0),
-                    )
-                )
-                starts = np.searchsorted(labels[rows], np.arange(n_classes + 1))
-                shape = posterior.shape[0, label] + np.arange(orders) / 2
-                lighter = padded((forgotten.lighter if averages else kept)[label], 0.0)
-                law = shape, lighter, averages, crossing, label, starts
-                constant, varying = np.zeros((2, orders)), np.zeros((2, orders, n_padded))
-                of_parents, missing = np.zeros((2, orders, orders)), np.zeros((2, orders), np.int64)
-                left_out.every_order_left_out(
-                    width, self.scale[at], tuple(self.coefficients[at, start]), (mine, own_values, centres), nodes,
-                    of_row, law, wanted, lowest, start, stop, (constant, varying, of_parents, missing),
-                )  # fmt: skip
-                return label, constant[:, :, None] + varying[:, :, :n], of_parents, missing
-
-            return of_stretch
-
-        for rows, width, values in self.batches(table):
-            counts[:] = 0.0
-            for label, found, of_parents, missing in self._side_by_side(of_rows(rows, width, values), n_classes):
-                total[:, :, rows, label] += found
-                counts += of_parents if label == 0 else 0.0
-                exists &= missing == 0
+        for group, rows in rows_by_cell(2 * forgotten.labels + forgotten.alone, 2 * n_classes):
+            owner, alone = divmod(group, 2)
+            part, of_part = table.rows(rows), forgotten.only(rows)
+            for batch, width, values in self.batches(part):
+                of_rows = self._of_rows(width, values, of_part.only(batch), kept[:, rows[batch]], owner, alone, wanted)
+                counts[:] = 0.0
+                for of_scale, found, of_parents, missing in self._side_by_side(
+                    partial(of_rows, lowest), len(self.scale)
+                ):
+                    for label, of_label in zip(of_scale, found, strict=True):
+                        total[:, :, rows[batch], label] += of_label
+                    counts += of_parents if 0 in of_scale else 0.0
+                    exists &= missing == 0
         for label in range(n_classes):
             # What the number of parents alone decides, with as many rows fewer behind it.
             lighter = forgotten.lighter[label]
@@ -311,10 +271,51 @@ class Lattice:
                 base = np.full(shape.shape, densities.normal(0.0, 1.0)) + 0.5 * np.log(kept[label])
             total[..., label] += counts @ base
             if not averages:  # without its only row a class has no variance, and says that the row cannot be
-                total[:, :, forgotten.alone & (labels == label), label] = -np.inf
-        back = np.argsort(order, kind="stable")
+                total[:, :, forgotten.alone & (forgotten.labels == label), label] = -np.inf
         places = [SHAPES.index(shape) for shape in shapes]
-        return EveryOrder(total[places][:, :, back], exists[places])
+        return EveryOrder(total[places], exists[places])
+
+    def _of_rows(
+        self, width: int, values: Floats, forgotten: Forgotten, kept: Floats, owner: int, alone: int,
+        wanted: NDArray[np.bool_],
+    ) -> Callable[[int, int, int, int], tuple[Any, ...]]:  # fmt: skip
+        """What the rows of a batch, all of one class and alone in it or not, are worth without themselves."""
+        from cgnlearn.ordered import left_out
+
+        posterior, orders, crossing = self.posterior, self.orders, self.how.sharing > 0
+        n, n_padded = len(forgotten.labels), values.shape[1]
+        nodes = np.log(posterior.units.unit), posterior.absent
+        # Without its only row a class is centred where all rows are.
+        centre = np.where(posterior.absent, 0.0, posterior.overall) if alone else self.centre[owner]
+        own_values = values - centre[:, None]
+        own_values[:, n:] = 0.0
+
+        def padded(part: Floats, by: float) -> Floats:
+            return np.concatenate([part, np.full((*part.shape[:-1], n_padded - n), by)], axis=-1)
+
+        def of_stretch(lowest: int, at: int, start: int, stop: int) -> tuple[Any, ...]:
+            # All classes at once where they share one scale.
+            labels = np.arange(len(self.centre)) if len(self.scale) < len(self.centre) else np.array([at])
+            mine, apart = own_values, (centre - self.centre[labels]).T.copy()
+            if not crossing:
+                apart = apart[:, :0]
+                if at != owner:
+                    mine = values - self.centre[at][:, None]
+            shape = posterior.shape[0, labels, None] + np.arange(orders) / 2
+            lighter = padded((forgotten.lighter if self.how.averages else kept)[labels], 0.0)
+            own = np.flatnonzero(labels == owner)
+            law = shape, lighter, self.how.averages, int(own[0]) if len(own) else -1
+            down = padded(forgotten.down[labels[0]], 0.0)  # with one scale, that of all its classes
+            of_row = padded(forgotten.before[labels], 2.0), down, padded(forgotten.growth, 1.0)
+            constant, varying = np.zeros((2, orders)), np.zeros((len(labels), 2, orders, n_padded))
+            of_parents, missing = np.zeros((2, orders, orders)), np.zeros((2, orders), np.int64)
+            left_out.every_order_left_out(
+                width, self.scale[at], tuple(self.coefficients[at, start]), (mine, apart), nodes, of_row, law, wanted,
+                lowest, start, stop, (constant, varying, of_parents, missing),
+            )  # fmt: skip
+            return labels.tolist(), constant[:, :, None] + varying[..., :n], of_parents, missing
+
+        return of_stretch
 
     def left_out(self, table: Table) -> Floats:
         """The log densities of training rows, each by the regressions without it: (rows, classes)."""

@@ -1,6 +1,9 @@
 """The lattice recursion with rows left out, compiled: every order of training rows by a posterior without them.
 
-See `cgnlearn.model.forgetting` for what forgetting a row does to a scale, and `recursion` for the rest.
+See `cgnlearn.model.forgetting` for what forgetting a row does to a scale, and `recursion` for the rest. Residuals are
+linear in the row: those of a row less the centre of another class are those of the row less its own centre plus those
+of the two centres' difference. So one recursion of the rows and one of the few differences serve all classes of a
+scale. Loops have few arrays each: with more the compiler gives up on vector registers.
 """
 
 from __future__ import annotations
@@ -12,56 +15,100 @@ import numpy as np
 
 from cgnlearn.model.compilation import compiled
 from cgnlearn.model.densities import LEAST_LEFT
-from cgnlearn.ordered.recursion import ROOM, _residuals
+from cgnlearn.ordered.recursion import ROOM, SINGULAR, _factorise, _residuals
 
 
 @compiled
-def _leverages(
-    j: int, inverse: float, label: int, starts: Any, crossing: bool, row: int, forgotten: Any, states: Any, found: Any
-) -> None:
-    """Leverages before and after a node of order j, and what its F is multiplied by, for rows from ``row`` on.
+def _add_far(scale: Any, values: Any, v: int, first: int, column: int, coefficients: Any, states: Any) -> None:
+    """q of the rows less the centre of each class, before `_residuals` goes on from the node before to node v.
 
-    ``starts`` say where the rows of each class begin. ``states`` are those of the rows, of the rows less the centre of
-    their own class, and of the differences between the class's centres: three sides of a triangle give its angles.
-    Whole arrays are handed on with an index, as a slice of an array costs more here than a few rows do.
+    ``values`` are the rows and the differences of centres, (nodes, …); ``states`` the backward residuals of both, and q
+    (classes, orders, rows).
     """
-    before, down, growth = forgotten
-    (_, f, q), (_, own_f, own_q), (_, apart_f, apart_q) = states
-    h, g, left = found
-    width = q.shape[1]
-    for c in range(len(starts) - 1):
-        low, high = min(max(starts[c] - row, 0), width), min(max(starts[c + 1] - row, 0), width)
-        if c == label:
-            for r in range(low, high):
-                longer = q[j, r] + f[j, r] * f[j, r] * inverse
-                first, second = 1.0 - down[row + r] * q[j, r], 1.0 - down[row + r] * longer
-                first = first if first > LEAST_LEFT else LEAST_LEFT
-                second = second if second > LEAST_LEFT else LEAST_LEFT
-                both = 1.0 / (first * second)  # one division for all three
-                far = growth[row + r] * growth[row + r] * both
-                h[j, r] = before[row + r] + far * second * q[j, r]
-                g[j, r] = before[row + r] + far * first * longer
-                left[j, r] = second * second * both
-        elif crossing:
-            between = apart_q[j, c]
-            farther = between + apart_f[j, c] * apart_f[j, c] * inverse
-            for r in range(low, high):
-                longer = q[j, r] + f[j, r] * f[j, r] * inverse
-                own_longer = own_q[j, r] + own_f[j, r] * own_f[j, r] * inverse
-                first, second = 1.0 - down[row + r] * own_q[j, r], 1.0 - down[row + r] * own_longer
-                first = first if first > LEAST_LEFT else LEAST_LEFT
-                second = second if second > LEAST_LEFT else LEAST_LEFT
-                both = 1.0 / (first * second)
-                cross, longer_cross = q[j, r] + own_q[j, r] - between, longer + own_longer - farther
-                quarter = 0.25 * down[row + r] * both
-                h[j, r] = before[row + r] + q[j, r] + quarter * second * cross * cross
-                g[j, r] = before[row + r] + longer + quarter * first * longer_cross * longer_cross
-                left[j, r] = second * second * both
-        else:
-            for r in range(low, high):
-                h[j, r] = before[row + r] + q[j, r]
-                g[j, r] = before[row + r] + q[j, r] + f[j, r] * f[j, r] * inverse
-                left[j, r] = 1.0
+    found, sound, _ = coefficients
+    rows, apart = values
+    past, apart_past, far = states
+    orders, width = past.shape
+    back_spread = found[3]
+    n_classes = apart.shape[1]
+    i, place = v - first, (-v) % orders
+    n_orders = min(orders, v + 1)
+    mended = i >= n_orders - 1 and sound[i] < n_orders
+    for c in range(n_classes):
+        for r in range(width):
+            far[c, 0, r] = 0.0
+    if mended:
+        factor, row, spread = np.zeros((orders, orders)), np.zeros(orders), np.zeros(orders)
+        white, apart_white = np.zeros((orders, width)), np.zeros((orders, n_classes))
+        last = _factorise(scale, v, n_orders, factor, row, spread)
+        _whiten(factor, rows, v, column, last - 1, white)
+        _whiten(factor, apart, v, 0, last - 1, apart_white)
+        for j in range(1, last):
+            for c in range(n_classes):
+                for r in range(width):
+                    far[c, j, r] = far[c, j - 1, r] + (white[j - 1, r] + apart_white[j - 1, c]) ** 2
+        return
+    for j in range(1, min(orders, i + 1)):
+        place = place + 1 if place + 1 < orders else 0
+        b = back_spread[i - 1, j - 1]
+        inverse = 1.0 / b if b > 0.0 else 0.0
+        for c in range(n_classes):
+            away = apart_past[place, c]
+            for r in range(width):
+                x = past[place, r] + away
+                far[c, j, r] = far[c, j - 1, r] + x * x * inverse
+
+
+@compiled
+def _whiten(factor: Any, values: Any, v: int, column: int, n: int, white: Any) -> None:
+    """The parents of v, nearest first, given those before them, in units of their spread; zero if absent."""
+    width = white.shape[1]
+    for j in range(n):
+        if factor[j, j] > 0.0:
+            for r in range(width):
+                white[j, r] = values[v - 1 - j, column + r]
+            for c in range(j):
+                for r in range(width):
+                    white[j, r] -= factor[j, c] * white[c, r]
+            shrink = 1.0 / factor[j, j]
+            for r in range(width):
+                white[j, r] *= shrink
+
+
+@compiled
+def _longer(low: int, high: int, per_spread: Any, f: Any, q: Any, away: Any, longer: Any) -> None:
+    """q with the node itself, of orders low to high, the residuals moved by so much."""
+    for j in range(low, high):
+        inverse, moved = per_spread[j], away[j]
+        for r in range(f.shape[1]):
+            x = f[j, r] + moved
+            longer[j, r] = q[j, r] + x * x * inverse
+
+
+@compiled
+def _per_kept(down: Any, q: Any, per_kept: Any) -> None:
+    """One over what is left of |Ψ'|."""
+    for x in range(len(q)):
+        kept = 1.0 - down[x] * q[x]
+        per_kept[x] = 1.0 / (kept if kept > LEAST_LEFT else LEAST_LEFT)
+
+
+@compiled
+def _own_leverages(before: Any, grown: Any, q: Any, per_kept: Any, h: Any) -> None:
+    """Leverages in the rows' own class."""
+    for x in range(len(h)):
+        h[x] = before[x] + grown[x] * q[x] * per_kept[x]
+
+
+@compiled
+def _other_leverages(before: Any, quarter: Any, q: Any, per_kept: Any, far: Any, between: Any, h: Any) -> None:
+    """Leverages in another class: three sides of a triangle, the row and both centres, give its angles."""
+    for x in range(len(h)):
+        h[x] = far[x] + q[x] - between[x]
+    for x in range(len(h)):
+        h[x] = h[x] * h[x] * per_kept[x]
+    for x in range(len(h)):
+        h[x] = h[x] * quarter[x] + before[x] + far[x]
 
 
 @compiled
@@ -79,22 +126,23 @@ def every_order_left_out(
     stop: int,
     sums: Any,
 ) -> None:
-    """As `recursion.every_order`, for one class, each row seen without itself; the rows are sorted by class.
+    """As `recursion.every_order`, of rows of one class ``owner`` under classes of one scale, each row without itself.
 
-    ``values`` are three arrays over (nodes, rows): the rows less the class's centre, the rows less that of their own
-    class, and the centres of the classes less this one's. ``nodes`` are ln unit and absent. ``forgotten`` are arrays
-    over rows: h at the centre, down, growth. ``law`` is ρ' for each number of parents, twice what it loses or,
-    for maximum likelihood, the share of rows kept (rows,), whether the density is Student's, whether other classes
-    forget the row, the class, and where the rows of each class start. ``sums`` are: -½ ln F - ln unit, alike for all
-    rows (shapes, k); the rest but what ρ' alone decides (shapes, k, rows); the number of nodes with so many parents
-    (shapes, k, parents); of regressions that do not exist (shapes, k).
+    ``values`` are arrays over nodes: the rows less the centre of their own class, and it less each class's; or,
+    where only the own class forgets a row, the rows less the centre of the one class, and nothing. ``nodes`` are ln
+    unit and absent. ``forgotten`` are h at the centre (classes, rows), and down and growth (rows,). ``law`` is ρ' for
+    each number of parents (classes, orders); what twice it loses or, for maximum likelihood, the share of rows kept
+    (classes, rows); whether the density is Student's; and the owner, -1 if it is not among the classes. ``sums`` are:
+    -½ ln F - ln unit, alike for all (shapes, k); the rest but what ρ' alone decides (classes, shapes, k, rows); the
+    number of nodes with so many parents (shapes, k, parents); of regressions that do not exist (shapes, k).
     """
     found, sound, existing = coefficients
-    rows, own_rows, centres = values
+    rows, apart = values
     offset, absent = nodes
-    _, lighter, bayes, crossing, label, starts = law
+    before, down, growth = forgotten
+    shape, lighter, bayes, owner = law
     constant, varying, counts, missing = sums
-    orders, n_classes = scale.shape[1], centres.shape[1]
+    orders, n_classes, crossing = scale.shape[1], len(shape), apart.shape[1] > 0
     first = max(0, start - orders + 1)
     spread = found[2]
     nowhere = np.zeros(scale.shape[0])
@@ -114,80 +162,128 @@ def every_order_left_out(
                     constant[form, k - 1] -= 0.5 * math.log(spread[i, j]) + offset[v]
                     counts[form, k - 1, n_parents[i, j]] += 1
 
+    n_apart, flat = apart.shape[1], orders * width
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
-    own_state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
-    apart = (np.zeros((orders, n_classes)), np.zeros((orders, n_classes)), np.zeros((orders, n_classes)))
-    states = (state, own_state, apart)
-    h, g, left = np.ones((orders, width)), np.ones((orders, width)), np.ones((orders, width))
-    leverages = (h, g, left)
-    greatest, least = np.ones(width), np.ones(width)
+    past, f, q = state
+    of_apart = (np.zeros((orders, n_apart)), np.zeros((orders, n_apart)), np.zeros((orders, n_apart)))
+    far = np.zeros((n_apart, orders, width))
+    longer, farther, between = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
+    per_first, per_second, left = np.ones(flat), np.ones(flat), np.ones((orders, width))
+    h, g = np.ones((orders, width)), np.ones((orders, width))
+    per_spread, still = np.zeros(orders), np.zeros(orders)
     least_order = 0 if wanted[1] else lowest - 1  # a box has nodes of every order
-    h_product, g_product = np.ones((2, orders, orders, width)), np.ones((2, orders, orders, width))
+    n_bins = orders * (orders + 1) // 2  # for each k and number of parents
+    h_product, g_product = np.ones((n_classes, 2, n_bins, width)), np.ones((n_classes, 2, n_bins, width))
+    occupied = np.zeros((n_classes, 2, n_bins), np.bool_)  # by a product
     left_product = np.ones((2, orders, width))
-    occupied = np.zeros((2, orders, orders), np.bool_)  # by a product
     products = (h_product, g_product, left_product, occupied)
+    # The same for all orders, so that loops go over these and the rows at once.
+    of_tile, quarter, grown, loss = np.ones((n_classes, flat)), np.ones(flat), np.ones(flat), np.ones(flat)
     for column in range(0, rows.shape[1], width):
         room = ROOM
+        for x in range(flat):
+            at = column + x % width
+            loss[x], quarter[x], grown[x] = down[at], 0.25 * down[at], growth[at] * growth[at]
+            for c in range(n_classes):
+                of_tile[c, x] = before[c, at]
         for v in range(first, stop):
-            _residuals(scale, rows, nowhere, v, first, column, found, sound, state)
             if crossing:
-                _residuals(scale, own_rows, nowhere, v, first, column, found, sound, own_state)
-                _residuals(scale, centres, nowhere, v, first, 0, found, sound, apart)
-            if v < start or absent[v]:
-                continue
+                _add_far(scale, values, v, first, column, coefficients, (past, of_apart[0], far))
+                _residuals(scale, apart, nowhere, v, first, 0, found, sound, of_apart)
+            _residuals(scale, rows, nowhere, v, first, column, found, sound, state)
             i = v - first
             n_orders = min(orders, v + 1, existing[i])
-            greatest[:] = 1.0
-            least[:] = 1.0
-            for j in range(min(least_order, v), n_orders):
-                inverse = 1.0 / spread[i, j]
-                _leverages(j, inverse, label, starts, crossing, column, forgotten, states, leverages)
-                for r in range(width):  # the leverage only grows from parents to child
-                    greatest[r] = g[j, r] if g[j, r] > greatest[r] else greatest[r]
-                for r in range(width):
-                    least[r] = left[j, r] if left[j, r] < least[r] else least[r]
-            bound = max(greatest.max(), 1.0 / least.min())
-            if bound > room:
-                _emptied(products, lowest, wanted, law, column, varying)
-                room = ROOM
-            room /= bound
-            for form in range(2):
-                for k in range(lowest, orders + 1 if wanted[form] else 0):
-                    j = min(k - 1, v) if form == 0 else v % k
-                    if j >= n_orders:
-                        continue
-                    count = n_parents[i, j]
-                    for r in range(width):
-                        left_product[form, k - 1, r] *= left[j, r]
-                    if bayes:
-                        occupied[form, k - 1, count] = True
-                        for r in range(width):
-                            h_product[form, k - 1, count, r] *= h[j, r]
-                        for r in range(width):
-                            g_product[form, k - 1, count, r] *= g[j, r]
-                    else:
-                        for r in range(width):
-                            varying[form, k - 1, column + r] -= 0.5 * (g[j, r] - h[j, r]) * lighter[column + r]
-        _emptied(products, lowest, wanted, law, column, varying)
+            if v < start or absent[v] or n_orders == 0:
+                continue
+            low = min(least_order, v)
+            part = slice(low * width, n_orders * width)
+            for j in range(low, n_orders):
+                per_spread[j] = 1.0 / spread[i, j]
+            _longer(low, n_orders, per_spread, f, q, still, longer)
+            some_q, some_longer = q.reshape(-1)[part], longer.reshape(-1)[part]
+            some_h, some_g = h.reshape(-1)[part], g.reshape(-1)[part]
+            first_kept, second_kept = per_first[part], per_second[part]
+            _per_kept(loss[part], some_q, first_kept)
+            _per_kept(loss[part], some_longer, second_kept)
+            some_left = left.reshape(-1)[part]
+            for x in range(len(some_left)):
+                some_left[x] = first_kept[x] / second_kept[x]
+            # Leverages, and what is taken from a scale, only grow with the order.
+            least = per_second[(n_orders - 1) * width : n_orders * width].max()
+            for c in range(n_classes):
+                some_before = of_tile[c, part]
+                if c == owner:
+                    _own_leverages(some_before, grown[part], some_q, first_kept, some_h)
+                    _own_leverages(some_before, grown[part], some_longer, second_kept, some_g)
+                    for x in range(0 if bayes else len(some_g)):
+                        if second_kept[x] * (SINGULAR * (x // width + low + 1)) >= 1.0:
+                            some_g[x] = np.inf  # without such a row nothing is left of the spread: it cannot be
+                elif crossing:
+                    _, apart_f, apart_q = of_apart
+                    _longer(low, n_orders, per_spread, f, far[c], apart_f[:, c], farther)
+                    some_far, some_farther = far[c].reshape(-1)[part], farther.reshape(-1)[part]
+                    some_between = between.reshape(-1)[part]
+                    for j in range(low, n_orders):
+                        between[j] = apart_q[j, c]
+                    _other_leverages(some_before, quarter[part], some_q, first_kept, some_far, some_between, some_h)
+                    for j in range(low, n_orders):
+                        between[j] = apart_q[j, c] + apart_f[j, c] * apart_f[j, c] * per_spread[j]
+                    _other_leverages(
+                        some_before, quarter[part], some_longer, second_kept, some_farther, some_between, some_g
+                    )
+                else:
+                    for x in range(len(some_h)):
+                        some_h[x] = some_before[x] + some_q[x]
+                    for x in range(len(some_g)):
+                        some_g[x] = some_before[x] + some_longer[x]
+                bound = max(least, g[n_orders - 1].max()) if bayes else least
+                if bound > room:
+                    _empty(products, lowest, wanted, law, column, varying)
+                    room = ROOM
+                room /= bound
+                for form in range(2):
+                    for k in range(lowest, orders + 1 if wanted[form] else 0):
+                        j = min(k - 1, v) if form == 0 else v % k
+                        if j >= n_orders:
+                            continue
+                        if c == 0:
+                            for r in range(width):
+                                left_product[form, k - 1, r] *= left[j, r]
+                        place = k * (k - 1) // 2 + n_parents[i, j]
+                        if bayes:
+                            occupied[c, form, place] = True
+                            for r in range(width):
+                                h_product[c, form, place, r] *= h[j, r]
+                            for r in range(width):
+                                g_product[c, form, place, r] *= g[j, r]
+                        else:
+                            for r in range(width):
+                                varying[c, form, k - 1, column + r] -= (
+                                    0.5 * (g[j, r] - h[j, r]) * lighter[c, column + r]
+                                )
+        _empty(products, lowest, wanted, law, column, varying)
 
 
 @compiled
-def _emptied(products: Any, lowest: int, wanted: Any, law: Any, column: int, varying: Any) -> None:
+def _empty(products: Any, lowest: int, wanted: Any, law: Any, column: int, varying: Any) -> None:
     """Turn the products into logarithms and start them anew."""
     h_product, g_product, left_product, occupied = products
-    shape, lighter, _, _, _, _ = law
+    shape, lighter, _, _ = law
     width = left_product.shape[2]
     for form in range(2):
-        for k in range(lowest, varying.shape[1] + 1 if wanted[form] else 0):
-            for count in range(k):
-                if occupied[form, k - 1, count]:
-                    for r in range(width):
-                        rho = shape[count] - lighter[column + r] / 2
-                        h, g = h_product[form, k - 1, count, r], g_product[form, k - 1, count, r]
-                        varying[form, k - 1, column + r] += rho * math.log(h) - (rho + 0.5) * math.log(g)
-                    h_product[form, k - 1, count] = 1.0
-                    g_product[form, k - 1, count] = 1.0
-                    occupied[form, k - 1, count] = False
-            for r in range(width):
-                varying[form, k - 1, column + r] -= 0.5 * math.log(left_product[form, k - 1, r])
+        for k in range(lowest, varying.shape[2] + 1 if wanted[form] else 0):
+            for c in range(len(shape)):
+                for count in range(k):
+                    place = k * (k - 1) // 2 + count
+                    if occupied[c, form, place]:
+                        for r in range(width):
+                            rho = shape[c, count] - lighter[c, column + r] / 2
+                            logs = rho * math.log(h_product[c, form, place, r])
+                            logs -= (rho + 0.5) * math.log(g_product[c, form, place, r])
+                            varying[c, form, k - 1, column + r] += logs
+                        h_product[c, form, place] = 1.0
+                        g_product[c, form, place] = 1.0
+                        occupied[c, form, place] = False
+                for r in range(width):
+                    varying[c, form, k - 1, column + r] -= 0.5 * math.log(left_product[form, k - 1, r])
             left_product[form, k - 1] = 1.0

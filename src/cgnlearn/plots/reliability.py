@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 
 class ReliabilityDisplay(Display):
-    """Reliability diagram of a classifier with any number of classes.
+    """Reliability diagram of a classifier with any number of classes, and how often which probability was said.
 
     A point on the diagonal is a probability that means what it says. The bars are 95 % intervals (Wilson) of the
-    frequency, so that a bin of few rows is not taken for more than it is. Each of the lines has its name.
+    frequency, so that a bin of few rows is not taken for more than it is. Each of the lines has its name. The axis
+    begins at ``start``: the predicted one of K classes has a probability of at least 1 / K.
     """
 
-    def __init__(self, lines: Mapping[str, Reliability], xlabel: str, ylabel: str) -> None:
-        self.lines, self.xlabel, self.ylabel = lines, xlabel, ylabel
+    def __init__(
+        self, lines: Mapping[str, Reliability], xlabel: str, ylabel: str, start: float = 0.0, n_bins: int = N_BINS
+    ) -> None:
+        self.lines, self.xlabel, self.ylabel, self.start, self.n_bins = lines, xlabel, ylabel, start, n_bins
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Axes | None = None, **options: Any) -> Self:
@@ -75,10 +78,11 @@ class ReliabilityDisplay(Display):
             else:
                 lines[called] = reliability(proba.max(axis=1), labels[proba.argmax(axis=1)] == truth, n_bins)
         what, happens = ("the class", "that") if per_class else ("the predicted class", "right")
-        return cls(lines, f"Probability of {what}", f"How often it is {happens}").plot(ax)
+        start = 0.0 if per_class else 1 / len(labels)
+        return cls(lines, f"Probability of {what}", f"How often it is {happens}", start, n_bins).plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        return 5.2, 4.6
+        return 5.2, 5.2
 
     def _draw(self, ax: Axes) -> None:
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="perfect calibration")
@@ -92,10 +96,29 @@ class ReliabilityDisplay(Display):
                 line.predicted, line.observed, 18 + 160 * line.n / line.n.sum(),
                 color=colour, marker=MARKERS[i % len(MARKERS)], zorder=3, linewidths=0, label=name,
             )  # fmt: skip
-        ax.set(xlim=(-0.02, 1.03), ylim=(-0.02, 1.03), xlabel=self.xlabel, ylabel=self.ylabel)
+        first = np.floor(self.start * self.n_bins) / self.n_bins  # where the first bin begins
+        margin = 0.03 * (1 - first)
+        ax.set(xlim=(first - margin, 1 + margin), ylim=(-0.4, 1.03), xlabel=self.xlabel)
+        ax.set_yticks(np.linspace(0, 1, 6))
+        ax.set_ylabel(self.ylabel, y=0.64)
+        ax.axhline(-0.03, color=GREY, linewidth=0.8)
         without_frame(ax)
-        for handle in ax.legend(frameon=False, loc="upper left").legend_handles[1:]:
+        legend = ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0)  # off the points
+        for handle in legend.legend_handles[1:]:
             handle.set_sizes([30])  # type: ignore[union-attr]
+        self._draw_histogram(ax.inset_axes((0, 0, 1, 0.22), sharex=ax))
+
+    def _draw_histogram(self, ax: Axes) -> None:
+        width = 0.9 / self.n_bins / len(self.lines)
+        for i, line in enumerate(self.lines.values()):
+            bins = np.minimum((line.predicted * self.n_bins).astype(np.intp), self.n_bins - 1)
+            left = (bins + 0.05) / self.n_bins + i * width
+            ax.bar(left, 100 * line.n / line.n.sum(), width, align="edge", color=LINES[i % len(LINES)], linewidth=0)
+        ax.margins(y=0)
+        ax.set_axis_off()
+        highest = max(int(line.n.max() * 100 / line.n.sum() + 0.5) for line in self.lines.values())
+        ax.annotate(f"how often (up to {highest} % of rows)", (0, 1), xycoords="axes fraction", fontsize="small",
+                    color=GREY, va="top")  # fmt: skip
 
 
 def _wilson(share: NDArray[np.float64], n: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -31,6 +31,10 @@ class SpectrumDisplay:
         The class above, for which positive log-odds speak, and the one below.
     subject : str
         Whose log-odds these are.
+    axis : str
+        What ``mz`` is, if it is not m/z.
+    regions : two arrays, optional
+        Peaks and the bins of each, as `peak_regions` returns them; None: those of the two spectra.
 
     Attributes
     ----------
@@ -53,6 +57,8 @@ class SpectrumDisplay:
         of: str,
         against: str,
         subject: str,
+        axis: str = "m/z",
+        regions: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
     ) -> None:
         self.mz = np.asarray(mz, dtype=float)
         self.above = np.asarray(above, dtype=float)
@@ -61,9 +67,10 @@ class SpectrumDisplay:
         self.of = of
         self.against = against
         self.subject = subject
+        self.axis = axis
         if len({self.mz.shape, self.above.shape, self.below.shape, self.log_odds.shape}) > 1 or self.mz.ndim != 1:
             raise ValueError("mz, above, below and log_odds must be columns of the same length")
-        tops, self._region = peak_regions(self.above + self.below)
+        tops, self._region = peak_regions(self.above + self.below) if regions is None else regions
         self.peaks_: NDArray[np.float64] = self.mz[tops]
         gathered = np.bincount(self._region + 1, self.log_odds, len(tops) + 1).astype(np.float64)
         self.between_ = float(gathered[0])
@@ -191,7 +198,7 @@ class SpectrumDisplay:
                 color=INK,
             )
         both = self.subject.startswith("mean")
-        ax.set(xlabel="m/z", ylabel="log-odds" if both else f"log-odds\n← {self.against}    {self.of} →")
+        ax.set(xlabel=self.axis, ylabel="log-odds" if both else f"log-odds\n← {self.against}    {self.of} →")
         ax.set_title(f"{self.subject}; between the peaks {self.between_:+.2f}", fontsize=9, color=INK, loc="left")
         without_frame(ax)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model.structure import Structure
-from cgnlearn.plots.style import BLUE, GREY, INK, Display, shortened, without_frame
+from cgnlearn.plots.style import BLUE, GREY, INK, TINT, Display, without_frame, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,8 +59,8 @@ class StructureDisplay(Display):
         most = int(np.clip((gap - 12) / (0.55 * FONT_SIZE), 4, 20))
         boxes = {
             node: ax.text(
-                *place, shortened(str(node), most), ha="center", va="center", fontsize=FONT_SIZE, color=INK,
-                bbox={"boxstyle": "round,pad=0.35", "facecolor": "#e8f0f7", "edgecolor": BLUE, "linewidth": 0.9},
+                *place, wrapped(str(node), most), ha="center", va="center", fontsize=FONT_SIZE, color=INK,
+                bbox={"boxstyle": "round,pad=0.35", "facecolor": TINT, "edgecolor": BLUE, "linewidth": 0.9},
             ).get_bbox_patch()
             for node, place in places.items()
         }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
 
 BLUE, ORANGE, GREY, INK = "#2b6ca3", "#d1701f", "#8a929a", "#22303c"
 LINES = (BLUE, ORANGE, "#3a8f5c", "#8a4f9e", "#b0413e", "#5b6770", "#c2a11f", "#1f9aa8")
+TINT = "#e8f0f7"
+BY_NIGHT = {  # the same colours on a dark page
+    **dict(zip(LINES, ("#6db3e8", "#f0a05a", "#6cc793", "#c591d6", "#ec8581", "#a9b4bd", "#e0c552", "#5dcad6"),
+               strict=True)),
+    GREY: "#8f99a3", INK: "#e3e8ec", TINT: "#22384a",
+}  # fmt: skip
 MARKERS = "osD^vPX*"
 MOST_POINTS = 2000  # of a line drawn as such; a longer one goes into a vector file as pixels, or it would be megabytes
 
@@ -46,9 +53,23 @@ class Display:
         return self
 
 
-def shortened(name: str, most: int) -> str:
-    """A name of at most so many letters."""
-    return name if len(name) <= most else name[: most - 1] + "…"
+def wrapped(name: str, most: int) -> str:
+    """A name in full, in lines of at most so many letters, broken after spaces and underscores where there are any.
+
+    Examples
+    --------
+    >>> print(wrapped("nonflavanoid_phenols", 13))
+    nonflavanoid_
+    phenols
+    """
+    lines = [""]
+    for piece in re.split(r"(?<=[_ ])", name):
+        for part in (piece[start : start + most] for start in range(0, len(piece), most)):
+            if len(lines[-1]) + len(part) <= most:
+                lines[-1] += part
+            else:
+                lines.append(part)
+    return "\n".join(line.rstrip(" ") for line in lines)
 
 
 def draw_bars(ax: Axes, names: Sequence[str], values: Sequence[float] | NDArray[np.float64]) -> None:

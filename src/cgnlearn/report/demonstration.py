@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.datasets import load_iris, load_wine
 from sklearn.dummy import DummyClassifier
 
-from cgnlearn import Band, CGNClassifier
-from cgnlearn.datasets import make_balance_scale, make_spectra, make_waveform
+from cgnlearn import CGNClassifier
+from cgnlearn.datasets import make_balance_scale, make_raw_spectra, make_waveform
 from cgnlearn.evaluation.splits import cut, scarce
 from cgnlearn.evaluation.study import BASELINE, Study
+from cgnlearn.spectra import RawSpectra
+from cgnlearn.spectra.peaks import region_ranks
 
 
 class Comparison(NamedTuple):
@@ -46,19 +47,13 @@ def comparisons() -> Iterator[Comparison]:
                 yield Comparison(structure, Study(name, X, y.astype(str), models, splits))
 
 
-def studies() -> Iterator[Study]:
-    """The studies, their results still to come."""
-    yield _wine()
-    yield _spectra()
-
-
 def _study(name: str, X: Any, y: NDArray[np.str_], models: dict[str, Any], n_folds: int, **more: Any) -> Study:
-    models = models | {BASELINE: DummyClassifier(strategy="prior")}
     settings = {"Cross-validation": f"stratified, {n_folds} folds, seed 0"} | more.pop("settings")
-    return Study(name, X, y, models, cut(y, n_folds=n_folds), settings=settings, **more)
+    return Study(name, X, y, models, cut(y, n_folds=n_folds, groups=more.get("groups")), settings=settings, **more)
 
 
-def _wine() -> Study:
+def wine_study() -> Study:
+    """Three cultivars; results still to come."""
     wine = load_wine(as_frame=True)
     names = np.array([str(name).replace("class_", "cultivar ") for name in wine.target_names])
     models = {
@@ -66,24 +61,36 @@ def _wine() -> Study:
         for structure in ("naive_bayes", "tree", "complete")
         for parameters in ("ml", "bayes")
     }
+    models[BASELINE] = DummyClassifier(strategy="prior")
     settings = {"Data": "178 wines of three cultivars, 13 measurements (UCI, as in scikit-learn)"}
     return _study("wine", wine.data, names[wine.target.to_numpy()], models, 10, settings=settings)
 
 
-def _spectra() -> Study:
-    spectra = make_spectra(n_samples=120, n_bins=600, random_state=0)
-    X = pd.DataFrame(spectra.data, columns=[f"{mz:.1f}" for mz in spectra.mz])
-    tuned = Band(k="cv", k_max=20)
-    models = {
-        "naive_bayes ml": CGNClassifier(parameters="ml"),
-        "naive_bayes bayes": CGNClassifier(),
-        "band 10 ml": CGNClassifier(Band(10), parameters="ml"),
-        "band 10 bayes": CGNClassifier(Band(10)),
-        "band cv bayes, temperature cv": CGNClassifier(tuned, temperature="cv", random_state=0),
-        "band cv bayes, sharing 1, temperature cv": CGNClassifier(tuned, sharing=1.0, temperature="cv", random_state=0),
-    }
+def raw_spectra() -> RawSpectra:
+    """Spectra to be written to files: two of each sample."""
+    return make_raw_spectra(60, n_replicates=2, n_points=12_000, mass_range=(2_000.0, 12_000.0), random_state=0)
+
+
+def spectra_study(X: Any, y: NDArray[np.str_], models: dict[str, Any], truth: RawSpectra, **more: Any) -> Study:
+    """Spectra that were read again, with the features of all of them; results still to come."""
+    n_markers = int((truth.effects != 0).sum())
+    data = f"simulated raw spectra, {len(truth.peaks)} peaks of which {n_markers} differ between the classes"
     return _study(
-        "simulated spectra", X, spectra.target, models, 5,
-        positions=spectra.mz, marks=spectra.peaks[spectra.effects != 0],
-        settings={"Data": "simulated time-of-flight spectra, 600 bins, 60 peaks of which 8 differ between the classes"},
+        "simulated spectra", X, y, models, 5, positions=X.columns.to_numpy(float),
+        marks=truth.peaks[truth.effects != 0], positive="case",
+        settings={"Data": data, "Features": "read from files, preset maldi, bins of 10 m/z"}, **more,
     )  # fmt: skip
+
+
+def planted_truth(study: Study) -> str:
+    """How many of the true markers are among the regions with most evidence."""
+    assert study.positions is not None
+    assert study.marks is not None
+    assert study.evidence is not None
+    mean = study.X.to_numpy().mean(axis=0)
+    rank = region_ranks(study.positions, mean, study.evidence.for_truth, study.marks)
+    n = len(rank)
+    return (
+        f"of {n} planted markers {int((rank <= n).sum())} are among the {n} regions with most evidence, "
+        f"{int((rank <= 2 * n).sum())} among {2 * n}"
+    )

@@ -1,25 +1,30 @@
-"""The report's figures, as SVG text to stand inside the page."""
+"""The report's figures, as SVG text to stand inside the page; its colours are the page's, by day and by night."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
-from cgnlearn.evaluation.evidence import Closeup
-from cgnlearn.evaluation.study import SeenRow, Study, pooled
+from cgnlearn.evaluation.decisions import Decisions, Part, answers, decision_curve, decisions, one_class
+from cgnlearn.evaluation.features import mean_spectrum
+from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.model.densities import Floats
-from cgnlearn.plots import ContributionsDisplay, PathDisplay, ReliabilityDisplay, StructureDisplay
-from cgnlearn.plots.style import GREY, INK, LINES, MOST_POINTS, axes_behind, draw_along, draw_bars, shortened
+from cgnlearn.plots import PathDisplay, ReliabilityDisplay, SpectrumDisplay, StructureDisplay
+from cgnlearn.plots.style import GREY, INK, LINES, TINT, without_frame, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_BARS = 25
+HALF, WHOLE, PHONE = 4.3, 8.9, 4.0  # inches: two figures side by side are as wide as one
+ACROSS = 42  # letters that a figure of half the width has room for
+
+VARIABLES = {colour: f"--line{i}" for i, colour in enumerate(LINES)} | {GREY: "--grey", INK: "--ink", TINT: "--tint"}
 
 _LOOK: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and printed sharp
@@ -32,15 +37,16 @@ _LOOK: dict[Any, Any] = {
 
 
 def _svg(
-    draw: Callable[[Any], object], size: tuple[float, float], name: str, description: str, nrows: int = 1
-) -> Markup:
-    """Draw on fresh axes and return the SVG element, its ids made the page's own by ``name``."""
+    draw: Callable[[Any], object], size: tuple[float, float], name: str, description: str, **layout: Any
+) -> tuple[Markup, Any]:
+    """Draw on fresh axes and return the SVG element, its ids made the page's own by ``name``, and the axes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context({**_LOOK, "svg.hashsalt": name}):
         figure = Figure(figsize=size, layout="constrained")
-        draw(figure.subplots(nrows, sharex=True))
+        axes = figure.subplots(**layout)
+        draw(axes)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", transparent=True, dpi=200, metadata=nothing)
@@ -49,93 +55,213 @@ def _svg(
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(xlink:href="|url\()#', rf"\1#{name}-", text)
     opening, _, content = text.partition(">")
+    content = re.sub(
+        r'(?<=[:"] )#[0-9a-f]{6}|(?<=:)#[0-9a-f]{6}',
+        lambda found: f"var({VARIABLES[found[0]]})" if found[0] in VARIABLES else found[0],
+        content,
+    )
     view = re.findall(r'viewBox="[^"]+"', opening)[0]
     return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view} '
-        f'style="max-width:{round(size[0] * 96)}px" role="img" aria-label="{escape(description)}">{content}'
-    )
+        f'role="img" aria-label="{escape(description)}">{content}'
+    ), axes
+
+
+def _together(study: Study, models: list[str]) -> tuple[dict[str, Floats], Any]:
+    """What the models said of the rows of the folds that all of them answered, repetitions pooled, and the truth."""
+    answers = {
+        model: {r.unit[1:]: r for r in study.results if r.unit.name == model and r.log_proba is not None}
+        for model in models
+    }
+    common = sorted(set.intersection(*(set(of) for of in answers.values())))
+    found = {model: pooled([of[fold] for fold in common], study.true) for model, of in answers.items()}
+    return {model: log_proba for model, (log_proba, _) in found.items()}, next(iter(found.values()))[1]
+
+
+def _shown(study: Study) -> list[str]:
+    """The chosen model and one to hold beside it: logistic regression, or else the best of the others."""
+    assert study.chosen is not None
+    first = {r.unit[1:] for r in study.results if r.unit.name == study.chosen}
+    others = [
+        s for s in study.summaries
+        if s.metrics and s.model not in (study.chosen, BASELINE)
+        and first & {r.unit[1:] for r in study.results if r.unit.name == s.model and r.log_proba is not None}
+    ]  # fmt: skip
+    others.sort(key=lambda s: (s.model == LOGISTIC, s.metrics["cll"].mean), reverse=True)
+    return [study.chosen, *(s.model for s in others[:1])]
 
 
 def reliability_figure(study: Study, name: str) -> Markup:
-    """The reliability diagram of the chosen model and of the best with the other way to its parameters."""
-    assert study.chosen is not None
-    way = _parameters(study, study.chosen)
-    others = [summary for summary in study.able if _parameters(study, summary.model) != way]
-    shown = [study.chosen, *(s.model for s in sorted(others, key=lambda s: -s.metrics["cll"].mean)[:1])]
-    # Repetitions are pooled: every row counts as often as it was predicted. An interrupted run may have a fold of one
-    # model and not of the other.
-    common = set.intersection(*({r.unit[1:] for r in study.results if r.unit.name == model} for model in shown))
-    found = {
-        model: pooled([r for r in study.results if r.unit.name == model and r.unit[1:] in common], study.true)
-        for model in shown
-    }
-    proba = {model: np.exp(log_proba) for model, (log_proba, _) in found.items()}
-    truth = np.array(study.classes)[found[study.chosen][1]]
+    """The reliability diagram of the chosen model and of another."""
+    said, true = _together(study, _shown(study))
+    proba = {wrapped(model, ACROSS): np.exp(log_proba) for model, log_proba in said.items()}
+    truth = np.array(study.classes)[true]
     return _svg(
         lambda ax: ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax),
-        (5.0, 4.2), name, f"Reliability diagram of {' and '.join(proba)}",
-    )  # fmt: skip
+        (HALF, 4.3), name, f"Reliability diagram of {' and '.join(said)}",
+    )[0]  # fmt: skip
 
 
-def _parameters(study: Study, model: str) -> Any:
-    return getattr(study.models[model], "parameters", None)
+# ---- one class against the others
+
+
+class Roc(NamedTuple):
+    """What follows from calling positive all rows with at least a certain probability, the highest first."""
+
+    sensitivity: Floats
+    false_alarms: Floats  # share of the negative rows called positive
+
+
+def roc(probability: Floats, positive: NDArray[np.bool_]) -> Roc:
+    """One point for each probability that occurs, beginning with no row called positive."""
+    levels, place = np.unique(-probability, return_inverse=True)
+    hits, alarms = (
+        np.concatenate([[0.0], np.bincount(place, of, len(levels)).cumsum()]) for of in (positive, ~positive)
+    )
+    return Roc(hits / hits[-1], alarms / alarms[-1])
+
+
+class Deciding(NamedTuple):
+    """What a model is worth to those who must tell one class from the others."""
+
+    positive: str
+    roc: Markup
+    curve: Markup
+    of_models: dict[str, Decisions]
+
+
+def deciding(study: Study, name: str) -> Deciding | None:
+    """Of the chosen model and of another; None where no class is looked for, or no other one was seen."""
+    label = study.looked_for
+    if label is None:
+        return None
+    shown = _shown(study)
+    said, true = _together(study, shown)
+    code = study.classes.index(label)
+    positive = true == code
+    if positive.all() or not positive.any():
+        return None
+    parts = {model: [(np.exp(log_proba[:, code]), positive)] for model, log_proba in said.items()}
+    every = answers(study)
+    drawn = _svg(lambda ax: _draw_roc(ax, parts), (HALF, 3.9), f"{name}-roc", f"ROC curves for {label}")[0]
+    curve = _svg(
+        lambda ax: _draw_decision(ax, parts, study.prevalence, label), (HALF, 3.9), f"{name}-net",
+        f"Decision curve for {label}",
+    )[0]  # fmt: skip
+    return Deciding(
+        label, drawn, curve, {model: decisions(one_class(every[model], code), study.prevalence) for model in shown}
+    )
+
+
+def _draw_roc(ax: Axes, found: dict[str, list[Part]]) -> None:
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    for colour, (model, [part]) in reversed(list(zip(LINES, found.items(), strict=False))):
+        curve = roc(*part)
+        ax.plot(curve.false_alarms, curve.sensitivity, color=colour, linewidth=1.6, label=model)
+    ax.set(
+        xlabel="false alarms (1 − specificity)", ylabel="found (sensitivity)", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02)
+    )
+    _legend_above(ax)
+
+
+def _draw_decision(ax: Axes, found: dict[str, list[Part]], prevalence: float | None, label: str) -> None:
+    curves = {model: decision_curve(parts, prevalence) for model, parts in found.items()}
+    at, _, all_treated = next(iter(curves.values()))
+    most = float(all_treated[0]) + 0.01
+    ax.plot(at, all_treated, color=GREY, linewidth=1.2, label=f"treat all as {label}")
+    ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="treat none")
+    for colour, (model, curve) in reversed(list(zip(LINES, curves.items(), strict=False))):
+        ax.plot(at, curve.net_benefit, color=colour, linewidth=1.6, label=model)
+    threshold = wrapped(f"probability of {label} from which one would act", ACROSS + 10)
+    ax.set(xlabel=threshold, ylabel="net benefit per row", xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))
+    _legend_above(ax)
+
+
+def _legend_above(ax: Axes) -> None:
+    """Off the lines, the chosen model first."""
+    handles, labels = ax.get_legend_handles_labels()
+    n_columns = 2 if len(labels) > 2 else 1
+    labels = [wrapped(label, ACROSS // n_columns) for label in labels]
+    look: dict[str, Any] = {"frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+    ax.legend(handles[::-1], labels[::-1], ncols=n_columns, **look)
+    without_frame(ax)
+
+
+# ---- the model
 
 
 def structure_figure(study: Study, name: str) -> Markup:
     """The structure of the model fitted on all rows."""
     structure = study.final.structure_
-    size = (6.6, 4.4) if len(structure.nodes) <= 60 else (4.4, 4.2)
     description = f"Structure with {len(structure.nodes)} attributes and {structure.n_edges} edges"
-    return _svg(lambda ax: StructureDisplay.from_structure(structure, ax=ax), size, name, description)
+    return _svg(lambda ax: StructureDisplay.from_structure(structure, ax=ax), (WHOLE, 4.6), name, description)[0]
 
 
 def path_figure(study: Study, name: str) -> Markup | None:
     """How the order of a band or box was chosen, where it was."""
-    if "param_k" not in getattr(study.final, "cv_results_", {}):
+    if not hasattr(study.final, "k_") or "param_k" not in getattr(study.final, "cv_results_", {}):
         return None
     words = "Inner scores of every k"
-    return _svg(lambda axes: PathDisplay.from_estimator(study.final, axes=axes), (5.4, 4.4), name, words, nrows=2)
+    layout = {"nrows": 2, "sharex": True}
+    return _svg(lambda axes: PathDisplay.from_estimator(study.final, axes=axes), (HALF, 3.9), name, words, **layout)[0]
 
 
-def evidence_figure(study: Study, name: str) -> Markup:
-    """What each attribute adds to the truth on average: along m/z for spectra, else as bars."""
-    evidence = study.evidence.for_truth
-    if study.positions is not None:
-        return _svg(lambda ax: _draw_along(ax, study, evidence), (7.6, 3.4), name, "Evidence along the spectrum")
-    order = np.argsort(-np.abs(evidence), kind="stable")[:MOST_BARS]
-
-    def draw(ax: Axes) -> None:
-        draw_bars(ax, [shortened(study.names[i], 26) for i in order], evidence[order])
-        ax.set_xlabel("mean log-odds added to the true class")
-
-    return _svg(draw, (5.6, 0.9 + 0.24 * len(order)), name, "Mean evidence of each attribute for the true class")
+# ---- spectra
 
 
-def _draw_along(ax: Axes, study: Study, evidence: Floats) -> None:
-    positions = study.positions
-    assert positions is not None
-    behind = axes_behind(ax)
-    values = study.X.to_numpy()
-    for i, label in enumerate(study.classes[: len(LINES)]):
-        mean = values[study.true == i].mean(axis=0)
-        look: dict[str, Any] = {"color": LINES[(i + 2) % len(LINES)], "linewidth": 0.7, "alpha": 0.65}
-        behind.plot(positions, mean, label=f"mean {label}", rasterized=len(positions) > MOST_POINTS, **look)
-    draw_along(ax, positions, evidence)
-    if study.marks is not None:
-        ax.plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
-                transform=ax.get_xaxis_transform(), label="true marker")  # fmt: skip
-    handles = behind.get_legend_handles_labels()[0] + ax.get_legend_handles_labels()[0]
-    ax.legend(handles=handles, frameon=False, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, 1.05))
-    ax.set(xlabel=study.axis, ylabel="mean log-odds for the truth")
+class Along(NamedTuple):
+    """A spectrum's figure in two widths, and where on it the axis begins and ends, as shares of its width."""
+
+    wide: Markup
+    narrow: Markup
+    ends: tuple[float, float]
+    of: str
+    against: str
+    peaks: list[tuple[str, float, float, float]]  # place, mean intensity in either class, log-odds
 
 
-def row_figure(study: Study, row: SeenRow, closeup: Closeup, name: str) -> Markup:
-    """What the model that had not seen a row makes of it."""
-    values = None if study.positions is None else study.X.iloc[row.index].to_numpy(dtype=float)
-    display = ContributionsDisplay(
-        closeup.log_odds, study.names, row.predicted, study.classes[closeup.against], closeup.prior_log_odds,
-        study.positions, values, study.axis,
+def spectrum_figure(study: Study, name: str) -> Along:
+    """Mean spectra of two classes, and beneath them what the peaks add to the truth on average.
+
+    Of more than two classes the two that are taken for each other most often.
+    """
+    assert study.positions is not None
+    assert study.evidence is not None
+    mixed_up = study.confusion + study.confusion.T
+    np.fill_diagonal(mixed_up, -1)
+    second, first = sorted(np.unravel_index(int(mixed_up.argmax()), mixed_up.shape))
+    if study.looked_for == study.classes[second]:
+        first, second = second, first
+    values = study.X.to_numpy(dtype=float)
+    above, below = (np.nan_to_num(mean_spectrum(values[study.true == code])) for code in (first, second))
+    features = study.features
+    tops = np.array([top for top in features.shown if top is not None], dtype=np.intp)
+    regions = tops, np.where(features.of_column < len(tops), features.of_column, -1)
+    display = SpectrumDisplay(
+        study.positions, above, below, study.evidence.for_truth, study.classes[first], study.classes[second],
+        "mean evidence for the true class", study.axis, regions,
     )  # fmt: skip
-    n_bars = min(len(study.names), 20) + 2
-    size = (5.6, 0.8 + 0.22 * n_bars) if values is None else (7.6, 3.0)
-    return _svg(display.plot, size, name, f"Contributions of the attributes in row {row.line}")
+
+    def draw(axes: Any) -> None:
+        display.plot(axes)
+        axes[1].set_title("", loc="left")  # the page says it beneath
+        if study.marks is not None:
+            axes[1].plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
+                         transform=axes[1].get_xaxis_transform())  # fmt: skip
+
+    layout = {"nrows": 2, "sharex": True, "height_ratios": (3, 2)}
+    words = "Evidence along the spectrum"
+    wide, axes = _svg(draw, (WHOLE, 4.8), name, words, **layout)
+    narrow, _ = _svg(draw, (PHONE, 4.4), f"{name}-narrow", words, **layout)
+    ends = axes[0].transData.transform([(study.positions[0], 0), (study.positions[-1], 0)])[:, 0]
+    left, right = ends / axes[0].figure.bbox.width
+    peaks = [
+        (features.names[i], float(above[top]), float(below[top]), float(display.evidence_[i]))
+        for i, top in enumerate(tops.tolist())
+    ]
+    return Along(wide, narrow, (float(left), float(right)), study.classes[first], study.classes[second], peaks)
+
+
+def is_drawable(structure: Any) -> bool:
+    """Whether a drawing of the structure can be read: neither without edges nor a ball of wool."""
+    return 0 < structure.n_edges <= 2 * len(structure.nodes) and len(structure.nodes) <= 24

@@ -8,12 +8,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cgnlearn import __version__
 from cgnlearn.evaluation.study import Study
+from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.files import write_whole
+from cgnlearn.plots.style import BY_NIGHT
 
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
+
+FEW = 30  # rows of a class, or groups, of which figures are rough
 
 
 def write_report(
@@ -21,17 +27,30 @@ def write_report(
 ) -> None:
     """Write the page: one file that needs no other, with comparisons in one table, then a part for each study."""
     try:
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'cgnlearn[report]'") from error
+    from cgnlearn.report.figures import VARIABLES
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": _number, "signed": _signed, "percent": _percent}
-    template = environment.from_string(files("cgnlearn.report").joinpath("page.html").read_text(encoding="utf-8"))
-    text = template.render(
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": _number,
+        "signed": _signed,
+        "percent": _percent,
+        "counted": _counted,
+        "adds": _adds,
+    }
+    text = environment.get_template("page.html").render(
         title=title,
         version=__version__,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        palette={name: (colour, BY_NIGHT[colour]) for colour, name in VARIABLES.items()},
         compared=compared,
         parts=[_part(study, f"s{i}") for i, study in enumerate(studies)],
     )
@@ -39,54 +58,79 @@ def write_report(
     write_whole(path, text)
 
 
+def _template(name: str) -> str:
+    return files("cgnlearn.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
 def _part(study: Study, anchor: str) -> dict[str, Any]:
     """What the template needs of one study."""
     from cgnlearn.report import figures
+    from cgnlearn.report.cards import cards
+    from cgnlearn.report.panels import panels
+    from cgnlearn.report.rows import Viewer
+    from cgnlearn.report.shape import shape_of
 
     part: dict[str, Any] = {
         "anchor": anchor,
         "study": study,
         "n_discrete": sum(str(kind) == "category" for kind in study.X.dtypes),
-        "best": _best(study),
+        "n_missing": int(study.X.isna().to_numpy().sum()),
+        "class_groups": _class_groups(study),
+        "panels": panels(study),
         "warnings": _warnings(study),
+        "verdict": None,
     }
     if study.chosen is None:
         return part
+    verdict, viewer = Verdict(study), Viewer(study)
     return part | {
+        "verdict": verdict,
         "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
-        "structure": figures.structure_figure(study, f"{anchor}-structure"),
-        "path": figures.path_figure(study, f"{anchor}-path"),
-        "evidence": figures.evidence_figure(study, f"{anchor}-evidence"),
-        "closeups": [
-            {"title": words, "row": row, "figure": figures.row_figure(study, row, closeup, f"{anchor}-row{i}")}
-            for i, (words, row, closeup) in enumerate(study.closeups)
-        ],
+        "deciding": figures.deciding(study, f"{anchor}-decision"),
+        "along": None
+        if study.positions is None or study.evidence is None
+        else figures.spectrum_figure(study, f"{anchor}-spectrum"),
+        "cards": cards(study),  # None where the model cannot be explained
+        "views": [(words, viewer.view(row)) for words, row in study.remarkable],
+        "viewable": viewer.plain(),
+        "shape": shape_of(study, anchor),
         "final": study.final,
     }
 
 
-def _best(study: Study) -> dict[str, str]:
-    """The model with the best value of each metric, of those that answered everywhere."""
-    sign = {"accuracy": 1, "cll": 1, "brier": -1, "calibration_error": -1} if study.able else {}
-    return {name: max(study.able, key=lambda s: way * s.metrics[name].mean).model for name, way in sign.items()}
+def _class_groups(study: Study) -> dict[str, int] | None:
+    """How many groups have rows of each class."""
+    if study.groups is None:
+        return None
+    groups = np.asarray(study.groups)
+    return {label: len(np.unique(groups[study.true == code])) for code, label in enumerate(study.classes)}
 
 
 def _warnings(study: Study) -> list[str]:
     """What this very set gives reason to be careful about."""
     found = []
     label, least = min(study.counts.items(), key=lambda item: item[1])
-    if least < 30:
+    if least < FEW:
         found.append(f"Class {label} has {least} rows only: figures for it are rough.")
+    if study.n_groups is not None and study.n_groups < FEW:
+        found.append(f"The rows come from {study.n_groups} groups only: that, not the rows, is how much is known.")
     if max(study.counts.values()) > 4 * least:
         found.append(
             "The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix."
         )
     found += [
-        f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum "
-        "likelihood does not exist; its figures leave these folds out."
+        f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum likelihood "
+        f"does not exist{'; it is compared on the other folds only' if summary.metrics else ''}."
         for summary in study.summaries
         if summary.n_without
     ]
+    if study.chosen is not None and study.proposed is None and len(study.able) > 1:
+        found.append(
+            f"{study.chosen} was picked as the best of {len(study.able)} models by these very folds, so that its "
+            "figures are a little too good."
+        )
+    if study.proposed is not None and study.chosen != study.proposed:
+        found.append(f"{study.proposed} was to be judged, but did not answer in every fold.")
     if len(study.results) < len(study.splits) * len(study.models):
         found.append("The evaluation was interrupted: the figures stand for the folds that were done.")
     return found
@@ -96,11 +140,20 @@ def _number(value: float | None) -> str:
     """Three decimals, or none where they would be noise."""
     if value is None:
         return "—"
+    if np.isinf(value):
+        return "∞" if value > 0 else "−∞"
     return (f"{value:.3f}" if abs(value) < 100 else f"{value:.0f}").replace("-", "−")
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")
+def _signed(value: float, digits: int = 1) -> str:
+    if np.isinf(value):
+        return "+∞" if value > 0 else "−∞"
+    return f"{value:+.{digits if abs(value) < 100 else 0}f}".replace("-", "−")
+
+
+def _adds(value: float) -> str:
+    """Two decimals, or two digits of what is small: in a wide set everything is."""
+    return f"{value:+.2f}".replace("-", "−") if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}".replace("-", "−")
 
 
 def _percent(value: float) -> str:
@@ -108,3 +161,7 @@ def _percent(value: float) -> str:
     if value > 0.9999:
         return "> 99.99 %"
     return "< 0.01 %" if value < 0.0001 else f"{100 * value:.2f} %"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")

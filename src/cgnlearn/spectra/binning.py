@@ -8,17 +8,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cgnlearn.spectra.peaks import common_peaks, find_peaks
+from cgnlearn.spectra.peaks import peaks_in_common
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
+from cgnlearn.spectra.steps import OfSpectra
 
 Floats = NDArray[np.float64]
 MOST_BINS = 1_000_000
 
 
-class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Features(OfSpectra):
     """A transformer of lists of spectra into a table with a column for each of the positions ``mz_``."""
 
     mz_: Floats
@@ -76,11 +76,6 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "is taken beyond",
                 stacklevel=4,
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 class Bin(Features):
@@ -224,8 +219,7 @@ class Peaks(Features):
         X : iterable of Spectrum
         y : ignored
         """
-        found = [spectrum.mz[find_peaks(spectrum, self.half_window, self.noise)] for spectrum in X]
-        self.mz_ = common_peaks(found, self.tolerance, self.share)
+        self.mz_ = peaks_in_common(X, **self.get_params())
         if not len(self.mz_):
             raise SpectrumError(f"no peak stands in {self.share:.0%} of the spectra: lower noise or share")
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +33,14 @@ def find_peaks(spectrum: Spectrum, half_window: int, noise: float) -> NDArray[np
     floor = float(np.median(spectrum.intensity))
     found, _ = signal.find_peaks(spectrum.intensity, height=lowest, distance=max(1, half_window))
     return found[spectrum.intensity[found] > floor].astype(np.intp)
+
+
+def peaks_in_common(
+    spectra: Iterable[Spectrum], *, half_window: int, noise: float, tolerance: float, share: float
+) -> Floats:
+    """m/z of the peaks that `find_peaks` finds in many spectra, by the rule of `common_peaks`."""
+    found = [spectrum.mz[find_peaks(spectrum, half_window, noise)] for spectrum in spectra]
+    return common_peaks(found, tolerance, share)
 
 
 def common_peaks(found: Sequence[Floats], tolerance: float, share: float) -> Floats:
@@ -123,3 +131,33 @@ def peak_regions(profile: Floats, prominence: float = 0.01) -> tuple[NDArray[np.
     for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
         region[start : stop + 1] = number
     return tops.astype(np.intp), region
+
+
+def region_ranks(mz: Floats, profile: Floats, evidence: Floats, marks: Floats) -> NDArray[np.intp]:
+    """How high the regions around some m/z stand among all, by the evidence of their positions together.
+
+    Parameters
+    ----------
+    mz, profile, evidence : ndarray (positions,)
+        As of binned spectra: where they are, their mean, and what each says on average for the truth.
+    marks : ndarray (marks,)
+        m/z, such as the true markers of simulated spectra.
+
+    Returns
+    -------
+    ndarray (marks,)
+        1 for the `peak_regions` with most evidence; what is in no region comes after all of them.
+
+    Examples
+    --------
+    >>> profile, evidence = np.array([0.0, 5.0, 0.0, 9.0, 0.0]), np.array([0.0, 2.0, 0.1, 0.5, 0.0])
+    >>> region_ranks(np.arange(5.0), profile, evidence, np.array([1.2, 2.9, 4.0])).tolist()
+    [1, 2, 3]
+    """
+    tops, region = peak_regions(profile)
+    inside = region >= 0
+    sums = np.bincount(region[inside], evidence[inside], len(tops))
+    rank = np.empty(len(tops) + 1, dtype=np.intp)
+    rank[np.argsort(-sums, kind="stable")] = np.arange(1, len(tops) + 1)
+    rank[-1] = len(tops) + 1  # where -1 points to
+    return rank[region[_nearest(marks, mz)]]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
 from sklearn.pipeline import Pipeline
 
 from cgnlearn.spectra.binning import Bin
-from cgnlearn.spectra.steps import Align, Baseline, Normalise, Smooth, SquareRoot, Trim
+from cgnlearn.spectra.spectrum import Spectrum
+from cgnlearn.spectra.steps import Align, Baseline, Normalise, OfSpectra, Smooth, SquareRoot, Step, Trim
 
 PRESETS = ("seldi", "maldi")
 
@@ -50,3 +54,40 @@ def preset(name: str, *, align: bool = False) -> Pipeline:
             ("bin", Bin(width=3.0)),
         ]
     )
+
+
+def flat(model: Any) -> list[tuple[str, Any]]:
+    """The steps of a pipeline, those of pipelines within it among them; a model that is none is one step."""
+    if not isinstance(model, Pipeline):
+        return [("", model)]
+    return [
+        (name if not inner else f"{name}-{inner}", step) for name, part in model.steps for inner, step in flat(part)
+    ]
+
+
+def takes_spectra(model: Any) -> bool:
+    """Whether a model is a pipeline from spectra on."""
+    return isinstance(flat(model)[0][1], OfSpectra)
+
+
+def parted(steps: Pipeline) -> tuple[list[Step], Pipeline]:
+    """The first steps, as long as they learn nothing, and the others.
+
+    What learns nothing may be done once for all spectra before they are cut into folds.
+
+    Examples
+    --------
+    >>> first, others = parted(preset("maldi"))
+    >>> len(first), list(others.named_steps)
+    (5, ['bin'])
+    """
+    n_first = next((i for i, (_, step) in enumerate(steps.steps) if not isinstance(step, Step) or step.learns), 0)
+    return [step for _, step in steps.steps[:n_first]], steps[n_first:]
+
+
+def one_by_one(steps: Sequence[Step], spectra: Iterable[Spectrum]) -> Iterator[Spectrum]:
+    """Spectra after some steps, one after another, so that few of them are in memory at once."""
+    for spectrum in spectra:
+        for step in steps:
+            (spectrum,) = step.transform([spectrum])
+        yield spectrum

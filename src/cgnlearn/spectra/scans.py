@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import warnings
 import zlib
-from base64 import b64decode
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
 
 MOST_BYTES = 80_000_000  # of one array: ten million points
-MOST_INFLATION = 1032  # zlib cannot do better, so that short arrays need not be looked at
+KEYS = ("m/z array", "intensity array")
 NEEDED = "mzML, mzXML and MGF files need pyteomics and lxml: pip install 'cgnlearn[spectra]'"
 
 
@@ -35,7 +34,7 @@ def parse(content: bytes, kind: str, name: str) -> Iterator[Spectrum]:
     while True:
         try:
             scan = next(scans, None)
-            arrays = None if scan is None else [_array(scan, key, name) for key in ("m/z array", "intensity array")]
+            arrays = None if scan is None else _arrays(scan, name)
         except (SpectrumError, ImportError):
             raise
         except Exception as error:  # the parsers raise whatever comes to them when a file is damaged
@@ -80,7 +79,27 @@ def _xml(content: bytes, kind: str, name: str) -> Iterator[dict[str, Any]]:
         raise ImportError(NEEDED) from error
     reader: Any = mzml.MzML if kind == "mzML" else mzxml.MzXML
     with reader(io.BytesIO(content), use_index=False, decode_binary=False, huge_tree=False, **options) as scans:
+        scans.compression_type_map = {
+            way: partial(_unpacked, way=way, decode=decode) for way, decode in scans.compression_type_map.items()
+        }
         yield from scans
+
+
+def _unpacked(packed: bytes, way: str, decode: Callable[[bytes], Any]) -> Any:
+    """What pyteomics would unpack, if it is not too much."""
+    if "zlib" not in way:
+        return decode(packed)
+    unpacking = zlib.decompressobj()
+    found = unpacking.decompress(packed, MOST_BYTES)
+    if unpacking.unconsumed_tail:
+        raise _TooLong
+    if not unpacking.eof:
+        raise zlib.error("incomplete or truncated stream")
+    return found if way == "zlib compression" else decode(packed)
+
+
+class _TooLong(Exception):
+    """A compressed array that holds more than `MOST_BYTES`."""
 
 
 @cache
@@ -108,30 +127,35 @@ def _mgf(content: bytes) -> Iterator[dict[str, Any]]:
         raise ValueError(f"{n_begun} spectra begin and {n_found} end")
 
 
-def _array(scan: dict[str, Any], key: str, name: str) -> Any:
-    found = scan.get(key)
-    if found is None:
-        if int(scan.get("defaultArrayLength", scan.get("peaksCount", 0))):
-            raise SpectrumError(f"{name}: a scan lacks its {key}: export it anew")
-        return np.empty(0)
-    if isinstance(found, np.ndarray):
-        return found.astype(np.float64)
-    if not isinstance(found.data, str) or not found.data.strip():  # an empty element
-        values = np.empty(0)
-    else:
-        _refuse_bomb(found, name)
-        decoded = found.decode()
-        values = np.asarray(decoded if decoded.dtype.names is None else decoded[key], dtype=np.float64)
+def _arrays(scan: dict[str, Any], name: str) -> list[Any]:
+    """m/z and intensities."""
     said = scan.get("defaultArrayLength", scan.get("peaksCount"))
-    if said is not None and int(said) != len(values):
-        raise SpectrumError(f"{name}: a scan has {len(values)} points where it says {said}: export it anew")
-    return values
-
-
-def _refuse_bomb(record: Any, name: str) -> None:
-    if "zlib" not in str(record.compression) or len(record.data) * MOST_INFLATION < MOST_BYTES:
-        return
-    unpacking = zlib.decompressobj()
-    unpacking.decompress(b64decode(record.data), MOST_BYTES)
-    if unpacking.unconsumed_tail:
-        raise SpectrumError(f"{name}: a compressed array holds more than {MOST_BYTES} bytes: refused")
+    decoded: dict[int, Any] = {}  # mzXML has both in one piece
+    arrays = []
+    for key in KEYS:
+        found = scan.get(key)
+        if found is None:
+            if int(said or 0):
+                raise SpectrumError(f"{name}: a scan lacks its {key}: export it anew")
+            arrays.append(np.empty(0))
+            continue
+        if isinstance(found, np.ndarray):
+            arrays.append(found.astype(np.float64))
+            continue
+        values = np.empty(0)
+        if isinstance(found.data, str) and found.data.strip():
+            if id(found.data) not in decoded:
+                try:
+                    whole = found.source.decode_data_array(found.data, found.compression, found.dtype)
+                except _TooLong:
+                    raise SpectrumError(
+                        f"{name}: a compressed array holds more than {MOST_BYTES} bytes: refused"
+                    ) from None
+                decoded[id(found.data)] = whole
+            whole = decoded[id(found.data)]
+            values = np.asarray(whole if whole.dtype.names is None else whole[key], dtype=np.float64)
+            values.flags.writeable = False
+        if said is not None and int(said) != len(values):
+            raise SpectrumError(f"{name}: a scan has {len(values)} points where it says {said}: export it anew")
+        arrays.append(values)
+    return arrays

@@ -12,15 +12,29 @@ from scipy.signal import savgol_filter
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cgnlearn.spectra.peaks import common_peaks, find_peaks, nearest_within
+from cgnlearn.spectra.peaks import find_peaks, nearest_within, peaks_in_common
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
 
 
-class Step(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg, misc]
+class OfSpectra(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer of lists of spectra."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """A transformer whose output is a list of spectra, each of which depends on the spectrum it came from.
 
     Those that learn nothing in `fit` need not be fitted.
     """
+
+    @property
+    def learns(self) -> bool:
+        """Whether `fit` takes anything from the spectra."""
+        return False
 
     def fit(self, X: Iterable[Spectrum], y: Any = None) -> Self:
         """Learn nothing.
@@ -64,12 +78,11 @@ class Step(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
-        return True
+        return not self.learns or hasattr(self, "reference_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.requires_fit = False
+        tags.requires_fit = self.learns
         return tags
 
 
@@ -212,11 +225,13 @@ class Normalise(Step):
         """
         if self.method not in ("tic", "median", "pqn"):
             raise ValueError(f"method must be 'tic', 'median' or 'pqn', not {self.method!r}")
-        self.reference_ = _median_spectrum([_divided(s, _mean(s)) for s in X]) if self.method == "pqn" else None
+        self.reference_ = _median_spectrum([_divided(s, _mean(s)) for s in X]) if self.learns else None
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "reference_") or self.method != "pqn"
+    @property
+    def learns(self) -> bool:
+        """Quotients need a reference."""
+        return self.method == "pqn"
 
     def _one(self, spectrum: Spectrum) -> Spectrum:
         if self.method == "median":
@@ -309,8 +324,8 @@ class Align(Step):
         X : iterable of Spectrum
         y : ignored
         """
-        found = [spectrum.mz[find_peaks(spectrum, self.half_window, self.noise)] for spectrum in X]
-        self.reference_: NDArray[np.float64] = common_peaks(found, self.tolerance, self.share)
+        finding = {name: value for name, value in self.get_params().items() if name != "order"}
+        self.reference_: NDArray[np.float64] = peaks_in_common(X, **finding)
         if len(self.reference_) <= self.order:
             raise SpectrumError(
                 f"{len(self.reference_)} peaks stand in {self.share:.0%} of the spectra, too few for a polynomial of "
@@ -318,8 +333,10 @@ class Align(Step):
             )
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "reference_")
+    @property
+    def learns(self) -> bool:
+        """Where the reference peaks stand."""
+        return True
 
     def transform(self, X: Iterable[Spectrum]) -> list[Spectrum]:
         """Each spectrum with its axis bent; one with too few reference peaks as it was, which a warning tells.

@@ -130,7 +130,7 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
                 return chosen([scored], [np.arange(table.n_rows)]), statistics
         pairs = stratified(table.labels, n_folds, wish.random_state, wish.groups).pairs
         cuts = [outside for _, outside in pairs]
-        found = self._out_of_fold(table, cuts, hows)
+        found = self._out_of_fold(table, cuts, hows, wish)
         if wish.missing_indicator:
             found = map(Scored.plus, found, _of_indicators(table, pairs, hows[0]))
         return chosen(found, cuts), None
@@ -143,7 +143,9 @@ class Learner(ABC, BaseEstimator):  # type: ignore[misc]
         """What all candidates say of rows."""
         return Scored.by([self.model(statistics, how) for how in hows], table, left_out=left_out)
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
+    def _out_of_fold(
+        self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation], wish: Wish
+    ) -> Iterator[Scored]:
         """What models of all other rows say of the rows of each fold."""
         families = self._counted(table.schema)
         parts = [table.rows(cut) for cut in cuts]

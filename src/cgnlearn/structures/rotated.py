@@ -15,7 +15,7 @@ from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
-from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.learner import Learner, Wish
 from cgnlearn.structures.selection import Scored
 
 
@@ -62,7 +62,9 @@ class RotatedComplete(Learner):
             tuple(RotatedBlock.of(self.rotation, partition, moments, how) for partition, moments in pairs),
         )
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
+    def _out_of_fold(
+        self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation], wish: Wish
+    ) -> Iterator[Scored]:
         """Each time from a rotation of all other rows, which serves every sharing."""
         for cut in cuts:
             outside = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))

@@ -264,8 +264,9 @@ class GreedyJan(Learner):
     ----------
     search : {"forward", "backward", "condensed"}
     cv : int or "loo", default=10
-        Stratified folds, cut once; fewer if a class has fewer rows. With ``"loo"`` there are none: every row is scored
-        by the parameters of all others, exactly, from one factorisation of each group, with the prior held as it is.
+        Stratified folds, cut once, and around the ``groups`` that ``fit`` is given; fewer if a class has fewer rows.
+        With ``"loo"`` there are none: every row is scored by the parameters of all others, exactly, from one
+        factorisation of each group, with the prior held as it is.
     scoring : {"accuracy", "cll"}
         The share of rows classified correctly, or the mean log probability of the true class; mean over the folds,
         or over the rows where there are none.
@@ -328,24 +329,27 @@ class GreedyJan(Learner):
             choice, _ = self._choice(table, hows, wish)
             how, temperature, found["cv_results_"] = hows[choice.candidate], choice.temperature, choice.results
         names = dict(enumerate(table.schema.names or range(table.schema.n_columns)))
-        found["search_path_"] = [state.renamed(names) for state in wish.watch(self.states(table, how))]
+        found["search_path_"] = [state.renamed(names) for state in wish.watch(self.states(table, how, wish.groups))]
         chosen = Jan(found["search_path_"][-1].groups).resolved(table, how).learner
         return Resolved(chosen, how, float(temperature), found)
 
-    def _out_of_fold(self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation]) -> Iterator[Scored]:
+    def _out_of_fold(
+        self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation], wish: Wish
+    ) -> Iterator[Scored]:
         """What a search over all other rows finds, and says of the rows of each fold."""
         for cut in cuts:
-            train = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))
-            learner = self.resolved(train, hows[0]).learner
+            outside = np.setdiff1d(np.arange(table.n_rows), cut)
+            train, groups = table.rows(outside), None if wish.groups is None else np.asarray(wish.groups)[outside]
+            learner = self.resolved(train, hows[0], Wish(groups=groups)).learner
             statistics = collect(train, learner.families(table.schema))
             yield Scored.by([learner.model(statistics, how) for how in hows], table.rows(cut), left_out=False)
 
-    def states(self, table: Table, how: Estimation) -> Iterator[SearchState]:
-        """The search, one visited state after the other; stop wherever you like."""
+    def states(self, table: Table, how: Estimation, groups: Any = None) -> Iterator[SearchState]:
+        """The search, one visited state after the other; stop wherever you like. No fold parts a group of rows."""
         self._check()
         schema = table.schema
         scored_by = (Bayes if self.parameters == "bayes" else MaximumLikelihood)(how.prior)
-        folds = self._folds(table, scored_by)
+        folds = self._folds(table, scored_by, groups)
         columns = [column for column in range(schema.n_columns) if column not in set(folds.absent)]
         start: dict[str, Groups] = {
             "forward": (),
@@ -366,11 +370,15 @@ class GreedyJan(Learner):
                 stacklevel=2,
             )
 
-    def _folds(self, table: Table, how: Estimation) -> Folds:
+    def _folds(self, table: Table, how: Estimation, groups: Any) -> Folds:
         if self.cv == "loo":
+            if groups is not None:
+                raise ValueError(
+                    'GreedyJan(cv="loo") leaves rows out one by one, not groups: take folds, such as cv=10'
+                )
             return EachRowLeftOut(table, how)
         assert table.labels is not None
-        cut = stratified(table.labels, self.cv, self.random_state)
+        cut = stratified(table.labels, self.cv, self.random_state, groups)
         if cut.fewer:
             warnings.warn(cut.fewer, UserWarning, stacklevel=3)
         return Folds(table, how, [outside for _, outside in cut.pairs])

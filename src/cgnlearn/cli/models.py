@@ -1,0 +1,157 @@
+"""The classifiers that commands fit: what the options name, what is taken where nothing is named, and the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import click
+
+STRUCTURES = (
+    "naive_bayes", "complete", "tree", "band", "box", "band_average", "fwgjan", "bwgjan", "wcgjan", "selective",
+    "tree_average",
+)  # fmt: skip
+PARAMETERS = ("bayes", "ml", "discriminative")
+DEFAULT = "mixture"  # what `unnamed` makes
+
+
+def unnamed(seed: int, ordered: bool) -> Any:
+    """The classifier that is fitted where no structure is named: the one place where it is chosen."""
+    from cgnlearn import CGNClassifierCV
+
+    return CGNClassifierCV(ordered=ordered, random_state=seed)
+
+
+def compared(
+    structures: Sequence[str], parameters: Sequence[str], *, seed: int, ordered: bool, **options: Any
+) -> dict[str, Any]:
+    """The models of an evaluation by their names: those that are named, or the default beside its peers."""
+    from sklearn.dummy import DummyClassifier
+
+    from cgnlearn.evaluation.study import BASELINE, LOGISTIC
+
+    ways = dict.fromkeys(parameters or ("ml", "bayes"))
+    if structures:
+        _refuse_ordered(ordered)
+        models = {
+            label(shape, way, **options): classifier(shape, way, seed=seed, **options)
+            for shape in dict.fromkeys(structures)
+            for way in ways
+        }
+    else:
+        _refuse_without_structure(parameters=parameters, **options)
+        models = {DEFAULT: unnamed(seed, ordered)}
+        models |= {label("naive_bayes", way): classifier("naive_bayes", way, seed=seed) for way in ways}
+        models[LOGISTIC] = logistic_regression(seed)
+    return models | {BASELINE: DummyClassifier(strategy="prior")}
+
+
+def chosen(structure: str | None, parameters: str | None, *, seed: int, ordered: bool, **options: Any) -> Any:
+    """The one classifier that the options ask for."""
+    if structure is not None:
+        _refuse_ordered(ordered)
+        return classifier(structure, parameters or "bayes", seed=seed, **options)
+    _refuse_without_structure(parameters=parameters, **options)
+    return unnamed(seed, ordered)
+
+
+def _refuse_ordered(ordered: bool) -> None:
+    if ordered:
+        raise click.UsageError(f"--ordered is for the {DEFAULT}: leave out --structure, or name band or box without it")
+
+
+def _refuse_without_structure(**options: Any) -> None:
+    given = [name for name, value in options.items() if value not in (None, ())]
+    if given:
+        option = "--" + given[0].replace("_", "-")
+        raise click.UsageError(f"{option} belongs to a structure: name one with --structure, or leave {option} out")
+
+
+def classifier(
+    structure: str, parameters: Any, *, seed: int, k: Any = None, k_max: int | None = None,
+    sharing: float | None = None, prior_location: Any = None, temperature: Any = None,
+) -> Any:  # fmt: skip
+    """The classifier that the options describe."""
+    from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
+
+    averages: dict[str, Any] = {"selective": SelectiveNaiveBayes(), "tree_average": TreeAverage()}
+    shape: Any = averages.get(structure, structure)
+    if structure in ("band", "box"):
+        if k is None:
+            raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
+        learner = Band if structure == "band" else Box
+        shape = learner(k, k_max=k_max or 20) if k == "cv" else learner(k)
+    elif structure == "band_average":
+        shape = BandAverage(k_max=k_max or 20)
+    return CGNClassifier(
+        shape, parameters=parameters, prior=Prior(location=prior_location or "pooled"), random_state=seed,
+        sharing=0.0 if sharing is None else sharing, temperature=1.0 if temperature is None else temperature,
+    )  # fmt: skip
+
+
+def label(
+    structure: str, parameters: str, *, k: Any = None, sharing: Any = None, temperature: Any = None, **_: Any
+) -> str:
+    """What a classifier is called in tables."""
+    order = f" {k}" if structure in ("band", "box") else ""
+    more = "".join(
+        f", {name} {value if value == 'cv' else f'{value:g}'}"
+        for name, value, usual in (("sharing", sharing, 0), ("temperature", temperature, 1))
+        if value not in (None, usual)
+    )
+    return f"{structure}{order} {parameters}{more}"
+
+
+def logistic_regression(seed: int) -> Any:
+    """What a statistician would try first: ridge by cross-validated CLL, one-hot, imputed and scaled."""
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    # From 1.8 on scikit-learn asks for what was and will be its default.
+    newer = "use_legacy_attributes" in signature(LogisticRegressionCV).parameters
+    more = {"use_legacy_attributes": False, "l1_ratios": (0.0,)} if newer else {}
+    numbers = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
+    levels = make_pipeline(
+        SimpleImputer(strategy="most_frequent", keep_empty_features=True), OneHotEncoder(handle_unknown="ignore")
+    )
+    return make_pipeline(
+        make_column_transformer(
+            (numbers, make_column_selector(dtype_include="number")),
+            (levels, make_column_selector(dtype_include="category")),
+        ),
+        LogisticRegressionCV(cv=_Folds(seed), scoring=_cll, max_iter=1000, **more),
+    )
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """A splitter of scikit-learn's kind by our own rule, which also suits classes of few rows."""
+
+    seed: int
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds there are."""
+        from cgnlearn.evaluation.splits import allowed
+
+        return allowed(y, 5)
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Any:
+        """Training and test rows of each fold."""
+        from cgnlearn.evaluation.splits import stratified
+
+        return iter(stratified(y, 5, self.seed).pairs)
+
+
+def _cll(model: Any, X: Any, y: Any) -> float:
+    """CLL as a scorer that bears test rows without, or of other, classes than the training rows."""
+    import numpy as np
+
+    proba = model.predict_proba(X)
+    place = {label: i for i, label in enumerate(model.classes_.tolist())}
+    told = [proba[row, place[label]] if label in place else 0.0 for row, label in enumerate(np.asarray(y).tolist())]
+    return float(np.log(np.maximum(told, np.finfo(float).tiny)).mean())

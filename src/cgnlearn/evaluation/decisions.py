@@ -1,0 +1,238 @@
+"""What probabilities are worth to someone who must decide: one class against the others, and costs.
+
+``probability`` (rows,) is that of the class in question, ``happened`` (rows,) says which rows are of it. Intervals are
+of 95 % and take rows for independent. Figures of a repeated cross-validation are means over its repetitions, with
+intervals as wide as those of one: the rows do not become more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+from scipy.stats import rankdata
+
+from cgnlearn.evaluation.study import Study, pooled, repetitions
+from cgnlearn.model.densities import Floats
+
+Z = 1.959963984540054  # of the standard normal distribution, 97.5 %
+THRESHOLD = 0.5
+THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve
+
+Part = tuple[Floats, NDArray[np.bool_]]  # probability and happened, of one repetition
+Answers = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities (rows, classes) and true classes of repetitions
+
+
+def answers(study: Study) -> dict[str, Answers]:
+    """What every model that answered said, repetition by repetition."""
+    answered = [result for result in study.results if result.log_proba is not None]
+    of_models = {name: [result for result in answered if result.unit.name == name] for name in study.models}
+    return {
+        name: [pooled(part, study.true) for part in repetitions(found)] for name, found in of_models.items() if found
+    }
+
+
+def one_class(found: Answers, position: int) -> list[Part]:
+    """The same about one class against the others."""
+    return [(np.exp(log_proba[:, position]), true == position) for log_proba, true in found]
+
+
+class Estimate(NamedTuple):
+    """A figure with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """How well a probability tells a class from the others; positive are rows with a probability of at least 1/2."""
+
+    n_positive: int  # rows of the class
+    n_negative: int
+    prevalence: float  # at which the predictive values stand
+    auc: Estimate
+    sensitivity: Estimate
+    specificity: Estimate
+    positive_predictive_value: Estimate | None  # None where no row is called positive
+    negative_predictive_value: Estimate | None
+
+    def as_dict(self) -> dict[str, object]:
+        """In plain values."""
+        return {name: value._asdict() if isinstance(value, Estimate) else value for name, value in vars(self).items()}
+
+
+def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisions:
+    """Of the repetitions of a cross-validation; None: predictive values at the prevalence of the rows themselves.
+
+    Examples
+    --------
+    >>> found = decisions([(np.array([0.9, 0.8, 0.4, 0.1]), np.array([True, True, False, False]))])
+    >>> found.sensitivity.value, round(found.sensitivity.low, 2)
+    (1.0, 0.34)
+    """
+    parts = [part for part in parts if 0 < part[1].sum() < len(part[1])]  # an interrupted run may have others
+    if not parts:
+        raise ValueError("no repetition has rows of the class and rows of others: finish the evaluation first")
+    happened = np.concatenate([happened for _, happened in parts])
+    called = np.concatenate([probability >= THRESHOLD for probability, _ in parts])
+    n_parts = len(parts)
+    n_positive, n_negative = float(happened.sum()) / n_parts, float((~happened).sum()) / n_parts
+    hits, rejections = float((called & happened).sum()) / n_parts, float((~called & ~happened).sum()) / n_parts
+    false_alarms, misses = n_negative - rejections, n_positive - hits
+    if prevalence is None:
+        positive_value = share(hits, hits + false_alarms) if hits + false_alarms else None
+        negative_value = share(rejections, rejections + misses) if rejections + misses else None
+    else:
+        positive_value = predictive_value(hits, n_positive, rejections, n_negative, prevalence)
+        negative_value = predictive_value(rejections, n_negative, hits, n_positive, 1 - prevalence)
+    return Decisions(
+        round(n_positive),
+        round(n_negative),
+        n_positive / (n_positive + n_negative) if prevalence is None else prevalence,
+        auc(parts),
+        share(hits, n_positive),
+        share(rejections, n_negative),
+        positive_value,
+        negative_value,
+    )
+
+
+def share(n_of: float, n_all: float) -> Estimate:
+    """A share with Wilson's interval.
+
+    Examples
+    --------
+    >>> [round(value, 3) for value in share(8, 10)]
+    [0.8, 0.49, 0.943]
+    """
+    p = n_of / n_all
+    centre = (p + Z**2 / (2 * n_all)) / (1 + Z**2 / n_all)
+    half = Z / (1 + Z**2 / n_all) * np.sqrt(p * (1 - p) / n_all + Z**2 / (4 * n_all**2))
+    return Estimate(p, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+
+
+def predictive_value(
+    n_right: float, n_of: float, n_right_others: float, n_others: float, prevalence: float
+) -> Estimate | None:
+    """How probable a class is where it is called, at a stated prevalence; None where it never is called.
+
+    The interval is that of the ratio of the two shares, by its logarithm with half a row added (Gart and Nam 1988).
+    """
+    n_false = n_others - n_right_others
+    right, false = n_right / n_of, n_false / n_others
+    if not right and not false:
+        return None
+    value = right * prevalence / (right * prevalence + false * (1 - prevalence))
+    middle = np.log((n_right + 0.5) / (n_of + 0.5)) - np.log((n_false + 0.5) / (n_others + 0.5)) + logit(prevalence)
+    variance = 1 / (n_right + 0.5) - 1 / (n_of + 0.5) + 1 / (n_false + 0.5) - 1 / (n_others + 0.5)
+    low, high = (float(expit(middle + way * Z * np.sqrt(variance))) for way in (-1, 1))
+    return Estimate(value, min(value, low), max(value, high))
+
+
+def auc(parts: Sequence[Part]) -> Estimate:
+    """How probable it is that a row of the class has a higher probability than another one; a tie counts half.
+
+    The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the logit scale; where the rows leave it without
+    a width, as if all pairs are right, that of Newcombe (2006, method 5).
+    """
+    values, variances = zip(*(_auc_and_variance(*part) for part in parts), strict=True)
+    value, variance = float(np.mean(values)), float(np.mean(variances))
+    happened = parts[0][1]
+    if variance <= 0 or not 0 < value < 1:
+        return Estimate(value, *_score_interval(value, int(happened.sum()), int((~happened).sum())))
+    half = Z * np.sqrt(variance) / (value * (1 - value))
+    return Estimate(value, float(expit(logit(value) - half)), float(expit(logit(value) + half)))
+
+
+def _auc_and_variance(probability: Floats, happened: NDArray[np.bool_]) -> tuple[float, float]:
+    """DeLong's variance by ranks (Sun and Xu 2014)."""
+    of, others = probability[happened], probability[~happened]
+    m, n = len(of), len(others)
+    ranks = rankdata(np.concatenate([of, others]))
+    beaten = (ranks[:m] - rankdata(of)) / n  # the share of the others that each row of the class lies above
+    above = 1 - (ranks[m:] - rankdata(others)) / m
+    variance = sum(float(shares.var(ddof=1)) / len(shares) for shares in (beaten, above) if len(shares) > 1)
+    return float(beaten.mean()), variance
+
+
+def _score_interval(value: float, m: int, n: int) -> tuple[float, float]:
+    def distance(theta: float) -> float:
+        half = (m + n) / 2 - 1
+        variance = theta * (1 - theta) * (1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / (m * n)
+        return (value - theta) ** 2 - Z**2 * variance
+
+    tiny = 1e-12
+    low = 0.0 if value <= tiny else float(brentq(distance, tiny, value * (1 - tiny)))
+    high = 1.0 if value >= 1 - tiny else float(brentq(distance, value + (1 - value) * tiny, 1 - tiny))
+    return low, high
+
+
+# ---- decision curve
+
+
+class DecisionCurve(NamedTuple):
+    """Net benefit (Vickers and Elkin 2006) of acting on rows above a threshold; that of acting on none is 0."""
+
+    thresholds: Floats
+    net_benefit: Floats
+    act_on_all: Floats
+
+
+def decision_curve(
+    parts: Sequence[Part], prevalence: float | None = None, thresholds: Floats = THRESHOLDS
+) -> DecisionCurve:
+    """True positives minus false ones at the exchange rate that a threshold states, per row, at a prevalence.
+
+    Examples
+    --------
+    >>> curve = decision_curve([(np.array([0.9, 0.3]), np.array([True, False]))], thresholds=np.array([0.2, 0.5]))
+    >>> curve.net_benefit, curve.act_on_all
+    (array([0.375, 0.5  ]), array([0.375, 0.   ]))
+    """
+    happened = np.concatenate([happened for _, happened in parts])
+    probability = np.concatenate([probability for probability, _ in parts])
+    if prevalence is None:
+        prevalence = float(happened.mean())
+    true, false = (
+        1 - np.searchsorted(np.sort(of), thresholds) / len(of) for of in (probability[happened], probability[~happened])
+    )
+    rate = (1 - prevalence) * thresholds / (1 - thresholds)
+    return DecisionCurve(thresholds, true * prevalence - false * rate, prevalence - rate)
+
+
+# ---- costs
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What each decision costs in each class."""
+
+    decisions: tuple[str, ...]
+    matrix: Floats  # (classes, decisions)
+
+    def least(self, log_proba: Floats) -> tuple[NDArray[np.intp], Floats]:
+        """The decision of least expected cost for each row, as its position, and that cost.
+
+        Examples
+        --------
+        >>> costs = Costs(("treat", "wait"), np.array([[0.0, 10.0], [1.0, 0.0]]))
+        >>> costs.least(np.log([[0.2, 0.8]]))
+        (array([0]), array([0.8]))
+        """
+        expected = np.exp(log_proba) @ self.matrix
+        best = expected.argmin(axis=1)
+        return best, expected[np.arange(len(best)), best]
+
+    def mean(self, said: Answers) -> Estimate:
+        """The mean cost per row of these decisions."""
+        found = [self.matrix[true, self.least(log_proba)[0]] for log_proba, true in said]
+        value = float(np.mean([costs.mean() for costs in found]))
+        error = float(np.mean([costs.std(ddof=1) / np.sqrt(len(costs)) if len(costs) > 1 else 0 for costs in found]))
+        return Estimate(value, value - Z * error, value + Z * error)

@@ -1,0 +1,245 @@
+"""Compiled loops over training rows of one class, each seen by a posterior that has forgotten it.
+
+See `forgetting` for what that does to a scale, and `kernels` for the rest. With e the row less the centre of its own
+class, w = L⁻¹e and g = 1 - down · |w|² what is left of |Ψ'|, the leverage of a row without itself is
+
+    own class:     before + growth² |w|² / g
+    other class:   before + |w + d|² + down · (w·(w + d))² / g,    d = L⁻¹(centre of the own class - that of the other)
+
+so that one forward substitution serves both, and all classes where these have one scale. Divisions are left to the
+end: h g and g are multiplied over the blocks apart.
+
+Importing this module imports numba, which takes half a second: import it where a large job begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cgnlearn.model.compilation import compiled
+from cgnlearn.model.densities import LEAST_LEFT
+from cgnlearn.model.kernels import FULL, ROWS, TILE, WIDTH, _fill, _whiten
+from cgnlearn.model.solver import SINGULAR
+
+
+def left_out_leverages(
+    values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, n_given: int, law: Any, sums: Any
+) -> None:
+    """Add the leverages of rows of one class, each without itself, over all blocks, to ``sums`` (4, classes, rows).
+
+    ``units`` are columns, origin and inverse unit (blocks, members), and the farthest value. ``cells`` are centres
+    (classes, blocks, members) and factors (classes, or one for all, blocks, members, members). ``forgotten`` are
+    ``before`` and ``down`` of `Forgotten` (classes, rows) and ``growth`` (rows,); one stands for all rows if they are
+    alike. ``law`` is the rows' class, whether other classes forget the row too, and whether logarithms are wanted.
+    The sums are those of ln h g before the block's own members (if any are given) and after, and of ln g before and
+    after; without logarithms h instead of ln h g, infinite where nothing is left of the own class's scale.
+    """
+    columns, origin, per_unit, farthest = units
+    centre, factor = cells
+    if centre.shape[2] > 1:
+        _of_blocks(values, rows, units, cells, forgotten, n_given, law, sums)
+        return
+    for start in range(0, len(columns), WIDTH):
+        window = slice(start, start + WIDTH)
+        of_window = columns[window, 0], origin[window, 0], per_unit[window, 0], farthest
+        single = np.ascontiguousarray(centre[:, window, 0]), np.ascontiguousarray(factor[:, window, 0, 0])
+        _of_singles(values, rows, of_window, single, forgotten, law, sums)
+
+
+@compiled
+def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, law: Any, sums: Any) -> None:
+    """Blocks of one member with nothing given, along the row; all arrays are without the members' dimensions."""
+    columns, origin, per_unit, farthest = units
+    centre, factor = cells
+    before, down, growth = forgotten
+    label, crossing, logs = law
+    n_classes, m = centre.shape
+    tile = np.empty((ROWS, m))
+    shrink = 1.0 / factor
+    own_middle = centre[label]
+    same = np.zeros(ROWS, np.int64)  # origin for all
+    alike = len(growth) == 1
+    products = np.ones((2, ROWS))
+    for start in range(0, len(rows), ROWS):
+        n = min(ROWS, len(rows) - start)
+        _fill(tile, values, rows[start : start + n], columns, origin[None], same)
+        for t in range(n):
+            row = tile[t]
+            for j in range(m):
+                row[j] = min(max(row[j] * per_unit[j], -farthest), farthest)
+        for c in range(n_classes):
+            middle, scale = centre[c], shrink[min(c, len(shrink) - 1)]
+            for t in range(n if logs and c == label else 0):
+                row, at = tile[t], 0 if alike else start + t
+                least, loss, grown = before[c, at], down[c, at], growth[at] * growth[at]
+                more = grown - least * loss  # nothing, for a row of weight 1 and a location that is pooled
+                left = 1.0
+                for j in range(m):
+                    white = (row[j] - middle[j]) * scale[j]
+                    kept = 1.0 - loss * (white * white)
+                    left *= kept if kept > LEAST_LEFT else LEAST_LEFT
+                whole = least**m
+                if abs(more) > 1e-14 * grown:
+                    whole = 1.0
+                    for j in range(m):
+                        white = (row[j] - middle[j]) * scale[j]
+                        whole *= least + more * (white * white)
+                products[0, t], products[1, t] = whole, left
+            for t in range(n if logs and crossing and c != label else 0):
+                row, at = tile[t], 0 if alike else start + t
+                least, loss = before[c, at], down[c, at]
+                whole, left = 1.0, 1.0
+                for j in range(m):
+                    far, white = (row[j] - middle[j]) * scale[j], (row[j] - own_middle[j]) * scale[j]
+                    kept = 1.0 - loss * (white * white)
+                    kept = kept if kept > LEAST_LEFT else LEAST_LEFT
+                    whole *= (least + far * far) * kept + loss * ((far * white) * (far * white))
+                    left *= kept
+                products[0, t], products[1, t] = whole, left
+            for t in range(n if logs and not crossing and c != label else 0):
+                row = tile[t]
+                least = before[c, 0 if alike else start + t]
+                whole = 1.0
+                for j in range(m):
+                    white = (row[j] - middle[j]) * scale[j]
+                    whole *= least + white * white
+                products[0, t], products[1, t] = whole, 1.0
+            for t in range(n):
+                whole, left, to = products[0, t], products[1, t], start + t
+                if logs and 1.0 / FULL < whole < FULL and left > 1.0 / FULL:
+                    sums[1, c, to] += np.log(whole)
+                    if left != 1.0:
+                        sums[3, c, to] += np.log(left)
+                    continue
+                row, at = tile[t], 0 if alike else start + t
+                least, loss, grown = before[c, at], down[c, at], growth[at] * growth[at]
+                for j in range(m):
+                    far, white = (row[j] - middle[j]) * scale[j], (row[j] - own_middle[j]) * scale[j]
+                    whole, kept = least + far * far, 1.0
+                    if c == label:
+                        kept = max(1.0 - loss * (white * white), LEAST_LEFT)
+                        whole = least * kept + grown * (white * white)
+                    elif crossing:
+                        kept = max(1.0 - loss * (white * white), LEAST_LEFT)
+                        whole = whole * kept + loss * ((far * white) * (far * white))
+                    sums[1, c, to] += np.log(whole) if logs else _leverage(whole, kept, c == label, 1)
+                    sums[3, c, to] += np.log(kept)
+
+
+@compiled
+def _leverage(whole: float, kept: float, own: bool, size: int) -> float:
+    """h from h g and g."""
+    return np.inf if own and kept <= SINGULAR * size else whole / kept
+
+
+@compiled
+def _of_blocks(
+    values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, n_given: int, law: Any, sums: Any
+) -> None:
+    """Blocks of several members, many rows side by side."""
+    columns, origin, per_unit, farthest = units
+    centre, factor = cells
+    before, down, growth = forgotten
+    label, crossing, logs = law
+    n_classes, n_blocks, size = centre.shape
+    shared = crossing and len(factor) == 1
+    alike = len(growth) == 1
+    nowhere = np.zeros(size)
+    apart = np.zeros((n_classes if crossing else 0, n_blocks, size, 1))
+    for c in range(len(apart)):
+        for block in range(n_blocks):
+            away = np.expand_dims(centre[label, block] - centre[c, block], 1)
+            for i in range(size):
+                _whiten(i, away, 1, nowhere, factor[0 if shared else c, block], apart[c, block])
+    standard, white = np.empty((size, TILE)), np.empty((size, TILE))
+    least, loss, grown = np.ones((n_classes, TILE)), np.zeros((n_classes, TILE)), np.ones(TILE)
+    q, own_q, cross = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
+    whole, kept = np.ones(TILE), np.ones(TILE)
+    products = np.empty((4, n_classes, TILE))
+    for start in range(0, len(rows), TILE):
+        n = min(TILE, len(rows) - start)
+        products[:] = 1.0
+        for t in range(n):
+            at = 0 if alike else start + t
+            grown[t] = growth[at] * growth[at]
+            for c in range(n_classes):
+                least[c, t], loss[c, t] = before[c, at], down[c, at]
+        for block in range(n_blocks):
+            for i in range(size):
+                column, zero, scale = columns[block, i], origin[block, i], per_unit[block, i]
+                for t in range(n):
+                    y = (values[rows[start + t], column] - zero) * scale
+                    standard[i, t] = min(max(y, -farthest), farthest)
+            for c in range(n_classes):
+                if c == 0 or not shared:
+                    for i in range(size):
+                        _whiten(i, standard, n, centre[label if crossing else c, block], factor[c, block], white)
+                of_class, loss_of_class = least[c], loss[c]
+                q[:n] = 0.0
+                own_q[:n] = 0.0
+                cross[:n] = 0.0
+                first = 0
+                for place in range(0 if n_given else 1, 2):
+                    last = size if place else n_given
+                    for i in range(first, last):
+                        own = white[i]
+                        if crossing and c != label:
+                            away = apart[c, block, i, 0]
+                            for t in range(n):
+                                own_q[t] += own[t] * own[t]
+                            for t in range(n):
+                                far = own[t] + away
+                                q[t] += far * far
+                                cross[t] += own[t] * far
+                        else:
+                            for t in range(n):
+                                q[t] += own[t] * own[t]
+                    first = last
+                    if c == label:
+                        for t in range(n):
+                            left = 1.0 - loss_of_class[t] * q[t]
+                            kept[t] = left if left > LEAST_LEFT else LEAST_LEFT
+                        for t in range(n):
+                            whole[t] = of_class[t] * kept[t] + grown[t] * q[t]
+                    elif crossing:
+                        for t in range(n):
+                            left = 1.0 - loss_of_class[t] * own_q[t]
+                            kept[t] = left if left > LEAST_LEFT else LEAST_LEFT
+                        for t in range(n):
+                            whole[t] = (of_class[t] + q[t]) * kept[t] + loss_of_class[t] * (cross[t] * cross[t])
+                    else:
+                        for t in range(n):
+                            whole[t] = of_class[t] + q[t]
+                    if c == label or crossing:
+                        if not logs:
+                            for t in range(n):
+                                whole[t] = _leverage(whole[t], kept[t], c == label and place == 1, size)
+                        _multiply(kept, n, products[2 + place, c], sums[2 + place, c, start : start + n])
+                    if logs:
+                        _multiply(whole, n, products[place, c], sums[place, c, start : start + n])
+                    else:
+                        for t in range(n):
+                            sums[place, c, start + t] += whole[t]
+        for place in range(4):
+            for c in range(n_classes):
+                if (place < 2 and logs) or (place >= 2 and (c == label or crossing)):
+                    for t in range(n):
+                        sums[place, c, start + t] += np.log(products[place, c, t])
+
+
+@compiled
+def _multiply(factors: Any, n: int, product: Any, total: Any) -> None:
+    """Multiply into the product, or where that might leave the range of numbers, into its logarithm, the total."""
+    out = 0
+    for t in range(n):
+        further = product[t] * factors[t]
+        out += (further > FULL) | (further < 1.0 / FULL)
+    if out == 0:
+        for t in range(n):
+            product[t] *= factors[t]
+        return
+    for t in range(n):
+        total[t] += np.log(product[t]) + np.log(factors[t])
+        product[t] = 1.0

@@ -1,0 +1,130 @@
+"""Commands over folders of raw spectra."""
+
+import csv
+import io
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from sklearn.pipeline import make_pipeline
+
+from cgnlearn import CGNClassifier, load
+from cgnlearn.cli.main import main
+from cgnlearn.spectra import Bin, by_sample, make_raw_spectra, preset, read
+
+MODEL = ("-s", "naive_bayes", "--temperature", "0.1")
+
+
+def run(*words):
+    return CliRunner().invoke(main, list(map(str, words)), prog_name="cgnlearn")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("folder")
+    made = make_raw_spectra(12, n_replicates=2, n_points=1500, mass_range=(2000.0, 5000.0), effect=2.0, random_state=0)
+    made.write(folder, "txt")
+    said = run("fit", folder / "spectra", "--labels", folder / "labels.csv", "--width", "50", *MODEL, "-p", "bayes",
+               "-o", folder / "model.skops")  # fmt: skip
+    assert said.exit_code == 0, said.output
+    assert "24 spectra are of 12 samples and --groups is not given" in said.stderr
+    return folder
+
+
+def own(folder):
+    """The same by the library: spectra, labels, the pipeline and its log probabilities."""
+    spectra = read(folder / "spectra")
+    known = pd.read_csv(folder / "labels.csv").set_index("file")
+    labels = known.loc[[spectrum.metadata["file"] for spectrum in spectra]]
+    steps = preset("maldi").set_params(bin__width=50.0).set_output(transform="pandas")
+    model = make_pipeline(steps, CGNClassifier(temperature=0.1)).fit(spectra, labels["label"].to_numpy(str))
+    return labels, model, model.predict_log_proba(spectra)
+
+
+def test_the_model_file_takes_raw_spectra(folder, tmp_path):
+    labels, model, log_proba = own(folder)
+    loaded = load(folder / "model.skops")
+    spectra = read(folder / "spectra")
+    np.testing.assert_allclose(loaded.predict_log_proba(spectra), log_proba, rtol=1e-9)
+    assert list(loaded[-1].feature_names_in_) == list(model[:-1].get_feature_names_out())
+    shutil.make_archive(str(tmp_path / "packed"), "zip", folder / "spectra")
+    for place in (folder / "spectra", tmp_path / "packed.zip"):
+        said = run("predict", folder / "model.skops", place)
+        assert said.exit_code == 0, said.stderr
+        table = pd.read_csv(io.StringIO(said.stdout))
+        assert table["file"].tolist() == labels.index.tolist()
+        np.testing.assert_allclose(table[["p(case)", "p(control)"]], np.exp(log_proba), rtol=1e-9)
+        assert table["sample"].tolist() == [file.removesuffix(".txt") for file in labels.index]
+        assert {"log_density", "surprise", "unusual"} <= set(table)
+
+
+def test_predictions_by_sample(folder):
+    labels, model, log_proba = own(folder)
+    for options, correlation in (((), 1.0), (("--correlation", "0.4"), 0.4)):
+        said = run("predict", folder / "model.skops", folder / "spectra", "--labels", folder / "labels.csv",
+                   "--by-sample", *options)  # fmt: skip
+        assert said.exit_code == 0, said.stderr
+        table = pd.read_csv(io.StringIO(said.stdout))
+        true = by_sample(log_proba, labels["sample"].to_numpy(str), model[-1].class_log_prior_, correlation=correlation)
+        assert table["sample"].tolist() == true.samples.tolist()
+        assert (table["spectra"] == 2).all()
+        np.testing.assert_allclose(table[["p(case)", "p(control)"]], np.exp(true.log_proba), rtol=1e-9)
+
+
+def test_evaluation_learns_within_the_folds_and_keeps_samples_together(folder, tmp_path, monkeypatch):
+    fitted_on = []
+    original = Bin.fit
+
+    def fit(self, X, y=None):
+        X = list(X)
+        fitted_on.append({spectrum.metadata["sample"] for spectrum in X})
+        return original(self, X, y)
+
+    monkeypatch.setattr(Bin, "fit", fit)
+    said = run("evaluate", folder / "spectra", "--labels", folder / "labels.csv", "--width", "50", *MODEL,
+               "-p", "bayes", "--cv", "3", "-o", tmp_path / "out", "--report", tmp_path / "report.html")  # fmt: skip
+    assert said.exit_code == 0, said.stderr
+    assert "24 spectra are of 12 samples and --groups is not given" in said.stderr
+    assert "by sample, the log odds of its spectra averaged" in said.stdout
+    with (tmp_path / "out" / "rows.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["model"].startswith("naive")]
+    samples = pd.read_csv(folder / "labels.csv").sort_values("file")["sample"].tolist()
+    tested = [{samples[int(row["row"])] for row in rows if row["fold"] == fold} for fold in "012"]
+    assert sum(map(len, tested)) == 12 == len(set.union(*tested))
+    trained = {frozenset(f"{s}_{i}" for s in set(samples) - fold for i in (1, 2)) for fold in tested}
+    assert trained <= set(map(frozenset, fitted_on))
+    assert "m/z" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_groups_of_the_labels(folder, tmp_path):
+    lines = (folder / "labels.csv").read_text().splitlines()
+    pairs = [f"{line},person{i // 4}" for i, line in enumerate(lines[1:])]
+    labels = tmp_path / "labels.csv"
+    labels.write_text("\n".join([f"{lines[0]},person", *pairs]) + "\n")
+    said = run("evaluate", folder / "spectra", "--labels", labels, "--groups", "person", "--width", "50", *MODEL,
+               "-p", "bayes", "--cv", "2")  # fmt: skip
+    assert said.exit_code == 0, said.stderr
+    assert "--groups is not given" not in said.stderr
+
+
+def test_wrong_calls(folder, tmp_path):
+    spectra, labels, model = folder / "spectra", folder / "labels.csv", folder / "model.skops"
+    table = tmp_path / "table.csv"
+    table.write_text("a,class\n" + "".join(f"{i},{'xy'[i % 2]}\n" for i in range(8)))
+    of_table = tmp_path / "table.skops"
+    assert run("fit", table, "-t", "class", *MODEL, "-o", of_table).exit_code == 0
+    for code, words, expected in (
+        (2, ("fit", spectra, *MODEL, "-o", tmp_path / "m.skops"), "add --labels"),
+        (2, ("evaluate", spectra, *MODEL), "add --labels"),
+        (2, ("fit", spectra, "--labels", labels, "-o", tmp_path / "m.stats"), "statistics are of tables"),
+        (2, ("fit", spectra, "--labels", labels, "--groups", "x", "-o", tmp_path / "m.skops"), "no column 'x'"),
+        (2, ("predict", of_table, spectra), "trained on a table"),
+        (2, ("predict", model, table), "takes raw spectra"),
+        (1, ("fit", spectra, "--labels", table, *MODEL, "-o", tmp_path / "m.skops"), "needs a header line"),
+    ):
+        said = run(*words)
+        assert said.exit_code == code, said.stderr
+        assert expected in said.stderr
+        assert len(said.stderr.strip().splitlines()) == 1
