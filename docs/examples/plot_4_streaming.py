@@ -27,7 +27,10 @@ for day, rows in enumerate(np.array_split(np.arange(len(X)), 4)):
 model = fit_stream(CGNClassifier("tree"), folder, "wave")
 whole = CGNClassifier("tree").fit(pd.DataFrame(X, columns=columns), y)
 streamed = np.concatenate([np.asarray(part) for part in predict_stream(model, folder)])
-print("greatest difference from the fit to all rows:", f"{abs(streamed - whole.predict_proba(pd.DataFrame(X, columns=columns))).max():.0e}")
+print(
+    "greatest difference from the fit to all rows:",
+    f"{abs(streamed - whole.predict_proba(pd.DataFrame(X, columns=columns))).max():.0e}",
+)
 
 # %%
 # And on, day after day, with the past fading: rows of the day before count 0.9 times as much.

@@ -13,7 +13,13 @@ from cgnlearn import Band, CGNClassifier
 from cgnlearn.datasets import make_waveform
 
 X, y = make_waveform(400, random_state=0)
-structures = {"naive Bayes": "naive_bayes", "tree": "tree", "2-BAND": Band(2), "5-BAND": Band(5), "complete": "complete"}
+structures = {
+    "naive Bayes": "naive_bayes",
+    "tree": "tree",
+    "2-BAND": Band(2),
+    "5-BAND": Band(5),
+    "complete": "complete",
+}
 found = {}
 for name, structure in structures.items():
     for sharing in (0, 1):
