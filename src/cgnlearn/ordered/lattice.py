@@ -301,10 +301,9 @@ class Lattice:
                 apart = apart[:, :0]
                 if at != owner:
                     mine = values - self.centre[at][:, None]
-            shape = posterior.shape[0, labels, None] + np.arange(orders) / 2
             lighter = padded((forgotten.lighter if self.how.averages else kept)[labels], 0.0)
             own = np.flatnonzero(labels == owner)
-            law = shape, lighter, self.how.averages, int(own[0]) if len(own) else -1
+            law = posterior.shape[0, labels], lighter, self.how.averages, int(own[0]) if len(own) else -1
             down = padded(forgotten.down[labels[0]], 0.0)  # with one scale, that of all its classes
             of_row = padded(forgotten.before[labels], 2.0), down, padded(forgotten.growth, 1.0)
             constant, varying = np.zeros((2, orders)), np.zeros((len(labels), 2, orders, n_padded))
