@@ -190,9 +190,9 @@ def every_order_left_out(
     shortest = 0 if wanted[1] else max(0, lowest - 2)
     # Products for each length and number of nodes present; sums of h for maximum likelihood.
     n_bins = orders * (orders + 3) // 2
-    wholes = np.full((2, n_classes, n_bins, width), 1.0 if bayes else 0.0)
-    keeps, occupied = np.ones((2, n_bins, width)), np.zeros((2, n_bins), np.bool_)
-    gathered = (wholes, keeps, occupied)
+    n_forms = 2 if wanted[1] else 1
+    wholes, keeps = np.empty((n_forms, n_classes, n_bins, width)), np.empty((n_forms, n_bins, width))
+    gathered = (wholes, keeps, np.zeros((n_forms, n_bins), np.bool_))  # the last: which are begun
     of_tile, quarter, grown, loss = np.ones((n_classes, width)), np.ones(width), np.ones(width), np.ones(width)
     for column in range(0, rows.shape[1], width):
         room = ROOM
@@ -256,8 +256,11 @@ def every_order_left_out(
 @compiled
 def _gather(whole: Any, kept: Any, bayes: bool, form: int, place: int, gathered: Any) -> None:
     """Multiply a window into its products; or add to the sums of h."""
-    wholes, keeps, occupied = gathered
-    occupied[form, place] = True
+    wholes, keeps, begun = gathered
+    if not begun[form, place]:
+        begun[form, place] = True
+        keeps[form, place] = 1.0
+        wholes[form, :, place] = 1.0 if bayes else 0.0
     _multiply(kept, keeps[form, place])
     for c in range(len(whole)):
         if bayes:
@@ -294,21 +297,20 @@ def _settle(whole: Any, kept: Any, bayes: bool, size: int, law: Any, column: int
 
 @compiled
 def _empty(gathered: Any, law: Any, column: int, varying: Any) -> None:
-    """Turn the products into what they are worth and start them anew."""
-    wholes, keeps, occupied = gathered
+    """Turn the products into what they are worth, to be begun anew."""
+    wholes, keeps, begun = gathered
     shape, lighter, bayes, _ = law
     orders, width = varying.shape[2], keeps.shape[2]
     log_kept, log_whole, work = np.zeros(width), np.zeros(width), np.zeros(width)
-    for form in range(2):
+    for form in range(len(begun)):
         for j in range(orders):
             for size in range(j + 2):
                 place = j * (j + 3) // 2 + size
-                if not occupied[form, place]:
+                if not begun[form, place]:
                     continue
-                occupied[form, place] = False
+                begun[form, place] = False
                 log_kept[:] = keeps[form, place]
                 _logarithms(log_kept, work)
-                keeps[form, place] = 1.0
                 for c in range(len(shape)):
                     log_whole[:] = wholes[form, c, place]
                     light = lighter[c, column : column + width]
@@ -320,7 +322,6 @@ def _empty(gathered: Any, law: Any, column: int, varying: Any) -> None:
                     else:
                         for r in range(width):
                             log_whole[r] = 0.5 * (light[r] * log_whole[r] + log_kept[r])
-                    wholes[form, c, place] = 1.0 if bayes else 0.0
                     varying[c, form, j, column : column + width] -= log_whole
                     if form == 0 and j + 1 < orders:
                         varying[c, form, j + 1, column : column + width] += log_whole
