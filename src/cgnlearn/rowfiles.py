@@ -222,6 +222,10 @@ def _dataset(source: Any, as_text: Collection[str]) -> Any:
         )
     try:
         found = ds.dataset([str(path) for path in paths], format=form)
+        if FORMATS[kind] == "parquet":  # text is stored as levels mostly, and need not be spelled out row by row
+            words = {field.name for field in found.schema if field.type in (pa.string(), pa.large_string())}
+            form = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=words))
+            return ds.dataset([str(path) for path in paths], format=form) if words else found
         if FORMATS[kind] != "csv":
             return found
         # A file that begins with whole numbers, or without values, may go on with others.

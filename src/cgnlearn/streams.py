@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,9 @@ from cgnlearn.model.table import Table, unread
 from cgnlearn.rowfiles import BATCH_ROWS, Stream
 
 SAMPLE_ROWS = 20_000  # about as many are drawn for what cannot be fitted to statistics
+COUNTERS = 2  # batches that are counted at once, besides the one that is read
 
+Result = TypeVar("Result")
 Progress = Callable[[int, int], Any]  # rows done, rows in all
 
 
@@ -88,14 +92,33 @@ def fit_stream(
     if learner is None:
         return _fitted_to_sample(model, stream, schema, n_rows, sample_rows, progress)
     families = learner.families(schema)
+
+    def counted(batch: Any, n_done: int) -> Statistics:
+        return collect(stream.table(batch, schema, n_done), families)
+
     total: Any = 0
     with numeric_libraries().limit(limits=1, user_api="blas"):  # products this small lose by being cut up
-        for table, n_done in stream.tables(schema):
-            total = total + collect(table, families)
+        for statistics, n_done in _side_by_side(counted, stream.batches(stream.needed)):
+            total = total + statistics
             if progress is not None:
                 progress(n_done, n_rows)
-    statistics: Statistics = total
-    return type(model).from_statistics(statistics, **model.get_params(deep=False))
+    return type(model).from_statistics(total, **model.get_params(deep=False))
+
+
+def _side_by_side(
+    work: Callable[[Any, int], Result], batches: Iterator[tuple[Any, int]]
+) -> Iterator[tuple[Result, int]]:
+    """The results of batches with rows, in their order, while the next ones are read and worked on."""
+    with ThreadPoolExecutor(COUNTERS) as pool:
+        open_work: deque[tuple[Future[Result], int]] = deque()
+        for batch, n_done in batches:
+            if batch.num_rows:
+                open_work.append((pool.submit(work, batch, n_done), n_done))
+            if len(open_work) > COUNTERS:
+                first, n_first = open_work.popleft()
+                yield first.result(), n_first
+        for first, n_first in open_work:
+            yield first.result(), n_first
 
 
 def _fitted_to_sample(
