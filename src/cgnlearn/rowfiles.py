@@ -16,7 +16,7 @@ from cgnlearn.model.frames import chosen_columns, is_missing
 from cgnlearn.model.schema import NO_LEVELS, Levels, Schema
 from cgnlearn.model.table import MISSING, Table, table_of
 
-BATCH_ROWS = 1 << 17
+BATCH_ROWS = 1 << 16
 STRIP = 1 << 10  # rows that are turned from columns into rows at once
 MOST_LEVELS = 10_000  # of a categorical column: more are names of rows
 FORMATS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc", ".csv": "csv", ".tsv": "csv"}

@@ -38,7 +38,7 @@ class Moments:
         Measured from ``origin``.
     scatter : ndarray (configurations, classes, pairs)
     origin : ndarray (attributes,)
-        A point among the data: at 1e8 with unit variance a mean on its own would keep only eight digits.
+        A point close to the data: at 1e8 with unit variance a mean on its own would keep only eight digits.
     """
 
     pairs: Pairs
@@ -169,7 +169,12 @@ class Moments:
 
 
 def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
-    """The moments of the rows of a labelled table."""
+    """The moments of the rows of a labelled table, measured from their mean: what is kept of rows holds none."""
+    return _moments_from_row(table, partition, n_classes).recentred()
+
+
+def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Moments:
+    """The same, measured from a row."""
     assert table.labels is not None
     if partition.apart:
         return _moments_apart(table, partition, n_classes)
