@@ -2,8 +2,8 @@
 
     python bench/scale.py [--rows 20000000] [--columns 30] [--folder DIR] [--runs 2]
 
-Each measurement runs in a process of its own, so that its peak of memory is its own. At the end stand the pieces of which
-the time of a cluster is made: seconds to count a partition, bytes that move, seconds to merge.
+Each measurement runs in a process of its own, so that its peak of memory is its own. At the end stand the pieces of
+which the time of a cluster is made: seconds to count a partition, bytes that move, seconds to merge.
 """
 
 from __future__ import annotations

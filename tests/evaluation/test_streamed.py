@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, log_loss
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, SelectiveNaiveBayes, TreeAverage, evaluate_stream, fit_stream
@@ -88,30 +89,35 @@ def test_averages_and_repetitions(rows, path):
     assert found.summaries[1].metrics["cll"].mean > found.summaries[2].metrics["cll"].mean + 0.1
 
 
+class Watching(ClassifierMixin, BaseEstimator):
+    """Remembers which groups it was fitted to."""
+
+    seen = []  # noqa: RUF012
+
+    def fit(self, X, y, groups=None):
+        self.seen.append(set(groups.tolist()))
+        self.model_ = CGNClassifier().fit(X, y)
+        return self
+
+    def predict_log_proba(self, X):
+        return self.model_.predict_log_proba(X)
+
+
 def test_groups_stay_together(rows, path):
-    seen = []
-
-    class Watching(CGNClassifier):
-        def __init__(self, structure="naive_bayes"):
-            super().__init__(structure, temperature="cv")
-
-        def fit(self, X, y, groups=None):
-            seen.append(set(groups.tolist()))
-            return super().fit(X, y, groups=groups)
-
+    Watching.seen.clear()
     found = evaluate_stream({"w": Watching()}, path, "class", groups="person", n_folds=3)
-    everyone = set().union(*seen)
+    everyone = set().union(*Watching.seen)
     assert len(everyone) == 90
-    assert sum(len(everyone - trained) for trained in seen) == 90  # each person is left out once, and wholly
+    assert sum(len(everyone - trained) for trained in Watching.seen) == 90  # each is left out once, and wholly
     assert sum(found.counts.values()) == len(rows)
 
 
 def test_what_needs_rows_is_fitted_to_a_sample(rows, path):
-    models = {"mixture": CGNClassifierCV(), "naive": CGNClassifier()}
+    models = {"tempered": CGNClassifier(temperature="cv"), "naive": CGNClassifier()}
     found = evaluate_stream(models, path, "class", columns=["a", "site", "b"], n_folds=2, sample_rows=300)
-    assert 100 < found.sampled["mixture"] < 200
-    mixture, naive, nothing = (summary.metrics["cll"].mean for summary in found.summaries)
-    assert mixture > nothing + 0.2
+    assert 100 < found.sampled["tempered"] < 200
+    tempered, naive, nothing = (summary.metrics["cll"].mean for summary in found.summaries)
+    assert tempered > nothing + 0.2
     assert naive > nothing
     with pytest.raises(ValueError, match=r"sample, which has no row of class no: draw a larger"):
         evaluate_stream(models, path, "class", n_folds=2, sample_rows=1)
@@ -166,6 +172,7 @@ def test_the_command_evaluates_in_parts(rows, path, tmp_path):
 
 
 def test_the_command_samples_for_the_mixture(rows, path, monkeypatch):
+    monkeypatch.setattr("cgnlearn.cli.models.unnamed", lambda seed, ordered: CGNClassifier(temperature="cv"))
     code, out, err = run("evaluate", path, "-t", "class", "--cv", "2x1", "--memory", "10kB", "--ignore", "person")
     assert code == 0, err
     assert "mixture needs rows in memory: each fold fitted it to a random sample of" in err
