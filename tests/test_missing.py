@@ -22,7 +22,7 @@ from cgnlearn import (
     Structure,
     TreeAverage,
 )
-from cgnlearn.model import implied, integration
+from cgnlearn.model import components, implied
 from cgnlearn.model.estimation import Bayes, MaximumLikelihood
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
@@ -104,13 +104,13 @@ def test_a_long_band_is_integrated_in_windows(monkeypatch):
     H = punched(X, 0.1, 3)
     structure = Structure.band(30, 3)
     network = network_of(structure, table_of(X, y), MaximumLikelihood())
-    monkeypatch.setattr(integration, "FEW_NODES", 5)
+    monkeypatch.setattr(components, "FEW_NODES", 5)
     found = network.log_likelihood(table_of(H))
     mean, covariance = gaussian(X[y == 0], structure)
     for row, seen in enumerate(~np.isnan(H)):
         expected = multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)]).logpdf(H[row, seen])
         np.testing.assert_allclose(found[row, 0], expected, rtol=1e-7)
-    monkeypatch.setattr(integration, "MOST_NODES", 3)
+    monkeypatch.setattr(components, "MOST_NODES", 3)
     with pytest.raises(ValueError, match="have to be taken together, more than 3"):
         network.log_likelihood(table_of(H))
 
@@ -205,7 +205,7 @@ def test_too_many_combinations_are_refused(monkeypatch):
     network = network_of(MIXED, table_of(X, y, **LEVELS), Bayes())
     H = X[:1].copy()
     H[0, 3:5] = np.nan
-    monkeypatch.setattr(integration, "MOST_COMBINATIONS", 5)
+    monkeypatch.setattr(components, "MOST_COMBINATIONS", 5)
     with pytest.raises(ValueError, match="6 combinations, more than 5"):
         network.log_likelihood(table_of(H, **LEVELS))
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import multivariate_t
 from scipy.stats import t as student
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -215,3 +216,19 @@ def test_temperature_is_chosen_by_leave_one_out():
     best = model.cv_results_["mean_test_cll"].max()
     truth = model.leave_one_out_log_proba(X, y)[np.arange(60), y].mean()
     assert best - 1e-3 < truth <= best
+
+
+@pytest.mark.parametrize("sharing", [0.0, 1.0])
+def test_leave_one_out_where_values_are_missing_equals_refits(sharing):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 24)
+    X = rng.normal(size=(24, 4)) + 2 * np.outer(y, [1, 0, 0, 1])
+    X[:, 3] = X[:, 3] > 0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    held = Prior(location=np.zeros(4), scale=np.ones(4))
+    model = CGNClassifier(SelectiveNaiveBayes(), sharing=sharing, prior=held, categorical_features=[3])
+    found = clone(model).fit(X, y).leave_one_out_log_proba(X, y)
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        expected = clone(model).fit(X[others], y[others]).predict_log_proba(X[[i]])[0]
+        np.testing.assert_allclose(found[i], expected, rtol=1e-9, atol=1e-12)

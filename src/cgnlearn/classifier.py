@@ -59,6 +59,24 @@ def _needs_no_rows(model: CGNClassifier) -> bool:
     return True
 
 
+@contextmanager
+def fitting(model: Any) -> Iterator[None]:
+    """Forget what an estimator has been fitted to; and, if this fails, what was fitted until then."""
+    _forget(model)
+    try:
+        yield
+    except BaseException:
+        _forget(model)
+        raise
+
+
+def _forget(model: Any) -> None:
+    parameters = model.get_params(deep=False)
+    for name in list(vars(model)):
+        if name not in parameters and not name.startswith(("_skl_", "_parent_callback", "_callback")):
+            delattr(model, name)
+
+
 def _is_open(value: Any) -> bool:
     return isinstance(value, str) and value == "cv"
 
@@ -100,8 +118,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         What a level that training never showed is at prediction: as if it had not been observed, with one warning
         that counts such levels; or an error.
     missing_indicator : bool, default=False
-        Whether it speaks for or against a class that a column is missing: as an attribute of two levels for each
-        column with holes in training, which depends on the class alone, whatever the structure.
+        Whether, for each column with holes, its being missing is an attribute too, which depends on the class alone.
     random_state : int, RandomState or None, default=0
         How a search given by its name cuts its folds, and how the folds are cut in which k and the temperature are
         chosen: the same every time, unless it is None.
@@ -194,7 +211,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             Rows that belong together, such as a person's spectra: what is chosen by ``"cv"`` is then chosen in folds
             that never part them.
         """
-        with self._fitting():
+        with fitting(self):
             X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
             table = self._first_table(X, y, sample_weight)
             if groups is not None:
@@ -213,7 +230,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if self.parameters == "discriminative":
                 self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
-            self._warn_of_few_rows()
+            if self.statistics_.loose:
+                self._warn_of_few_rows()
             self._reference: Table | Reference | Unscored = spread_out(table)
         return self
 
@@ -251,7 +269,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             return self
         if classes is None:
             raise ValueError("the first call of partial_fit needs classes: name all that will occur")
-        with self._fitting():
+        with fitting(self):
             table = self._first_table(readable(X), y, sample_weight, classes)
             self._learner = learner_of(self.structure)
             self.statistics_ = collect(table, self._learner.families(table.schema))
@@ -293,7 +311,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         model = without_indicators(self._generative)
         statistics = model.statistics if isinstance(model, Network) else self.statistics_
         share, columns = statistics.thinnest()
-        if share < 0.5 and statistics.loose:
+        if share < 0.5:
             child, *parents = (statistics.schema.name(column) for column in columns)
             together = f" together with its parents ({', '.join(parents[:5])})" if parents else ""
             warnings.warn(
@@ -302,22 +320,6 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
                 UserWarning,
                 stacklevel=4,
             )
-
-    @contextmanager
-    def _fitting(self) -> Iterator[None]:
-        """Forget what was fitted; and, if this fails, what was fitted until then."""
-        self._forget()
-        try:
-            yield
-        except BaseException:
-            self._forget()
-            raise
-
-    def _forget(self) -> None:
-        parameters = self.get_params(deep=False)
-        for name in list(vars(self)):
-            if name not in parameters and not name.startswith(("_skl_", "_parent_callback", "_callback")):
-                delattr(self, name)
 
     def _first_table(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Table:
         """The rows from which columns and classes are learned."""

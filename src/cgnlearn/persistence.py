@@ -40,7 +40,8 @@ _OUR_MODULES = (
     "model.schema", "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band",
     "spectra.binning", "spectra.spectrum", "spectra.steps", "structures.fixed", "structures.forests",
     "structures.rotated", "structures.search", "structures.selective", "structures.tree", "tuning.counted",
-    "tuning.estimator", "tuning.mixture", "tuning.one_dependence", "tuning.ridge", "tuning.transforms",
+    "tuning.estimator", "tuning.mixture", "tuning.one_dependence", "tuning.results", "tuning.ridge",
+    "tuning.transforms",
 )  # fmt: skip
 
 
@@ -104,6 +105,15 @@ def load(path: str | Path) -> Any:
 
     A damaged or altered file, one that names a type which is not part of cgnlearn or scikit-learn, and one written
     by a newer major version raise `ModelFileError`. No code of the file's is run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cgnlearn import CGNClassifier
+    >>> path = Path(tempfile.mkdtemp(), "model.skops")
+    >>> save(CGNClassifier().fit([[0.0], [1.0], [4.0], [6.0]], list("aabb")), path)
+    >>> load(path).predict([[5.0]])
+    array(['b'], dtype='<U1')
     """
     skops_io = _skops()
     content = Path(path).read_bytes()

@@ -16,8 +16,8 @@ from scipy.linalg import cho_solve
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior, Terms
+from cgnlearn.model.factors import factorised
 from cgnlearn.model.moments import COMPILED_PAYS
-from cgnlearn.model.regressions import factorised
 from cgnlearn.model.solver import FARTHEST
 from cgnlearn.model.table import Table
 

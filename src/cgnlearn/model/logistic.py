@@ -290,7 +290,7 @@ def path(rows: Rows) -> Iterator[Candidate]:
     point = fitted(alone, 0.0, Point(np.zeros((1, n)), 1.0))
     yield Candidate(np.inf, point, _cll(rows, left_out(alone, 0.0, point)))
     point = Point(np.concatenate([point.slopes, np.zeros((rows.design.shape[1] - 1, n))]), point.temperature)
-    for penalty in penalties(rows):
+    for penalty in _penalties(rows):
         point = fitted(rows, penalty, point)
         yield Candidate(penalty, point, _cll(rows, left_out(rows, penalty, point)))
 
@@ -299,21 +299,16 @@ def _cll(rows: Rows, log_proba: Floats) -> float:
     return float(np.average(log_proba[np.arange(len(rows.labels)), rows.labels], weights=rows.weights))
 
 
-def penalties(rows: Rows) -> list[float]:
+def _penalties(rows: Rows) -> list[float]:
     """From one that leaves next to nothing to one that leaves a parameter to every four rows."""
     if not rows.design.shape[1] > 1:
         return []
-    strongest = strongest_penalty(rows)
-    weakest = max(WEAKEST, _penalty_leaving(rows, rows.weights.sum() / ROWS_TO_A_PARAMETER / rows.n_contrasts))
+    strongest = penalty_leaving(rows, LEAST_EFFECTIVE)
+    weakest = max(WEAKEST, penalty_leaving(rows, rows.weights.sum() / ROWS_TO_A_PARAMETER / rows.n_contrasts))
     return np.geomspace(strongest, weakest, N_PENALTIES).tolist() if strongest > weakest else []
 
 
-def strongest_penalty(rows: Rows) -> float:
-    """One that leaves next to nothing of the features; 0 if there are none."""
-    return _penalty_leaving(rows, LEAST_EFFECTIVE)
-
-
-def _penalty_leaving(rows: Rows, effective: float) -> float:
+def penalty_leaving(rows: Rows, effective: float) -> float:
     """The penalty that leaves so many parameters to a contrast; 0 if none leaves as many.
 
     The effective number of parameters is that of a ridge regression with the weights that rows have where all classes

@@ -23,7 +23,7 @@ from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.lattice import Lattice
 
-MOST_REFITS = 10_000  # regressions that are factorised anew, one row after the other being left out
+MOST_REFITS = 2000  # regressions that are factorised anew, one row after the other being left out
 WORTH_A_LATTICE = 100_000  # numbers in a chain's windows; below it factorising them takes no time to speak of
 
 SolverChoice = Callable[[Partition, Posterior, Estimation], Solver]

@@ -18,12 +18,12 @@ from scipy.linalg import qr
 from cgnlearn.model import densities
 from cgnlearn.model.densities import LEAST_LEFT, Floats
 from cgnlearn.model.estimation import Bayes, Posterior, Units
+from cgnlearn.model.factors import factorised, whiten
 from cgnlearn.model.families import Families, Family
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Cells, Layout, Partition
 from cgnlearn.model.moments import CHUNK, Moments, moments_of, rows_by_cell
 from cgnlearn.model.prior import Prior
-from cgnlearn.model.regressions import factorised, whiten
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.solver import standard_values
 from cgnlearn.model.statistics import Statistics, collect

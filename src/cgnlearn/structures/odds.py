@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior, SampleNotAcceptable
+from cgnlearn.model.factors import factorised
 from cgnlearn.model.families import Families, Family
 from cgnlearn.model.moments import CHUNK
 from cgnlearn.model.network import Network
-from cgnlearn.model.regressions import factorised
 from cgnlearn.model.solver import SINGULAR, standard_values
 from cgnlearn.model.statistics import Statistics, all_but_each, collect
 from cgnlearn.model.structure import Structure

@@ -33,7 +33,11 @@ MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
 MOST_FORESTS = 25  # columns whose forests are averaged over
 MOST_BINNED = 2000
 MOST_FEATURES = 1000  # besides the columns themselves
+HESSIANS = 70  # of a path of penalties
+FLOPS = 4e9  # of a slow processor, in a second
 MOST_POWERS = 5000  # columns
+
+HOLES = "values are missing, and it takes whole rows"
 
 KINDS = (
     "frequencies", "naive_bayes", "complete", "tree", "selective", "tree_average", "bins", "one_dependence", "logistic",
@@ -59,11 +63,14 @@ class Shape:
     n_rows : int
         In which candidates are compared.
     ordered : bool
+    has_holes : bool
+        Whether values are missing.
     """
 
     schema: Schema
     n_rows: int
     ordered: bool
+    has_holes: bool = False
 
     @property
     def m(self) -> int:
@@ -87,6 +94,19 @@ def candidates(
     for learner in learners:
         for view in transforms:
             yield Learned(type(learner).__name__, view, learner, _hows(prior, (0.0,)))
+
+
+def expected_seconds(sources: Sequence[Source], shape: Shape) -> float:
+    """About how long a comparison takes; almost all of it are the Hessians of logistic regressions."""
+    base = shape.m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
+    size = {"linear": base, "squares": base + shape.m, "steps": 7 * shape.m}
+    size |= {"products": base + shape.m * (shape.m + 1) // 2, "pairs": base * (base + 1) // 2}
+    total = 0.0
+    for source in sources:
+        if isinstance(source, Ridge):
+            n_features = min(size[source.terms], shape.n_rows)
+            total += shape.n_rows * float(n_features * (shape.schema.n_classes - 1)) ** 2
+    return HESSIANS * total / FLOPS
 
 
 def _hows(prior: Prior, sharings: Sequence[float], scales: Sequence[float] | None = None) -> tuple[Bayes, ...]:
@@ -145,6 +165,8 @@ def _generative(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omit
         yield Omitted("complete", view, f"more than {FEW_COLUMNS} columns, and fewer than rows")
     elif schema.discrete:
         yield Omitted("complete", view, "more columns than rows, and some are discrete")
+    elif shape.has_holes:
+        yield Omitted("complete", view, HOLES)
     elif prior.location == "paper":
         yield Omitted("complete", view, 'no rotation with the prior location "paper"')
     else:
@@ -164,7 +186,9 @@ def _generative(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omit
         return
     hows = _smoothed(prior, (0.0, 1.0) if m else (0.0,), schema)
     yield Learned("selective", view, SelectiveNaiveBayes(), hows, varying)
-    if not 2 <= schema.n_columns <= MOST_FORESTS:
+    if shape.has_holes:
+        yield Omitted("tree_average", view, HOLES)
+    elif not 2 <= schema.n_columns <= MOST_FORESTS:
         yield Omitted("tree_average", view, f"fewer than 2 or more than {MOST_FORESTS} columns")
     else:
         yield Learned("tree_average", view, TreeAverage(), hows, varying)
@@ -175,6 +199,9 @@ def _ordered(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitted
         return
     if shape.m < 3:
         yield Omitted("band", view, "fewer than three continuous columns")
+        return
+    if shape.has_holes:
+        yield from (Omitted(kind, view, HOLES) for kind in ("band", "band_average"))
         return
     k_max = min(K_MAX, shape.m)
     yield Bands(view, k_max, _hows(prior, (0.0, 1.0)))
@@ -210,7 +237,8 @@ def _logistic(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitte
     m = shape.m
     yield Ridge(view, "linear", prior.dirichlet)
     base = m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
-    for terms, n_terms in (("squares", m), ("pairs", base * (base - 1) // 2)):
+    n_pairs = base * (base - 1) // 2 if base > m else 0
+    for terms, n_terms in (("squares", m), ("products", m * (m - 1) // 2), ("pairs", n_pairs)):
         if n_terms > MOST_FEATURES:
             yield Omitted(f"logistic, {terms}", view, f"{n_terms} more features")
         elif n_terms:

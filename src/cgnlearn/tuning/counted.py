@@ -16,11 +16,16 @@ from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
+from cgnlearn.ordered.average import BandAverage
 from cgnlearn.ordered.band import Band, EveryK, every_family
+from cgnlearn.structures.forests import TreeAverage
 from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.rotated import RotatedComplete
 from cgnlearn.structures.tree import Tree
 from cgnlearn.tuning.source import Description, Fit, Scored, Source
 from cgnlearn.tuning.transforms import Views
+
+WHOLE_ROWS = (RotatedComplete, TreeAverage, BandAverage)  # learners whose models take no row with a missing value
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +47,16 @@ class Counted(Fit):
     statistics: Statistics
     hows: tuple[Estimation, ...]
     has_density: bool = True
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether log likelihoods are sums over attributes."""
+        return not isinstance(self.learner, RotatedComplete | TreeAverage)
+
+    @property
+    def takes_holes(self) -> bool:
+        """Whether it can say something of a row in which a value is missing."""
+        return not isinstance(self.learner, WHOLE_ROWS)
 
     @cached_property
     def models(self) -> list[Model]:
@@ -139,6 +154,11 @@ class EveryBand(Fit):
     k_max: int
     hows: tuple[Estimation, ...]
     ks: tuple[int, ...]
+
+    @property
+    def takes_holes(self) -> bool:
+        """No: several k at once take the same rows."""
+        return False
 
     def log_likelihood(self, views: Views) -> Floats:
         """ln p(x | class): (candidates, rows, classes)."""

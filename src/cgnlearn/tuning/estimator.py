@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from cgnlearn.classifier import readable, without_weightless
-from cgnlearn.evaluation.metrics import normalised, of_truth, right
+from cgnlearn.classifier import fitting, readable, without_weightless
+from cgnlearn.evaluation.metrics import normalised
 from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import class_prior_of
@@ -23,46 +22,21 @@ from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.statistics import collect
 from cgnlearn.model.structure import Structure
-from cgnlearn.model.surprise import MOST_ROWS as MOST_REFERENCE
-from cgnlearn.model.surprise import Reference
-from cgnlearn.model.table import Table, read, read_training
+from cgnlearn.model.table import Table, UnknownLevels, read, read_training
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
-from cgnlearn.tuning.candidates import KINDS, Omitted, Shape, candidates
+from cgnlearn.tuning.assembly import assembled
+from cgnlearn.tuning.candidates import KINDS, Omitted, Shape, candidates, expected_seconds
 from cgnlearn.tuning.chart import bars
 from cgnlearn.tuning.comparison import Comparison, Judged
-from cgnlearn.tuning.mixture import Mixture, Rules, mixed_density
-from cgnlearn.tuning.source import Description, Source, frequencies, frequencies_left_out
+from cgnlearn.tuning.mixture import Mixture
+from cgnlearn.tuning.results import Weighed
+from cgnlearn.tuning.source import Source, frequencies_left_out
 from cgnlearn.tuning.transforms import Views, learned
-from cgnlearn.tuning.weights import pseudo_bma, stacking, tempered, worth_keeping
 
 MOST_ROWS = 10_000  # in which candidates are compared
+LONG = 5.0  # minutes of which a user is told before
 TRANSFORMS = ("none", "power")
-NUMBERS = ("sharing", "prior_scale", "dirichlet", "backoff", "k", "penalty")
-
-
-class Member(NamedTuple):
-    """A candidate that has weight in the mixture."""
-
-    description: Description
-    temperature: float
-    weight: float
-    cll: float  # of rows left out
-
-    def __str__(self) -> str:
-        told = [f"{name} {value:.3g}" if isinstance(value, float) else f"{value}"
-                for name, value in self.description.items() if name != "transform" or value != "none"]  # fmt: skip
-        return ", ".join(told)
-
-
-@dataclass(frozen=True)
-class _Weighed:
-    """Temperatures, scores and weights of all candidates, in the order in which they were judged."""
-
-    temperature: Floats
-    cll: Floats
-    accuracy: Floats
-    weight: Floats
 
 
 class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,6 +68,9 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         compared with the training data's own.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
+    unknown_levels : {"missing", "error"}, default="missing"
+        What a level that training never showed is at prediction: as if it had not been observed, with one warning
+        that counts such levels; or an error.
     n_jobs : int, optional
         Candidates that are compared side by side, in threads. The numbers are the same whatever it is.
     random_state : int, RandomState or None, default=0
@@ -147,6 +124,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         prior: Prior | None = None,
         class_prior: Literal["uniform"] | ArrayLike | None = None,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        unknown_levels: UnknownLevels = "missing",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -158,6 +136,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         self.prior = prior
         self.class_prior = class_prior
         self.categorical_features = categorical_features
+        self.unknown_levels = unknown_levels
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -176,23 +155,24 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
             Rows that belong together, such as a person's spectra: candidates are then compared in folds that never
             part them.
         """
-        self._check()
-        X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
-        validate_data(self, X, reset=True, skip_check_array=True)
-        table, self.classes_ = read_training(X, y, sample_weight, self.categorical_features)
-        if groups is not None:
-            check_consistent_length(table.codes, groups)
-            groups = np.asarray(groups)
-        prior = self.prior or Prior()
-        prior.check_attributes(table.schema.n_columns)
-        given = class_prior_of(self.class_prior, table.schema.n_classes)
-        random_state = check_random_state(self.random_state)
-        # Matrices this small only lose by being cut up for several threads, and sums must not depend on n_jobs.
-        with numeric_libraries().limit(limits=1, user_api="blas"):
-            self._fit(table, groups, prior, random_state)
-        if given is not None:
-            self._mixture = self._mixture.with_class_log_prior(np.log(given))
-        self._class_prior = given
+        with fitting(self):
+            self._check()
+            X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
+            validate_data(self, X, reset=True, skip_check_array=True)
+            table, self.classes_ = read_training(X, y, sample_weight, self.categorical_features)
+            if groups is not None:
+                check_consistent_length(table.codes, groups)
+                groups = np.asarray(groups)
+            prior = self.prior or Prior()
+            prior.check_attributes(table.schema.n_columns)
+            self._dirichlet = prior.dirichlet
+            self._class_prior = class_prior_of(self.class_prior, table.schema.n_classes)
+            random_state = check_random_state(self.random_state)
+            # Matrices this small only lose by being cut up for several threads, and sums must not depend on n_jobs.
+            with numeric_libraries().limit(limits=1, user_api="blas"):
+                self._fit(table, groups, prior, random_state)
+            if self._class_prior is not None:
+                self._mixture = self._mixture.with_class_log_prior(np.log(self._class_prior))
         return self
 
     def _check(self) -> None:
@@ -203,6 +183,9 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
             raise ValueError(f'transforms must be "none" or "power", not {unknown[0]!r}')
         if self.combine not in ("mixture", "best"):
             raise ValueError(f'combine must be "mixture" or "best", not {self.combine!r}')
+        if self.unknown_levels not in ("missing", "error"):
+            raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
+        self._unknown_levels: UnknownLevels = self.unknown_levels
         if self.cv is not None and not (isinstance(self.cv, int | np.integer) and self.cv >= 2):
             raise ValueError(f"cv must be None or a number of folds of at least 2, not {self.cv!r}")
 
@@ -212,107 +195,31 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         whole = len(self.compared_in_) == table.n_rows
         compared = table if whole else table.rows(self.compared_in_)
         groups = groups if groups is None or whole else groups[self.compared_in_]
-        shape = Shape(table.schema, compared.n_rows, bool(self.ordered))
+        shape = Shape(table.schema, compared.n_rows, bool(self.ordered), bool(table.incomplete))
         suiting = list(candidates(shape, self.candidates, self.transforms, prior))
         sources = [each for each in suiting if isinstance(each, Source)]
         omitted = [each for each in suiting if isinstance(each, Omitted)]
+        if (minutes := expected_seconds(sources, shape) / 60) > LONG:
+            warnings.warn(
+                f"comparing these candidates may take {minutes:.0f} minutes: name fewer in candidates, or give n_jobs",
+                UserWarning,
+                stacklevel=5,
+            )
         transforms = learned(dict.fromkeys(source.view for source in sources), table)
         views = Views(compared, transforms)
         comparison = Comparison(views, sources, prior.dirichlet, cv=self.cv, groups=groups, random_state=seed)
-        found = list(watched(self, comparison.judged(self.n_jobs)))
-        judged = [each for each in found if isinstance(each, Judged)]
-        omitted += [each for each in found if isinstance(each, Omitted)]
-        weighed = self._weighed(judged, compared, random_state)
-        self._set_results(judged, weighed, omitted)
-        all_views = views if whole else Views(table, transforms)
-        self._set_mixture(judged, weighed, views, all_views, prior.dirichlet)
-        self.statistics_ = collect(table, Structure.naive_bayes(table.schema.n_columns).as_families(table.schema))
-
-    def _weighed(self, judged: Sequence[Judged], table: Table, random_state: np.random.RandomState) -> _Weighed:
-        """Temperatures of all candidates, then their weights."""
-        assert table.labels is not None
-        labels = table.labels
-        weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        temperatures, truths, accuracies = [], [], []
-        for each in judged:
-            for likelihood in each.log_likelihood:
-                temperature = tempered(likelihood, each.class_log_prior, labels, weights)
-                log_proba = normalised(temperature * likelihood + each.class_log_prior)
-                temperatures.append(temperature)
-                truths.append(of_truth(log_proba, labels))
-                accuracies.append(float(np.average(right(log_proba, labels), weights=weights)))
-        truth = np.stack(truths, axis=1)
-        cll = np.average(truth, axis=0, weights=weights)
-        if self.combine == "best":
-            weight = (np.arange(len(cll)) == cll.argmax()).astype(float)
-        else:
-            weight = (pseudo_bma(truth, weights, random_state) + stacking(truth, weights)) / 2
-            weight = np.where(worth_keeping(weight), weight, 0.0)
-            weight /= weight.sum()
-        return _Weighed(np.array(temperatures), cll, np.array(accuracies), weight)
-
-    def _set_results(self, judged: Sequence[Judged], weighed: _Weighed, omitted: Sequence[Omitted]) -> None:
-        described = [pair for each in judged for pair in zip(each.described, each.by, strict=True)]
-        none = [np.nan] * len(omitted)
-        rows = [dict(description) for description, _ in described]
-        rows += [{"kind": each.kind, "transform": each.view} for each in omitted]
-        results: dict[str, NDArray[Any]] = {}
-        for name in ("kind", "transform", "terms"):
-            results[f"param_{name}"] = np.array([row.get(name, "") for row in rows])
-        for name in NUMBERS:
-            results[f"param_{name}"] = np.array([row.get(name, np.nan) for row in rows], float)
-        results["by"] = np.array([by for _, by in described] + [""] * len(omitted))
-        results["temperature"] = np.append(weighed.temperature, none)
-        results["mean_test_cll"] = np.append(weighed.cll, none)
-        results["mean_test_accuracy"] = np.append(weighed.accuracy, none)
-        rank = 1 + np.searchsorted(np.sort(-weighed.cll), -weighed.cll)
-        results["rank_test_cll"] = np.append(rank, [len(rank) + 1] * len(omitted)).astype(int)
-        results["weight"] = np.append(weighed.weight, [0.0] * len(omitted))
-        results["reason"] = np.array([""] * len(described) + [each.reason for each in omitted])
-        self.cv_results_ = results
-        members = [
-            Member(description, float(temperature), float(weight), float(cll))
-            for (description, _), temperature, weight, cll in zip(
-                described, weighed.temperature, weighed.weight, weighed.cll, strict=True
-            )
-        ]
-        self.best_ = members[int(weighed.cll.argmax())]
-        self.members_ = sorted((each for each in members if each.weight > 0), key=lambda each: -each.weight)
+        outcomes = list(watched(self, comparison.judged(self.n_jobs)))
+        judged = [each for each in outcomes if isinstance(each, Judged)]
+        omitted += [each for each in outcomes if isinstance(each, Omitted)]
+        weighed = Weighed.of(judged, compared, self.combine, random_state)
+        self.cv_results_ = weighed.results(omitted)
+        self.best_ = weighed.candidates[int(weighed.cll.argmax())]
+        self.members_ = sorted((each for each in weighed.candidates if each.weight > 0), key=lambda each: -each.weight)
         self.weights_ = np.array([each.weight for each in self.members_])
-
-    def _set_mixture(
-        self, judged: Sequence[Judged], weighed: _Weighed, views: Views, all_views: Views, dirichlet: float
-    ) -> None:
-        """Fit what has weight to all rows; keep what it says of the rows without them."""
-        starts = np.cumsum([0, *(len(each.log_likelihood) for each in judged)])
-        parts = [slice(start, stop) for start, stop in pairwise(starts.tolist())]
-        rules, kept, log_proba = [], [], []
-        for each, part in zip(judged, parts, strict=True):
-            which = np.flatnonzero(weighed.weight[part])
-            if not len(which):
-                continue
-            temperatures, weights = weighed.temperature[part][which], weighed.weight[part][which]
-            rules.append(Rules(_refitted(each, views, all_views).kept(which.tolist()), temperatures, weights))
-            kept.append(each.log_likelihood[which])
-            joint = temperatures[:, None, None] * kept[-1] + each.class_log_prior
-            log_proba.append(normalised(joint) + np.log(weights)[:, None, None])
-        self.left_out_log_proba_ = np.asarray(logsumexp(np.concatenate(log_proba), axis=0))
-        density = [(each, said) for each, said in zip(rules, kept, strict=True) if each.fit.has_density]
-        if not density:
-            density = [_best_density(judged, weighed, parts, views, all_views)]
-        total = sum(each.weights.sum() for each, _ in density)
-        of_density = tuple(Rules(each.fit, each.temperatures, each.weights / total) for each, _ in density)
-        needed = {each.fit.view for each in (*rules, *of_density)}
-        transforms = {name: transform for name, transform in views.transforms.items() if name in needed}
-        self._mixture = Mixture(transforms, tuple(rules), of_density, frequencies(all_views.table, dirichlet))
-        table = views.table
-        step = max(1.0, table.n_rows / MOST_REFERENCE)
-        some = np.arange(0, table.n_rows, step).astype(np.intp)
-        seen = mixed_density(
-            of_density, Views(table.rows(some), views.transforms), [said[:, some] for _, said in density]
-        )
-        weights = np.ones(len(some)) if table.weights is None else table.weights[some]
-        self._reference = Reference(seen, frequencies_left_out(table, dirichlet)[some], weights)
+        all_views = views if whole else Views(table, transforms)
+        found = assembled(judged, weighed, views, all_views, prior.dirichlet)
+        self._mixture, self.left_out_log_proba_, self._reference = found
+        self.statistics_ = collect(table, Structure.naive_bayes(table.schema.n_columns).as_families(table.schema))
 
     # ---- prediction
 
@@ -321,7 +228,12 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         check_is_fitted(self, "statistics_")
         X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return read(X, self.statistics_.schema, y, sample_weight)
+        return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     @property
     def class_log_prior_(self) -> Floats:
@@ -394,7 +306,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         table = self._table(X, y, sample_weight)
         if self._class_prior is not None:
             return self._mixture.left_out(table, self.class_log_prior_)
-        return self._mixture.left_out(table, frequencies_left_out(table, (self.prior or Prior()).dirichlet))
+        return self._mixture.left_out(table, frequencies_left_out(table, self._dirichlet))
 
     def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
         """A fitted copy for another prevalence of the classes, given as to the constructor; this one stays as it is."""
@@ -425,26 +337,3 @@ def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
     assert table.labels is not None
     n_parts = -(-table.n_rows // MOST_ROWS)
     return np.sort(stratified(table.labels, n_parts, seed, groups).pairs[0][1])
-
-
-def _refitted(each: Judged, views: Views, all_views: Views) -> Any:
-    """The source fitted to all rows; what is dear is left as it was fitted to the rows compared in."""
-    if all_views is views or not each.source.is_additive:
-        return each.fit or each.source.scored(views, leave_out=False).fit
-    return each.source.scored(all_views, leave_out=False).fit
-
-
-def _best_density(
-    judged: Sequence[Judged], weighed: _Weighed, parts: Sequence[slice], views: Views, all_views: Views
-) -> tuple[Rules, Floats]:
-    """The best candidate that is a density, and what it says of rows left out."""
-    best: tuple[float, Judged, int] | None = None
-    for each, part in zip(judged, parts, strict=True):
-        if getattr(each.source, "has_density", True) and each.source.kind != "logistic":
-            at = int(weighed.cll[part].argmax())
-            if best is None or weighed.cll[part][at] > best[0]:
-                best = float(weighed.cll[part][at]), each, at
-    if best is None:
-        raise ValueError("there is no density of x among the candidates: add naive_bayes to them")
-    _, each, at = best
-    return Rules(_refitted(each, views, all_views).kept([at]), np.ones(1), np.ones(1)), each.log_likelihood[[at]]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from cgnlearn.evaluation.metrics import normalised
@@ -58,17 +59,17 @@ class Mixture:
     def log_proba(self, table: Table) -> Floats:
         """ln p(class | x): (rows, classes)."""
         found = np.empty((table.n_rows, table.schema.n_classes))
-        for rows, views in self._parts(table):
-            found[rows] = self._mixed(views, left_out=False, class_log_prior=self.class_log_prior)
+        for rows, views, able in _parts(Views(table, self.transforms), self.rules):
+            found[rows] = self._mixed(able, views, left_out=False, class_log_prior=self.class_log_prior)
         return found
 
     def left_out(self, table: Table, class_log_prior: Floats) -> Floats:
         """The same of all training rows, each without itself; raises `NotExact` where a rule would need refits."""
-        return self._mixed(Views(table, self.transforms), left_out=True, class_log_prior=class_log_prior)
+        return self._mixed(self.rules, Views(table, self.transforms), left_out=True, class_log_prior=class_log_prior)
 
-    def _mixed(self, views: Views, *, left_out: bool, class_log_prior: Floats) -> Floats:
+    def _mixed(self, able: tuple[Rules, ...], views: Views, *, left_out: bool, class_log_prior: Floats) -> Floats:
         total = np.full((views.table.n_rows, views.table.schema.n_classes), -np.inf)
-        for rules in self.rules:
+        for rules in able:
             said = (rules.fit.left_out if left_out else rules.fit.log_likelihood)(views)
             for found, temperature, weight in zip(said, rules.temperatures, rules.weights, strict=True):
                 log_proba = normalised(temperature * found + class_log_prior)
@@ -78,10 +79,8 @@ class Mixture:
     def log_density(self, table: Table) -> Floats:
         """ln p(x | class), mixed over the rules that are densities: (rows, classes)."""
         found = np.empty((table.n_rows, table.schema.n_classes))
-        for rows, views in self._parts(table):
-            found[rows] = mixed_density(
-                self.density, views, [rules.fit.log_likelihood(views) for rules in self.density]
-            )
+        for rows, views, able in _parts(Views(table, self.transforms), self.density):
+            found[rows] = mixed_density(able, views, [rules.fit.log_likelihood(views) for rules in able])
         return found
 
     def contributions(self, table: Table) -> Floats:
@@ -89,26 +88,30 @@ class Mixture:
 
         A rule that is no sum over attributes has none.
         """
-        views = Views(table, self.transforms)
         found = np.zeros((table.n_rows, table.schema.n_columns, table.schema.n_classes))
-        for rules in self.rules:
-            for i, (temperature, weight) in enumerate(zip(rules.temperatures, rules.weights, strict=True)):
-                try:
-                    found += weight * temperature * rules.fit.contributions(views, i)
-                except ValueError:  # rotated, or an average over forests
+        for rows, views, able in _parts(Views(table, self.transforms), self.rules):
+            total = sum(rules.weights.sum() for rules in able)
+            for rules in able:
+                if not rules.fit.is_sum:
                     continue
+                for i, (temperature, weight) in enumerate(zip(rules.temperatures, rules.weights, strict=True)):
+                    found[rows] += weight / total * temperature * rules.fit.contributions(views, i)
         return found
 
-    def _parts(self, table: Table) -> Iterator[tuple[slice, Views]]:
-        """Some rows at a time."""
-        widest = max((len(rules.weights) for rules in self.rules), default=1)
-        size = max(256, CHUNK // max(widest * table.schema.n_classes, table.schema.n_columns))
-        if size >= table.n_rows:
-            yield slice(0, table.n_rows), Views(table, self.transforms)
-            return
-        for start in range(0, table.n_rows, size):
-            rows = slice(start, min(start + size, table.n_rows))
-            yield rows, Views(table.rows(np.arange(rows.start, rows.stop)), self.transforms)
+
+def _parts(views: Views, rules: tuple[Rules, ...]) -> Iterator[tuple[NDArray[np.intp], Views, tuple[Rules, ...]]]:
+    """Some rows at a time, and the rules that can say something of them: not all can where a value is missing."""
+    table = views.table
+    able = tuple(each for each in rules if each.fit.takes_holes) or rules  # if none can, the first says why not
+    whole = np.ones(table.n_rows, bool)
+    if table.incomplete and len(able) < len(rules):
+        whole = ~(np.isnan(table.values).any(axis=1) | (table.codes < 0).any(axis=1))
+    widest = max(len(each.weights) for each in rules)
+    size = max(256, CHUNK // max(widest * table.schema.n_classes, table.schema.n_columns))
+    for which, those in ((np.flatnonzero(whole), rules), (np.flatnonzero(~whole), able)):
+        for start in range(0, len(which), size):
+            part = which[start : start + size]
+            yield part, views if len(part) == table.n_rows else Views(table.rows(part), views.transforms), those
 
 
 def mixed_density(density: tuple[Rules, ...], views: Views, said: list[Floats]) -> Floats:

@@ -251,6 +251,11 @@ class OneDependenceFit(Fit):
         assert table.labels is not None
         return np.stack([model.left_out(table.codes, table.labels, table.weights) for model in self.models])
 
+    @property
+    def is_sum(self) -> bool:
+        """No: an average over parents is none."""
+        return False
+
     def contributions(self, views: Views, candidate: int) -> Floats:
         """None: an average over parents is no sum over attributes."""
         raise ValueError("an average of one-dependence estimators is no sum over attributes")
@@ -276,6 +281,7 @@ class OneDependences(Source):
     dirichlet: float = 0.5
     backoffs: tuple[float, ...] = (1.0, 5.0)
     kind: str = "one_dependence"
+    has_density: bool = False
 
     def scored(self, views: Views, *, leave_out: bool) -> Scored:
         """Counted once for all."""

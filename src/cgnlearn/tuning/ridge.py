@@ -9,18 +9,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import helmert
 
-from cgnlearn.evaluation.metrics import of_truth
+from cgnlearn.evaluation.metrics import normalised, of_truth
 from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.discriminative import CHUNK, CONSTANT, row_space
 from cgnlearn.model.families import Columns
-from cgnlearn.model.logistic import Point, Rows, fitted, left_out_and_effective, strongest_penalty
+from cgnlearn.model.logistic import Point, Rows, fitted, left_out_and_effective, penalty_leaving
 from cgnlearn.model.model import NotExact
 from cgnlearn.model.table import Table
 from cgnlearn.tuning.source import Description, Fit, Scored, Source, frequencies, frequencies_left_out
 from cgnlearn.tuning.transforms import Bins, Views
+from cgnlearn.tuning.weights import tempered
 
 NO_SCORES = (0.0, 0.0)  # between which the temperature of scores that are not there may move
+LEAST_EFFECTIVE = 1.5  # parameters to a contrast, at the strongest penalty
 WEAKEST = 1e-3  # penalty
 N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
 ROWS_TO_A_PARAMETER = 4  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
@@ -36,8 +38,9 @@ class Expansion:
     Parameters
     ----------
     terms : str
-        ``"linear"``: the columns and an indicator for every level; ``"squares"``: their squares too; ``"pairs"``: and
-        the products of any two of these; ``"steps"``: indicators of lying above quantiles.
+        ``"linear"``: the columns and an indicator for every level; ``"squares"``: their squares too; ``"products"``:
+        and the products of two continuous ones; ``"pairs"``: and of any two, indicators included;
+        ``"steps"``: instead of the columns, indicators of lying above quantiles.
     mean, deviation, least, most : ndarray (continuous columns,)
         Products go no further than the training data did: what is outside would count by its square.
     cuts : Bins or None
@@ -69,11 +72,10 @@ class Expansion:
         return cls(terms, mean, deviation, least, most, Bins.of(table, N_STEPS) if terms == "steps" else None)
 
     def __call__(self, table: Table) -> tuple[Columns, Floats]:
-        """The column of X to which each feature belongs, and the features (rows, features)."""
+        """The column of X of each feature, and the features (rows, features), NaN where one is missing."""
         schema = table.schema
         continuous = np.array(schema.continuous, np.intp)
         values = (np.asarray(table.values, float) - self.mean) / self.deviation
-        values = np.where(np.isnan(values), 0.0, values)
         owners, parts = [], []
         if self.cuts is None:
             owners.append(continuous)
@@ -81,21 +83,22 @@ class Expansion:
         else:
             for column, edges, known in zip(schema.continuous, self.cuts.edges, table.values.T, strict=True):
                 owners.append(np.full(len(edges), column))
-                parts.append((known[:, None] >= edges).astype(float))
+                parts.append(np.where(np.isnan(known)[:, None], np.nan, known[:, None] >= edges))
         for position, column in enumerate(schema.discrete):
             n_levels = len(schema.levels_of(column))
             owners.append(np.full(n_levels, column))
-            parts.append((table.codes[:, position, None] == np.arange(n_levels)).astype(float))
+            codes = table.codes[:, position, None]
+            parts.append(np.where(codes < 0, np.nan, codes == np.arange(n_levels)))
         owner, found = _joined(owners, parts, table.n_rows)
-        if self.terms not in ("squares", "pairs"):
+        if self.terms not in ("squares", "products", "pairs"):
             return owner, found
         found[:, : len(continuous)] = np.clip(values, self.least, self.most)
         parts, owners = (
             [values, found[:, len(continuous) :], np.square(found[:, : len(continuous)])],
             [owner, continuous],
         )
-        if self.terms == "pairs":
-            first, second = np.tril_indices(len(owner), -1)
+        if self.terms != "squares":
+            first, second = np.tril_indices(len(owner) if self.terms == "pairs" else len(continuous), -1)
             apart = owner[first] != owner[second]  # two levels of one column never meet
             owners.append(owner[first[apart]])
             parts.append(found[:, first[apart]] * found[:, second[apart]])
@@ -135,7 +138,7 @@ class RidgeFit(Fit):
         size = max(1, CHUNK // max(1, len(self.centre)))
         for start in range(0, table.n_rows, size):
             part = table.rows(np.arange(start, min(start + size, table.n_rows)))
-            values = self.expansion(part)[1] - self.centre
+            values = _centred(self.expansion(part)[1], self.centre)
             found[:, start : start + size] = values @ self.slopes + self.offset[:, None]
         return found
 
@@ -147,7 +150,7 @@ class RidgeFit(Fit):
         """The terms of every column, the offset in equal parts: (rows, columns of X, classes)."""
         table = views[self.view]
         owner, values = self.expansion(table)
-        values = values - self.centre
+        values = _centred(values, self.centre)
         n_columns = table.schema.n_columns
         apart = np.zeros((table.n_rows, n_columns, self.offset.shape[1]))
         apart += self.offset[candidate] / n_columns
@@ -158,6 +161,12 @@ class RidgeFit(Fit):
     def kept(self, which: Sequence[int]) -> RidgeFit:
         """Some of the candidates."""
         return replace(self, slopes=self.slopes[list(which)], offset=self.offset[list(which)])
+
+
+def _centred(values: Floats, centre: Floats) -> Floats:
+    """What is missing stands where the others do in the mean."""
+    values -= centre
+    return np.nan_to_num(values, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 class Design(NamedTuple):
@@ -177,10 +186,12 @@ class Design(NamedTuple):
         expansion = Expansion.of(table, terms)
         values = expansion(table)[1]
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        greatest = np.abs(values).max(axis=0, initial=0.0)
-        centre = np.average(values, axis=0, weights=weights)
-        values -= centre
-        scale = np.sqrt(np.average(np.square(values), axis=0, weights=weights))
+        there = ~np.isnan(values)
+        counted = weights @ there
+        greatest = np.abs(values).max(axis=0, initial=0.0, where=there)
+        centre = weights @ np.where(there, values, 0.0) / np.maximum(counted, np.finfo(float).tiny)
+        values = _centred(values, centre)
+        scale = np.sqrt(weights @ np.square(values) / np.maximum(counted, np.finfo(float).tiny))
         scale[scale <= CONSTANT * greatest] = 0.0
         values /= np.where(scale > 0, scale, np.inf)
         basis, design = row_space(values) if values.shape[1] > table.n_rows else (None, values[:, scale > 0])
@@ -217,6 +228,7 @@ class Ridge(Source):
     dirichlet: float
     path: tuple[float, ...] | None = None
     kind: str = "logistic"
+    has_density: bool = False
     is_additive: bool = False
 
     def held(self, views: Views) -> Ridge:
@@ -252,7 +264,8 @@ class Ridge(Source):
                 found = held_out.log_proba(penalty, point)
             by.append("leave-one-out" if held_out is None else f"{len(held_out.folds)} folds")
             said.append(found - without)
-            cll = float(rows.weights @ of_truth(found, rows.labels))
+            temperature = tempered(said[-1], without, rows.labels, rows.weights)
+            cll = float(rows.weights @ of_truth(normalised(temperature * said[-1] + without), rows.labels))
             best = max(best, cll)
             if cll < best - HOPELESS:  # weaker ones are worse still
                 break
@@ -308,5 +321,5 @@ class HeldOut(NamedTuple):
 
 def _path(rows: Rows) -> list[float]:
     """Penalties, the strongest first."""
-    strongest = strongest_penalty(rows)
+    strongest = penalty_leaving(rows, LEAST_EFFECTIVE)
     return np.geomspace(strongest, WEAKEST, N_PENALTIES).tolist() if strongest > WEAKEST else []

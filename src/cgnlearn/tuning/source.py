@@ -22,6 +22,16 @@ class Fit(ABC):
     view: str  # the transform through which it sees rows
     has_density: bool = True  # whether log likelihoods are densities of the columns as this view has them
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether log likelihoods are sums over attributes."""
+        return True
+
+    @property
+    def takes_holes(self) -> bool:
+        """Whether it can say something of a row in which a value is missing."""
+        return True
+
     @abstractmethod
     def log_likelihood(self, views: Views) -> Floats:
         """ln p(x | class), or what predictions need in its place: (candidates, rows, classes)."""
@@ -55,12 +65,15 @@ class Source(ABC):
     ----------
     kind : str
     view : str
+    has_density : bool
+        As its fits have.
     is_additive : bool
         Whether a fit to all rows of a large table is cheap.
     """
 
     kind: str
     view: str
+    has_density: bool = True
     is_additive: bool = True
 
     @abstractmethod
