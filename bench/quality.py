@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from cgnlearn.evaluation import metrics
 from cgnlearn.evaluation.run import Run, Unit, Work
 from collection import NARROW, ORDERED, SETS, SIZES, WIDE, checksum, division, rows
+from contenders import NAMES, OURS_ORDERED, fitted
 from measuring import parser, publish
-from peers import NAMES, OURS_ORDERED, fitted
 from ranking import NotYet, page, picture
 
 ORDER_OF_SIZES = ("100", "half", "50")
