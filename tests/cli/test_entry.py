@@ -27,7 +27,9 @@ run()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent to whole consoles there")
-@pytest.mark.parametrize(("module", "within"), [("click", "exec"), ("sklearn.dummy", "exec"), ("sklearn.dummy", "eval")])
+@pytest.mark.parametrize(
+    ("module", "within"), [("click", "exec"), ("sklearn.dummy", "exec"), ("sklearn.dummy", "eval")]
+)
 def test_ctrl_c_is_one_line(module, within, tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("a,class\n1,x\n2,y\n3,x\n4,y\n")
