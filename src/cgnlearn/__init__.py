@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cgnlearn.structures.tree import Tree as Tree
     from cgnlearn.tuning.estimator import CGNClassifierCV as CGNClassifierCV
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Where each public name stands. They are fetched on first use: scikit-learn takes two seconds to import, and
 # `cgnlearn --help` must not wait for it.

@@ -83,6 +83,14 @@ def predict_dask(model: Any, X: Any, *, method: str = "predict_proba") -> Any:
     -------
     dask array, or dask data frame or series, as X is
         With a column for each class where the method tells of classes.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from cgnlearn import CGNClassifier
+    >>> model = CGNClassifier().fit([[0.0], [1.0], [4.0], [6.0]], list("aabb"))
+    >>> predict_dask(model, da.from_array([[0.5], [5.0]], chunks=1), method="predict").compute()
+    array(['a', 'b'], dtype='<U1')
     """
     import dask.array as da
 

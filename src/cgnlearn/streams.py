@@ -111,6 +111,17 @@ def predict_stream(
     Yields
     ------
     ndarray (rows of a batch, ...)
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from cgnlearn import CGNClassifier
+    >>> rows = pd.DataFrame({"x": [0.0, 1.0, 4.0, 6.0]})
+    >>> path = tempfile.mkdtemp() + "/rows.csv"
+    >>> rows.to_csv(path, index=False)
+    >>> list(predict_stream(CGNClassifier().fit(rows, list("aabb")), path, method="predict"))
+    [array(['a', 'a', 'b', 'b'], dtype='<U1')]
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None:
