@@ -252,25 +252,26 @@ class Regressions:
         if alone := bool(forgotten.alone[0]):
             centre = centre.copy()
             centre[label] = self.overall  # without its only row a class is centred where all rows are
-        shared = how.averages and how.sharing == 1
+        shared, crossing = how.averages and how.sharing == 1, how.sharing > 0 and not alone
         sums = np.zeros((4, len(centre), len(rows)))
         left_out_leverages(
             table.values, rows, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
             (centre, factor[:1] if shared else factor), (forgotten.before, forgotten.down, forgotten.growth),
-            self.n_given, (label, how.sharing > 0 and not alone, how.averages), sums,
+            self.n_given, (label, crossing, how.averages), sums,
         )  # fmt: skip
         given, whole, left_given, left = sums
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape
+        lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that forget the row
         if how.averages:
-            whole -= left
+            whole[lighter] -= left[lighter]
         if self.n_given == 0:
             given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
         else:
             left -= left_given
             if how.averages:
                 given -= left_given
-        log_det = np.add(left, self._log_det[configuration][:, None], out=left)
+        log_det = self._log_det[configuration][:, None]
         shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
         if not how.averages:
             # The scale is a variance: as many rows fewer divide it.
@@ -279,6 +280,7 @@ class Regressions:
                 log_det = log_det - n_blocks * size * np.log(kept)
             whole = given + (whole - given) * kept
         found = how.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
+        found[lighter] -= left[lighter] / 2  # of ln|Ψ'|
         if alone and not how.averages:
             found[label] = -np.inf  # a class without rows has no variance, and says that the row cannot be
         found -= self._log_unit
