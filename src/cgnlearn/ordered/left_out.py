@@ -223,7 +223,7 @@ def every_order_left_out(
                         between = apart_q[j, c] + apart_f[j, c] * apart_f[j, c] * inverse
                         _other_leverage(of_tile[c], quarter, longer, kept, farther, between, whole[c])
                 _gather(whole, kept, bayes, 0, j * (j + 3) // 2 + size, gathered)
-                if j + 1 < orders and (v == j or v == last):  # no two cliques share the first and the last window
+                if j + 1 < orders and v in (j, last):  # no two cliques share the first and the last window
                     _settle(whole, kept, bayes, size, law, column, -1.0, varying[:, 0, j + 1])
                 if wanted[1]:
                     for k in range(j + 1, orders + 1 if v == last else j + 2):
