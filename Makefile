@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench quality reproduction clean
+.PHONY: demo test test-oldest lint docs bench quality reproduction clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,24 @@ lint: $(VENV)/.installed
 test: lint
 	$(BIN)/python -m pytest
 
+# The oldest versions that pyproject.toml states, in an environment of their own; their own warnings are not ours.
+$(VENV)-oldest/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct --editable '.[test]'
+	touch $@
+
+test-oldest: $(VENV)-oldest/.installed
+	$(VENV)-oldest/bin/python -m pytest -o filterwarnings=default --disable-warnings
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+# Warnings are errors; nothing is fetched. Open docs/_build/index.html.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b html -W --keep-going --quiet docs docs/_build
+
 bench: $(VENV)/.bench
 	$(BIN)/python bench/core.py
 	$(BIN)/python bench/search.py
@@ -45,4 +63,4 @@ reproduction: $(VENV)/.installed
 	$(BIN)/python docs/reproduction/page.py results
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV)-oldest docs/_build docs/gallery docs/reference

@@ -230,8 +230,8 @@ def report(data_dir, curves):
             "HistGradientBoosting handles NaN itself, with its defaults; logistic regression is `LogisticRegressionCV` "
             "by log loss after median and most frequent imputation, scaling and dummies.",
             f"Left out are classes of fewer than {FEWEST} rows, and hypothyroid's column TBG, missing throughout, "
-            "which HistGradientBoosting cannot read. *Refused*: too many combinations of missing discrete parents to sum "
-            "over. The best in bold.",
+            "which HistGradientBoosting cannot read. *Refused*: too many combinations of missing discrete parents to "
+            "sum over. The best in bold.",
             "",
             *comparison(data_dir),
             "",

@@ -168,7 +168,7 @@ def test_the_weakest_penalty_leaves_no_more_than_a_parameter_to_four_rows():
     y = np.arange(60) % 3
     rows = rows_of(discriminative(sharing=1.0).fit(rng.normal(size=(60, 30)), y), rng.normal(size=(60, 30)), y)
     squares = np.linalg.svd(rows.design[:, 1:], compute_uv=False) ** 2 / 3
-    effective = [2 * (squares / (squares + penalty)).sum() for penalty in logistic.penalties(rows)]
+    effective = [2 * (squares / (squares + penalty)).sum() for penalty in logistic._penalties(rows)]
     np.testing.assert_allclose([effective[0], effective[-1]], [1.0, 15.0], rtol=1e-6)
     assert np.all(np.diff(effective) > 0)
 

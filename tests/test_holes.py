@@ -74,7 +74,8 @@ def test_a_categorical_column_without_a_level_says_nothing(holed):
             warnings.simplefilter("ignore")
             model = CGNClassifier(categorical_features=["e"]).fit(X.assign(e=empty), y)
         np.testing.assert_allclose(model.predict_proba(X.assign(e=empty)), expected, rtol=1e-12)
-    model = CGNClassifier(categorical_features=["e"]).fit(X.assign(e=[None] * 150), y)
+    with pytest.warns(UserWarning, match="column 'e' is observed in 0% of the rows"):
+        model = CGNClassifier(categorical_features=["e"]).fit(X.assign(e=[None] * 150), y)
     with pytest.warns(UserWarning, match="count as missing: 150 in column 'e'"):
         np.testing.assert_allclose(model.predict_proba(X.assign(e="w")), expected, rtol=1e-12)
     drawn, _ = model.sample(3, random_state=0)
@@ -158,9 +159,10 @@ def test_indicators_are_columns_that_depend_on_the_class_alone(structure, option
     joint = model.predict_joint_log_proba(frame)
     np.testing.assert_allclose(joint, other.predict_joint_log_proba(whole), rtol=1e-10)
     np.testing.assert_allclose(model.score_samples(frame), other.score_samples(whole), rtol=1e-10)
-    np.testing.assert_allclose(
-        model.leave_one_out_log_proba(frame, y), other.leave_one_out_log_proba(whole, y), rtol=1e-9, atol=1e-12
-    )
+    if options != {"parameters": "ml"} or structure == "naive_bayes":  # else there is no closed form
+        np.testing.assert_allclose(
+            model.leave_one_out_log_proba(frame, y), other.leave_one_out_log_proba(whole, y), rtol=1e-9, atol=1e-12
+        )
     apart = model.contributions(frame)
     assert apart.shape == (150, 5, 3)
     np.testing.assert_allclose(apart.sum(axis=1) + model.class_log_prior_, joint, rtol=1e-10)
@@ -192,19 +194,23 @@ def test_the_temperature_is_chosen_with_the_indicators(holed):
 
 def test_indicators_add_up_however_the_rows_come(holed):
     frame, y = holed
-    whole = CGNClassifier("complete", missing_indicator=True).fit(frame, y)
+    # Of a given graph: fit alone can look at all rows, and orders the members of a group by how complete they are.
+    graph = Structure.from_parents({"site": [], "a": ["site"], "b": ["a"], "c": ["a", "b"], "d": []})
+    whole = CGNClassifier(graph, missing_indicator=True).fit(frame, y)
     expected = whole.predict_proba(frame)
-    parts = CGNClassifier("complete", missing_indicator=True)
+    parts = CGNClassifier(graph, missing_indicator=True)
     for rows in (slice(0, 150, 3), slice(1, 150, 3), slice(2, 150, 3)):
         parts.partial_fit(frame[rows], y[rows], classes=[0, 1, 2])
     np.testing.assert_allclose(parts.predict_proba(frame), expected, rtol=1e-9)
     # Where holes lie may differ from part to part.
     no_holes = frame["b"].notna()
-    pieces = [CGNClassifier("complete").fit(frame[which], y[which]).statistics_ for which in (no_holes, ~no_holes)]
-    merged = CGNClassifier.from_statistics(sum(pieces), structure="complete", missing_indicator=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one part lacks a column
+        pieces = [CGNClassifier(graph).fit(frame[which], y[which]).statistics_ for which in (no_holes, ~no_holes)]
+    merged = CGNClassifier.from_statistics(sum(pieces), structure=graph, missing_indicator=True)
     np.testing.assert_allclose(merged.predict_proba(frame), expected, rtol=1e-9)
-    doubled = CGNClassifier("complete", missing_indicator=True).fit(frame, y, sample_weight=np.full(150, 2.0))
-    repeated = CGNClassifier("complete", missing_indicator=True).fit(pd.concat([frame, frame]), np.tile(y, 2))
+    doubled = CGNClassifier(graph, missing_indicator=True).fit(frame, y, sample_weight=np.full(150, 2.0))
+    repeated = CGNClassifier(graph, missing_indicator=True).fit(pd.concat([frame, frame]), np.tile(y, 2))
     np.testing.assert_allclose(doubled.predict_proba(frame), repeated.predict_proba(frame), rtol=1e-9)
 
 

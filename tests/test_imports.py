@@ -20,9 +20,10 @@ ORDER = [
     "structures.single", "structures.selective", "structures.pairs", "structures.tree", "structures.arborescence",
     "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.moves",
     "structures.search", "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier",
-    "tuning", "ordered.path", "persistence", "streams", "distributed", "spectra", "datasets", "evaluation.run",
-    "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study",
-    "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli", "__main__",
+    "tuning", "ordered.path", "persistence", "rowfiles", "streams", "distributed", "spectra", "datasets",
+    "evaluation.run", "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features",
+    "evaluation.study", "evaluation.streamed", "evaluation.decisions", "evaluation.verdict", "plots", "report",
+    "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

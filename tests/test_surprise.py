@@ -112,3 +112,11 @@ def test_a_prevalence_is_checked(mixed, bad):
     X, y, _ = mixed
     with pytest.raises(ValueError, match="class_prior must"):
         CGNClassifier().fit(X, y).with_class_prior(bad)
+
+
+def test_rows_are_spread_evenly_over_tables_of_any_size():
+    for n in (0, 1, 999, 1000, 1001, 1025, 4379, 59_999):
+        rows = surprise.evenly(n, 1000)
+        assert len(rows) == min(n, 1000)
+        assert not n or (rows[0] == 0 and rows[-1] < n)
+        assert len(rows) < 2 or np.ptp(np.diff(rows)) <= 1

@@ -15,7 +15,16 @@ from cgnlearn.model.model import NotExact
 from cgnlearn.model.table import read_training
 from cgnlearn.tuning import estimator
 from cgnlearn.tuning.transforms import Bins, Power
-from cgnlearn.tuning.weights import N_BOOTSTRAPS, SPREAD, TRUSTED, pseudo_bma, stacking, tempered, worth_keeping
+from cgnlearn.tuning.weights import (
+    N_BOOTSTRAPS,
+    SPREAD,
+    TRUSTED,
+    not_worse_than,
+    pseudo_bma,
+    stacking,
+    tempered,
+    worth_keeping,
+)
 
 FEW = ["naive_bayes", "complete", "logistic"]
 
@@ -192,7 +201,8 @@ def test_it_is_the_weighted_sum_of_its_members():
 def test_densities_are_densities():
     """The Jacobian of the power transform included: the mixture integrates to one."""
     rng = np.random.default_rng(0)
-    X, y = rng.lognormal(sigma=0.7, size=(80, 1)), np.arange(80) % 2
+    y = np.arange(80) % 2
+    X = rng.lognormal(sigma=0.7, size=(80, 1)) * (1 + y[:, None])
     model = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
     assert {member.description["transform"] for member in model.members_} == {"none", "power"}
     grid = np.linspace(-60, 200, 400_001)[:, None]
@@ -393,3 +403,13 @@ def test_rows_with_holes_are_left_to_the_members_that_take_them():
     np.testing.assert_allclose(found[::2], able.predict_proba(holed)[::2], atol=0.1)
     assert model.contributions(holed).shape == (5, 3, 2)
     assert (model.contributions(holed)[::2, 1] == model.contributions(holed)[::2, 1][0]).all()
+
+
+def test_a_mixture_worse_than_its_floor_is_moved_to_it():
+    truth = np.log(np.array([[0.5, 0.9], [0.5, 0.01], [0.5, 0.01]]))
+    moved = not_worse_than(0, np.array([0.0, 1.0]), truth, np.ones(3))
+    assert moved.sum() == pytest.approx(1)
+    assert moved[0] > 0.8
+    assert np.log(np.exp(truth) @ moved).sum() >= truth[:, 0].sum()
+    better = np.log(np.array([[0.5, 0.9], [0.5, 0.8]]))
+    assert not_worse_than(0, np.array([0.1, 0.9]), better, np.ones(2)).tolist() == [0.1, 0.9]

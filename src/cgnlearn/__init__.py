@@ -1,13 +1,13 @@
 """Conditional Gaussian network classifiers with exact Bayesian averaging."""
 
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cgnlearn.classifier import CGNClassifier as CGNClassifier
     from cgnlearn.distributed import fit_dask as fit_dask
     from cgnlearn.distributed import predict_dask as predict_dask
+    from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
     from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.model.prior import Prior as Prior
     from cgnlearn.model.structure import Structure as Structure
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cgnlearn.structures.tree import Tree as Tree
     from cgnlearn.tuning.estimator import CGNClassifierCV as CGNClassifierCV
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Where each public name stands. They are fetched on first use: scikit-learn takes two seconds to import, and
 # `cgnlearn --help` must not wait for it.
@@ -48,6 +48,7 @@ _HOMES = {
     "Structure": "model.structure",
     "Tree": "structures.tree",
     "TreeAverage": "structures.forests",
+    "evaluate_stream": "evaluation.streamed",
     "fit_dask": "distributed",
     "fit_stream": "streams",
     "load": "persistence",
@@ -69,5 +70,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    from pkgutil import iter_modules  # here, as Ctrl-C cannot be caught before the command is imported
+
     rooms = (module.name for module in iter_modules(__path__) if module.name != "__main__")
     return sorted({*_HOMES, *rooms, "__version__", "__doc__", "__all__", "__name__", "__file__", "__path__"})

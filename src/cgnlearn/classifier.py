@@ -262,7 +262,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if not self._learner.is_additive:
                 raise ValueError("more columns than rows are fitted by rotation, all rows at once: call fit")
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)
-            self.statistics_ = (self.statistics_ if decay == 1 else decay * self.statistics_) + more
+            # Measured from their own mean, as the first call may have brought a single row.
+            self.statistics_ = ((self.statistics_ if decay == 1 else decay * self.statistics_) + more).recentred()
             for outdated in ("_model", "_reference"):
                 self.__dict__.pop(outdated, None)
             return self

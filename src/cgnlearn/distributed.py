@@ -55,6 +55,11 @@ def fit_dask(model: CGNClassifier, X: Any, y: Any, sample_weight: Any = None) ->
     array([0, 0])
     """
     dask = _dask()
+    if not isinstance(model, CGNClassifier):
+        raise TypeError(
+            f"fit_dask cannot fit a {type(model).__name__}, which needs rows: draw a sample, such as "
+            "X.sample(frac=0.01).compute(), and fit it to that"
+        )
     learner = counting_learner(model, "fit_dask")
     parts = _partitions(X, y, sample_weight)
     first = _first_rows(X)
@@ -83,6 +88,14 @@ def predict_dask(model: Any, X: Any, *, method: str = "predict_proba") -> Any:
     -------
     dask array, or dask data frame or series, as X is
         With a column for each class where the method tells of classes.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from cgnlearn import CGNClassifier
+    >>> model = CGNClassifier().fit([[0.0], [1.0], [4.0], [6.0]], list("aabb"))
+    >>> predict_dask(model, da.from_array([[0.5], [5.0]], chunks=1), method="predict").compute()
+    array(['a', 'b'], dtype='<U1')
     """
     import dask.array as da
 

@@ -105,6 +105,15 @@ def load(path: str | Path) -> Any:
 
     A damaged or altered file, one that names a type which is not part of cgnlearn or scikit-learn, and one written
     by a newer major version raise `ModelFileError`. No code of the file's is run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cgnlearn import CGNClassifier
+    >>> path = Path(tempfile.mkdtemp(), "model.skops")
+    >>> save(CGNClassifier().fit([[0.0], [1.0], [4.0], [6.0]], list("aabb")), path)
+    >>> load(path).predict([[5.0]])
+    array(['b'], dtype='<U1')
     """
     skops_io = _skops()
     content = Path(path).read_bytes()

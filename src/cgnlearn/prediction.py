@@ -112,7 +112,11 @@ class Predictions:
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Log p(class, x), the attributes' part tempered: (rows, classes)."""
-        joint = self._model.log_likelihood(self._table(X))
+        return self.joint_of_table(self._table(X))
+
+    def joint_of_table(self, table: Table) -> Floats:
+        """The same of rows in the model's form."""
+        joint = self._model.log_likelihood(table)
         joint *= self.temperature_
         joint += self.class_log_prior_
         return joint

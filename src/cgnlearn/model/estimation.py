@@ -25,7 +25,17 @@ LEAST_UNIT = 1e-152  # squares of anything smaller lose their digits
 
 
 class SampleNotAcceptable(ValueError):
-    """Maximum likelihood parameters do not exist for this sample (Definition 1 of the paper)."""
+    """Maximum likelihood parameters do not exist for this sample (Definition 1 of the paper).
+
+    Examples
+    --------
+    >>> from cgnlearn import CGNClassifier
+    >>> try:
+    ...     CGNClassifier("complete", parameters="ml").fit([[0, 1], [1, 0], [2, 2], [3, 5]], [0, 0, 1, 1])
+    ... except SampleNotAcceptable as error:
+    ...     print(str(error).partition(":")[0])
+    maximum likelihood does not exist for column 1 in the cell class 0
+    """
 
 
 class Units(NamedTuple):

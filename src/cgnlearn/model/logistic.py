@@ -290,7 +290,7 @@ def path(rows: Rows) -> Iterator[Candidate]:
     point = fitted(alone, 0.0, Point(np.zeros((1, n)), 1.0))
     yield Candidate(np.inf, point, _cll(rows, left_out(alone, 0.0, point)))
     point = Point(np.concatenate([point.slopes, np.zeros((rows.design.shape[1] - 1, n))]), point.temperature)
-    for penalty in penalties(rows):
+    for penalty in _penalties(rows):
         point = fitted(rows, penalty, point)
         yield Candidate(penalty, point, _cll(rows, left_out(rows, penalty, point)))
 
@@ -299,7 +299,7 @@ def _cll(rows: Rows, log_proba: Floats) -> float:
     return float(np.average(log_proba[np.arange(len(rows.labels)), rows.labels], weights=rows.weights))
 
 
-def penalties(rows: Rows) -> list[float]:
+def _penalties(rows: Rows) -> list[float]:
     """From one that leaves next to nothing to one that leaves a parameter to every four rows."""
     if not rows.design.shape[1] > 1:
         return []

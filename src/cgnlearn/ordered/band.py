@@ -105,7 +105,16 @@ class Ordered(Fixed):
 
 
 class Box(Ordered):
-    """k-BOX: contiguous groups of ``k`` continuous columns. The parameters are those of `Band`."""
+    """k-BOX: contiguous groups of ``k`` continuous columns. The parameters are those of `Band`.
+
+    Examples
+    --------
+    >>> from cgnlearn import Box, CGNClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CGNClassifier(Box(2)).fit(X, y).structure_.parents
+    {0: (), 1: (0,), 2: (), 3: (2,)}
+    """
 
     shape = "box"
 
@@ -126,6 +135,14 @@ class Band(Ordered):
     scoring : {"cll", "accuracy"}, default="cll"
         What the best k is best at: mean log probability of the true class, or accuracy. Equal ones go by the other
         score, then to the smaller k.
+
+    Examples
+    --------
+    >>> from cgnlearn import Band, CGNClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CGNClassifier(Band(2)).fit(X, y).structure_.parents
+    {0: (), 1: (0,), 2: (1,), 3: (2,)}
     """
 
     shape = "band"

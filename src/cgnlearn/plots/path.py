@@ -24,7 +24,17 @@ class Path(NamedTuple):
 
 
 class PathDisplay:
-    """Accuracy and CLL per row against the number of parameters, or the order k, one above the other."""
+    """Accuracy and CLL per row against the number of parameters, or the order k, one above the other.
+
+    Examples
+    --------
+    >>> from cgnlearn import Band, CGNClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> display = PathDisplay.from_estimator(CGNClassifier(Band("cv", k_max=3)).fit(X, y))
+    >>> len(display.axes_)
+    2
+    """
 
     def __init__(self, paths: Mapping[str, Path], xlabel: str, xscale: Literal["linear", "log"]) -> None:
         self.paths, self.xlabel, self.xscale = paths, xlabel, xscale

@@ -29,6 +29,12 @@ class RanksDisplay(Display):
     marked : str, optional
         The method that is drawn in colour.
     title : str
+
+    Examples
+    --------
+    >>> cll = [[-0.3, -0.4, -0.5], [-0.2, -0.3, -0.3], [-0.1, -0.4, -0.2]]  # sets × methods, higher is better
+    >>> RanksDisplay.from_values(cll, ["a", "b", "c"]).ranks.round(1).tolist()
+    [1.0, 2.5, 2.5]
     """
 
     def __init__(

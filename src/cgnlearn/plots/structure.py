@@ -23,6 +23,13 @@ class StructureDisplay(Display):
     """A structure as a graph, or as a pattern of marks (child below parent) where it has more than 60 attributes.
 
     The class, a parent of every attribute, is not drawn.
+
+    Examples
+    --------
+    >>> from cgnlearn import Structure
+    >>> display = StructureDisplay.from_structure(Structure.band(5, 2))
+    >>> [name for text in display.ax_.texts if (name := text.get_text())]
+    ['0', '1', '2', '3', '4']
     """
 
     def __init__(self, structure: Structure) -> None:

@@ -15,7 +15,14 @@ Floats = NDArray[np.float64]
 
 
 class OfSamples(NamedTuple):
-    """What the spectra of each sample say together."""
+    """What the spectra of each sample say together.
+
+    Examples
+    --------
+    >>> of_samples = by_sample(np.log([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]]), ["a", "a", "b"])
+    >>> of_samples.samples.tolist(), of_samples.n_spectra.tolist()
+    (['a', 'b'], [2, 1])
+    """
 
     samples: NDArray[Any]  # (samples,), sorted
     n_spectra: NDArray[np.intp]

@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class SpectrumError(ValueError):
-    """What cannot be read, or worked on, as a spectrum; one line that names it."""
+    """What cannot be read, or worked on, as a spectrum; one line that names it.
+
+    Examples
+    --------
+    >>> try:
+    ...     Spectrum([1000.0, 999.0], [3.0, 8.0])
+    ... except SpectrumError as error:
+    ...     print(error)
+    a spectrum: m/z falls at point 2 (1000, then 999): sort the points by m/z
+    """
 
 
 @dataclass(frozen=True, eq=False)

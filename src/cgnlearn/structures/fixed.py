@@ -49,7 +49,16 @@ class Given(Fixed):
 
 
 class NaiveBayes(Fixed):
-    """Every attribute depends on the class alone."""
+    """Every attribute depends on the class alone.
+
+    Examples
+    --------
+    >>> from cgnlearn import CGNClassifier, NaiveBayes
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CGNClassifier(NaiveBayes()).fit(X, y).structure_.parents
+    {0: (), 1: (), 2: (), 3: ()}
+    """
 
     def structure(self, schema: Schema) -> Structure:
         """The structure, its nodes being indexes of columns."""
@@ -61,6 +70,14 @@ class Complete(Fixed):
 
     With more continuous columns than training rows, and more than 300, a classifier is fitted by rotation into the
     space of the rows: exact, and no pair of columns is counted. ``partial_fit`` and ``contributions`` cannot follow.
+
+    Examples
+    --------
+    >>> from cgnlearn import CGNClassifier, Complete
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CGNClassifier(Complete()).fit(X, y).structure_.parents
+    {0: (), 1: (0,), 2: (0, 1), 3: (0, 1, 2)}
     """
 
     def structure(self, schema: Schema) -> Structure:
@@ -93,6 +110,14 @@ class Jan(Fixed):
     groups : list of lists
         Names or indexes of columns. A group's discrete attributes form one cell, on which its continuous ones are
         conditioned. Columns in no group are not in the model.
+
+    Examples
+    --------
+    >>> from cgnlearn import CGNClassifier, Jan
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CGNClassifier(Jan([[0, 1], [2, 3]])).fit(X, y).structure_.parents
+    {0: (), 1: (0,), 2: (), 3: (2,)}
     """
 
     def __init__(self, groups: Iterable[Iterable[Any]]) -> None:

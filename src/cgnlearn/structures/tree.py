@@ -34,6 +34,14 @@ class Tree(Learner):
     score : {"evidence", "mutual_information"}
         ``"evidence"``: the difference of log evidences; ``"mutual_information"``: the conditional mutual information
         given the class, at the maximum likelihood.
+
+    Examples
+    --------
+    >>> from cgnlearn import CGNClassifier, Tree
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CGNClassifier(Tree()).fit(X, y).structure_.parents
+    {0: (), 1: (0,), 2: (0,), 3: (2,)}
     """
 
     forgets = False

@@ -15,7 +15,7 @@ from cgnlearn.model.table import Table
 from cgnlearn.tuning.candidates import Omitted
 from cgnlearn.tuning.comparison import Judged
 from cgnlearn.tuning.source import Description
-from cgnlearn.tuning.weights import pseudo_bma, stacking, tempered, worth_keeping
+from cgnlearn.tuning.weights import not_worse_than, pseudo_bma, stacking, tempered, worth_keeping
 
 WORDS = ("kind", "transform", "terms")
 NUMBERS = ("sharing", "prior_scale", "dirichlet", "backoff", "k", "penalty")
@@ -70,6 +70,7 @@ class Weighed:
                 temperatures.append(temperature)
                 truths.append(of_truth(log_proba, labels))
                 accuracies.append(float(np.average(right(log_proba, labels), weights=weights)))
+        described = [description for each in judged for description in each.described]
         truth = np.stack(truths, axis=1)
         cll = np.average(truth, axis=0, weights=weights)
         if combine == "best":
@@ -78,7 +79,10 @@ class Weighed:
             weight = (pseudo_bma(truth, weights, random_state) + stacking(truth, weights)) / 2
             weight = np.where(worth_keeping(weight), weight, 0.0)
             weight /= weight.sum()
-        described = [description for each in judged for description in each.described]
+            if (
+                floor := next((i for i, each in enumerate(described) if each["kind"] == "frequencies"), None)
+            ) is not None:
+                weight = not_worse_than(floor, weight, truth, weights)
         by = [how for each in judged for how in each.by]
         return cls(described, by, np.array(temperatures), cll, np.array(accuracies), weight)
 

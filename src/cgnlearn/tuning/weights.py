@@ -15,6 +15,7 @@ N_STEPS = 300  # of expectation and maximisation; the weights that still move th
 TRUSTED = 0.5  # of the rows: so many candidates were fitted to them, or tempered by them, that they tell less than all
 SPREAD = 3.0  # rows that stacking supposes beforehand, spread over all candidates
 N_HALVINGS = 20  # of the logarithm of the temperature's range
+N_SHARES = 101  # of the class frequencies, among which the best is sought
 MOST_DROPPED = 0.01  # of all weight, by leaving out the lightest
 
 
@@ -71,6 +72,18 @@ def stacking(truth: Floats, weights: Floats) -> Floats:
         found = found * (share @ proba) + SPREAD / n
         found /= found.sum()
     return found
+
+
+def not_worse_than(floor: int, weight: Floats, truth: Floats, weights: Floats) -> Floats:
+    """The weights, moved towards one candidate as far as their mixture would else be worse than it alone."""
+    mixed, alone = np.exp(truth) @ weight, np.exp(truth[:, floor])
+    shares = np.linspace(0, 1, N_SHARES)
+    with np.errstate(divide="ignore"):
+        cll = np.log((1 - shares) * mixed[:, None] + shares * alone[:, None]).T @ weights
+    share = shares[cll.argmax()] if cll[0] < cll[-1] else 0.0
+    moved = (1 - share) * weight
+    moved[floor] += share
+    return moved
 
 
 def worth_keeping(weights: Floats) -> NDArray[np.bool_]:

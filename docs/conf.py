@@ -1,0 +1,74 @@
+"""How the site is made: `make docs`."""
+
+import os
+
+from cgnlearn import __version__
+
+os.environ.setdefault("MPLBACKEND", "agg")
+
+project = "cgnlearn"
+author = "The cgnlearn developers"
+copyright = "The cgnlearn developers"
+release = version = __version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "examples", "reproduction"]
+root_doc = "index"
+templates_path = ["_templates"]
+nitpicky = False  # parameter types are prose ("array (rows,)"), as in scikit-learn
+
+html_theme = "pydata_sphinx_theme"
+html_title = "cgnlearn"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+html_sidebars = {"start": [], "api": []}
+html_show_sourcelink = False
+html_copy_source = False
+
+
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence", "deflist"]
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc has them in words
+numpydoc_show_class_members = True
+numpydoc_class_members_toctree = False
+numpydoc_show_inherited_class_members = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r".*\.py",
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "download_all_examples": False,
+    "min_reported_time": 10_000,
+    "within_subsection_order": "FileNameSortKey",
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+linkcheck_ignore = [r"https?://.*"]  # only what can be checked without a network: links inside the site fail the build
+suppress_warnings = [
+    "config.cache",
+    "ref.ref",  # labels of scikit-learn's own guide, in docstrings that are inherited from it
+]

@@ -1,0 +1,40 @@
+"""
+Probabilities that can be trusted
+=================================
+
+Few rows and many columns: where maximum likelihood is sure and wrong, and what averaging and a temperature do about it.
+"""
+
+# %%
+# Thirty rows to learn from, 569 - 30 to look at.
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from cgnlearn import CGNClassifier, CGNClassifierCV
+
+data = load_breast_cancer(as_frame=True)
+X, rest, y, y_rest = train_test_split(data.data, data.target, train_size=30, stratify=data.target, random_state=0)
+models = {
+    "GaussianNB": GaussianNB(),
+    "naive Bayes, averaged": CGNClassifier(),
+    "with a temperature": CGNClassifier(temperature="cv"),
+    "LogisticRegressionCV": make_pipeline(
+        StandardScaler(), LogisticRegressionCV(l1_ratios=(0,), scoring="neg_log_loss", use_legacy_attributes=False)
+    ),
+    "the mixture": CGNClassifierCV(),
+}
+said = {}
+for name, model in models.items():
+    said[name] = model.fit(X, y).predict_proba(rest)
+    print(f"{name:22} accuracy {model.score(rest, y_rest):.3f}   log loss {log_loss(y_rest, said[name]):.3f}")
+
+# %%
+# All are right about equally often; they differ in how well they know it.
+from cgnlearn.plots import ReliabilityDisplay
+
+ReliabilityDisplay.from_predictions(y_rest, said, classes=[0, 1])
