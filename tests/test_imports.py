@@ -18,12 +18,12 @@ ORDER = [
     "model.rotated", "model.features", "model.logistic", "model.discriminative", "model.sampling", "model.surprise",
     "structures.selection", "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures",
     "structures.single", "structures.selective", "structures.pairs", "structures.tree", "structures.arborescence",
-    "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.search",
-    "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier", "tuning",
-    "ordered.path", "persistence", "rowfiles", "streams", "distributed", "spectra", "datasets", "evaluation.run",
-    "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study",
-    "evaluation.streamed", "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli",
-    "__main__",
+    "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.moves",
+    "structures.search", "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier",
+    "tuning", "ordered.path", "persistence", "rowfiles", "streams", "distributed", "spectra", "datasets",
+    "evaluation.run", "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features",
+    "evaluation.study", "evaluation.streamed", "evaluation.decisions", "evaluation.verdict", "plots", "report",
+    "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -172,8 +172,10 @@ class Predictions:
         X, y, sample_weight
             The training rows again, or some of them, with the weights that they had in `fit`.
         """
-        found = self._model.leave_one_out(self._table(X, y, sample_weight))
-        return normalised(self.temperature_ * found.log_likelihood + found.class_log_prior)
+        joint, class_log_prior = self._model.leave_one_out(self._table(X, y, sample_weight))
+        joint *= self.temperature_
+        joint += class_log_prior
+        return normalised(joint)
 
     def contributions(self, X: Any) -> Floats:
         """Each attribute's log density under each class: (rows, attributes, classes).
