@@ -17,8 +17,10 @@ MOST_ROWS = 1000  # a tail of a thousandth is told; and the rows are kept until 
 
 def spread_out(table: Table) -> Table:
     """A copy of the rows, or of `MOST_ROWS` of them that are spread evenly over all."""
-    step = max(1.0, table.n_rows / MOST_ROWS)
-    return table.rows(np.arange(0, table.n_rows, step).astype(np.intp))
+    n_kept = min(table.n_rows, MOST_ROWS)
+    return table.rows(
+        np.arange(n_kept) * table.n_rows // max(n_kept, 1)
+    )  # in whole numbers: no step rounds past the end
 
 
 @dataclass(frozen=True, eq=False)
