@@ -14,7 +14,7 @@ ORDER = [
     "model.exponentials", "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting",
     "model.model", "model.indicators", "model.solver", "model.left_out", "model.factors", "model.regressions",
     "model.elimination", "model.subsets", "model.implied", "model.components", "model.integration", "model.blocks",
-    "model.rotation", "ordered.recursion", "ordered.left_out", "ordered.mixing", "ordered.lattice", "model.network",
+    "model.rotation", "ordered.recursion", "ordered.mixing", "ordered.left_out", "ordered.lattice", "model.network",
     "model.rotated", "model.features", "model.logistic", "model.discriminative", "model.sampling", "model.surprise",
     "structures.selection", "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures",
     "structures.single", "structures.selective", "structures.pairs", "structures.tree", "structures.arborescence",

@@ -9,9 +9,6 @@ from scipy.special import logsumexp
 from cgnlearn import CGNClassifier, Prior, load, save
 from cgnlearn.model import surprise
 from cgnlearn.model.model import NotExact
-from cgnlearn.model.schema import Schema
-from cgnlearn.model.surprise import spread_out
-from cgnlearn.model.table import Table
 
 CLASS_PRIOR = [0.7, 0.2, 0.1]
 
@@ -117,10 +114,9 @@ def test_a_prevalence_is_checked(mixed, bad):
         CGNClassifier().fit(X, y).with_class_prior(bad)
 
 
-def test_the_rows_kept_are_among_the_rows_whatever_their_number(rng):
-    for n in (1, 999, 1000, 1001, 1400, 1700, 2800, 12345):
-        X = rng.normal(size=(n, 1))
-        kept = spread_out(Table(Schema(None, (None,), ("a", "b")), X, np.empty((n, 0), np.int32)))
-        assert kept.n_rows == min(n, 1000)
-        assert kept.values[0] == X[0]
-        assert len(np.unique(kept.values)) == kept.n_rows
+def test_rows_are_spread_evenly_over_tables_of_any_size():
+    for n in (0, 1, 999, 1000, 1001, 1025, 4379, 59_999):
+        rows = surprise.evenly(n, 1000)
+        assert len(rows) == min(n, 1000)
+        assert not n or (rows[0] == 0 and rows[-1] < n)
+        assert len(rows) < 2 or np.ptp(np.diff(rows)) <= 1

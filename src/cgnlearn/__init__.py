@@ -1,7 +1,6 @@
 """Conditional Gaussian network classifiers with exact Bayesian averaging."""
 
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -71,5 +70,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    from pkgutil import iter_modules  # here, as Ctrl-C cannot be caught before the command is imported
+
     rooms = (module.name for module in iter_modules(__path__) if module.name != "__main__")
     return sorted({*_HOMES, *rooms, "__version__", "__doc__", "__all__", "__name__", "__file__", "__path__"})

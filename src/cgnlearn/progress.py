@@ -5,7 +5,7 @@ Nothing of ``sklearn.callback`` is imported before someone sets a callback: it b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from importlib.util import find_spec
 from typing import Any, Self, TypeVar
@@ -49,12 +49,23 @@ def reported(fit: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
-def watched(estimator: Any, states: Iterable[T]) -> Iterator[T]:
-    """The states of a search, each one a task of the estimator's fit; a callback may stop it."""
+def watched(estimator: Any, states: Iterable[T], expected: Sequence[float] | None = None) -> Iterator[T]:
+    """The states of a search, each one a task of the estimator's fit; a callback may stop it.
+
+    Where it is known beforehand how many there are and about how long each takes, callbacks hear of the share of the
+    work that is done: ``metadata["share_done"]``.
+    """
     context = getattr(estimator, "_callback_fit_ctx", None)
-    for state in states:
+    if context is None:
+        yield from states
+        return
+    metadata: dict[str, float] = {}
+    if expected is not None:
+        context.max_subtasks = len(expected)
+    for number, state in enumerate(states, start=1):
         yield state
-        if context is not None:
-            step = context.subcontext(task_name="search step").call_on_fit_task_begin(estimator=estimator)
-            if step.call_on_fit_task_end(estimator=estimator):
-                return
+        if expected is not None:
+            metadata = {"share_done": sum(expected[:number]) / sum(expected)}
+        step = context.subcontext(task_name="search step").call_on_fit_task_begin(estimator=estimator)
+        if step.call_on_fit_task_end(estimator=estimator, metadata=metadata):
+            return

@@ -665,10 +665,54 @@ def test_long_work_tells_how_far_it_is(capsys, monkeypatch):
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "cgnlearn: fitting: 0 s"
     assert said[-1] == "cgnlearn: fitting, 3 steps: 0 s"
-    monkeypatch.setattr(terminal, "MINUTES_FROM", 1.0)
-    now = iter(range(0, 10_000, 30))
-    monkeypatch.setattr(terminal, "monotonic", lambda: float(next(now)))
-    assert list(terminal.warned_of_minutes("abcd", 2, 20)) == list("abcd")
-    assert capsys.readouterr().err == "cgnlearn: the other 18 parts will take about 9 min\n"
-    assert list(terminal.with_progress("abc", "computing", 1, 8)) == list("abc")
-    assert "cgnlearn: computing: 2 of 8, about" in capsys.readouterr().err
+
+
+def test_the_time_left_goes_by_the_kind_of_the_parts(capsys, monkeypatch):
+    from cgnlearn.cli import terminal
+
+    now = 0.0
+    monkeypatch.setattr(terminal, "SECONDS_BETWEEN_LINES", 10.0)
+    monkeypatch.setattr(terminal, "MINUTES_FROM", 100.0)
+    monkeypatch.setattr(terminal, "monotonic", lambda: now)
+
+    def parts():
+        nonlocal now
+        for kind in ["slow", "quick"] * 3:
+            now += 60 if kind == "slow" else 1
+            yield kind
+
+    kinds = ["slow", "quick"] * 3
+    assert list(terminal.with_progress(parts(), "computing", 2, terminal.Pace(kinds))) == kinds
+    assert capsys.readouterr().err.splitlines() == [
+        "cgnlearn: computing: 3 of 8",  # nothing is known of the quick ones
+        "cgnlearn: the other 4 parts will take about 2 min",
+        "cgnlearn: computing: 5 of 8, about 62 s left",
+        "cgnlearn: computing: 7 of 8, about 1 s left",
+    ]
+
+
+def test_a_long_fit_says_so_before_it_begins(capsys, monkeypatch):
+    from cgnlearn import CGNClassifierCV
+    from cgnlearn.cli import terminal
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 40)), rng.integers(4, size=5000)
+    monkeypatch.setattr(terminal, "MINUTES_FROM", 100.0)
+    terminal.foretell(CGNClassifierCV(), X, y, n_fits=10)
+    assert re.fullmatch(r"cgnlearn: 10 fits of the mixture may take \d+ min: .*\n", capsys.readouterr().err)
+    terminal.foretell(CGNClassifierCV(), X[:100, :3], y[:100], n_fits=10)
+    terminal.foretell(CGNClassifier(), X, y)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_mixture_says_how_long_it_will_go_on(rng):
+    pytest.importorskip("sklearn.callback")
+    from cgnlearn import CGNClassifierCV
+    from cgnlearn.cli import terminal
+
+    said = []
+    model, X = CGNClassifierCV(candidates=["naive_bayes", "bins"]), rng.normal(size=(30, 2))
+    model.set_callbacks(terminal._Steps(said.append))
+    model.fit(X, np.arange(30) % 2)
+    assert [line.split(" steps")[0] for line in said] == [f"{n} of 5" for n in range(1, 6)]
+    assert said[-1] == "5 of 5 steps, about 0 s left"

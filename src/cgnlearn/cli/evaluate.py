@@ -14,6 +14,7 @@ from cgnlearn.cli.models import DEFAULT, compared
 from cgnlearn.cli.parts import evaluate_in_parts
 from cgnlearn.cli.terminal import (
     finish,
+    foretell,
     one_line,
     print_decisions,
     print_table,
@@ -77,13 +78,14 @@ def evaluate(
     read: Any
     if of_spectra:
         read = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
-        models = {name: read.before(model) for name, model in models.items()}
+        own, models = models, {name: read.before(model) for name, model in models.items()}
     else:
-        read = options.training_data(data, roles, drop_missing)
+        own, read = models, options.training_data(data, roles, drop_missing)
     costs = _checked(read.y, positive, cost)
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
         say(reason)
+    foretell(own.get(DEFAULT), read.X, read.y, len(splits), jobs)
     how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     study = Study(
         data.name, read.X, read.y, models, splits, lines=read.lines, ids=read.ids, groups=read.groups,

@@ -12,7 +12,7 @@ from cgnlearn.cli import folder, options
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.models import chosen
 from cgnlearn.cli.parts import fitted_in_parts
-from cgnlearn.cli.terminal import fitting, say, waiting
+from cgnlearn.cli.terminal import fitting, foretell, say, waiting
 
 
 @click.command()
@@ -62,6 +62,7 @@ def fit(
     whole = None
     if of_spectra:
         spectra = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        foretell(model, spectra.X, spectra.y)
         with fitting(model):
             whole = spectra.fitted(model)
     elif options.is_beyond(data, memory):
@@ -69,6 +70,7 @@ def fit(
     else:
         read = options.training_data(data, roles, drop_missing)
         missing = read.missing
+        foretell(model, read.X, read.y)
         with fitting(model):
             if of_statistics and hasattr(model, "partial_fit"):  # does not rotate, which leaves nothing to merge
                 model.partial_fit(read.X, read.y, classes=read.y)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -132,11 +134,12 @@ def fitting(model: Any) -> Iterator[None]:
 
 
 class _Steps:
-    """A callback of scikit-learn that counts the steps of a search."""
+    """A callback of scikit-learn that counts the steps of a search, and says how long it will go on."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.tell = tell
         self.n_done = 0
+        self.started = monotonic()
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Nothing is to be made ready."""
@@ -144,37 +147,66 @@ class _Steps:
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Steps are counted when they end."""
 
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Mapping[str, float] | None = None) -> None:
         """Count a step, but not the fit itself."""
-        if context.parent is not None:
-            self.n_done += 1
+        if context.parent is None:
+            return
+        self.n_done += 1
+        share = (metadata or {}).get("share_done")
+        if share is None:
             self.tell(f"{self.n_done} steps")
+        else:
+            left = (monotonic() - self.started) * (1 / share - 1)
+            self.tell(f"{self.n_done} of {context.parent.max_subtasks} steps, about {_in_words(left)} left")
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Nothing is to be put away."""
 
 
-def with_progress(results: Iterable[Any], what: str, n_done: int, n_all: int) -> Iterator[Any]:
-    """The same results, with a bar and the time left on a terminal, or a line now and then elsewhere."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+class Pace:
+    """How long work of several kinds goes on, by what each kind has taken so far.
 
-    console = _stderr()
-    if not console.is_terminal:
-        started = said = monotonic()
-        for number, result in enumerate(results, start=n_done + 1):
-            now = monotonic()
-            if now - said > SECONDS_BETWEEN_LINES:
-                left = (now - started) / (number - n_done) * (n_all - number)
-                said = now
-                say(f"{what}: {number} of {n_all}, about {_in_words(left)} left")
-            yield result
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=n_all, completed=n_done)
-        for result in results:
-            progress.advance(task)
-            yield result
+    Parameters
+    ----------
+    kinds : iterable of str
+        Of all parts of the work, with repetitions.
+    """
+
+    def __init__(self, kinds: Iterable[str]) -> None:
+        self.todo = Counter(kinds)
+        self.took: dict[str, list[float]] = {}
+        self.last = monotonic()
+
+    def done(self, kind: str) -> float | None:
+        """One part is done: the seconds that are left, or None as long as a kind has not been seen."""
+        now = monotonic()
+        self.took.setdefault(kind, []).append(now - self.last)
+        self.last = now
+        self.todo[kind] -= 1
+        if set(self.took) != set(self.todo):
+            return None
+        return sum(n * sum(self.took[kind]) / len(self.took[kind]) for kind, n in self.todo.items())
+
+
+def with_progress(kinds: Iterable[str], what: str, n_done: int, pace: Pace) -> Iterator[str]:
+    """The same kinds of parts that get done, with a bar and the time left on a terminal, or a line now and then."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console, said, n_all, is_warned = _stderr(), monotonic(), n_done + pace.todo.total(), False
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=n_all, completed=n_done, left="")
+        for number, kind in enumerate(kinds, start=n_done + 1):
+            seconds = pace.done(kind)
+            left = "" if seconds is None else f", about {_in_words(seconds)} left"
+            progress.update(task, advance=1, left=left.removeprefix(", "))
+            if seconds is not None and seconds > MINUTES_FROM and not is_warned:
+                say(f"the other {n_all - number} parts will take about {_in_words(seconds)}")
+                is_warned, said = True, monotonic()
+            elif not console.is_terminal and monotonic() - said > SECONDS_BETWEEN_LINES:
+                said = monotonic()
+                say(f"{what}: {number} of {n_all}{left}")
+            yield kind
 
 
 @contextmanager
@@ -202,14 +234,18 @@ def _in_words(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def warned_of_minutes(results: Iterable[Any], n_first: int, n_left: int) -> Iterator[Any]:
-    """The same results; after the first ones a line that says how long the others will take, if that is minutes."""
-    started = monotonic()
-    for number, result in enumerate(results, start=1):
-        left = (monotonic() - started) / number * (n_left - number)
-        if number == n_first and left > MINUTES_FROM:
-            say(f"the other {n_left - number} parts will take about {_in_words(left)}")
-        yield result
+def foretell(model: Any, X: Any, y: Any, n_fits: int = 1, jobs: int = 1) -> None:
+    """Say how long the fits will take, if that is minutes, before they begin."""
+    from cgnlearn import CGNClassifierCV
+    from cgnlearn.tuning.forecast import expected_seconds
+
+    # What it says itself, and once for each fold, advises parameters that are no options.
+    warnings.filterwarnings("ignore", "comparing these candidates may take", UserWarning)
+    if isinstance(model, CGNClassifierCV):
+        seconds = expected_seconds(model, X, y) * n_fits / (jobs if jobs > 0 else os.cpu_count() or 1)
+        if seconds > MINUTES_FROM:
+            fits = f"{n_fits} fits" if n_fits > 1 else "a fit"
+            say(f"{fits} of the mixture may take {_in_words(seconds)}: name a --structure for something quicker")
 
 
 def finish(run: Run[Any], what: str, jobs: int) -> bool:
@@ -221,8 +257,8 @@ def finish(run: Run[Any], what: str, jobs: int) -> bool:
     # After Ctrl-C joblib says how much of the work was in vain: that is the person's own wish.
     warnings.filterwarnings("ignore", ".*tasks.*", UserWarning, "joblib")
     try:
-        n_first = len({unit.name for unit in run.missing})  # one fold of each model
-        for _ in with_progress(warned_of_minutes(run.go_on(jobs), n_first, len(run.missing)), what, n_done, n_all):
+        pace = Pace(unit.name for unit in run.missing)
+        for _ in with_progress((unit.name for unit in run.go_on(jobs)), what, n_done, pace):
             pass
     except KeyboardInterrupt:
         again = f"; call again to go on from {run.folder}" if run.folder else ""

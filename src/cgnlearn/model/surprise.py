@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from cgnlearn.model.densities import Floats
@@ -17,10 +18,13 @@ MOST_ROWS = 1000  # a tail of a thousandth is told; and the rows are kept until 
 
 def spread_out(table: Table) -> Table:
     """A copy of the rows, or of `MOST_ROWS` of them that are spread evenly over all."""
-    n_kept = min(table.n_rows, MOST_ROWS)
-    return table.rows(
-        np.arange(n_kept) * table.n_rows // max(n_kept, 1)
-    )  # in whole numbers: no step rounds past the end
+    return table.rows(evenly(table.n_rows, MOST_ROWS))
+
+
+def evenly(n_rows: int, most: int) -> NDArray[np.intp]:
+    """The indexes of all rows, or of as many of them as are allowed, spread over all."""
+    n = min(n_rows, most)
+    return np.arange(n) * n_rows // max(n, 1)  # whole numbers: steps of floats may lead beyond the last row
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from cgnlearn.evaluation.metrics import normalised
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.surprise import MOST_ROWS, Reference
+from cgnlearn.model.surprise import MOST_ROWS, Reference, evenly
 from cgnlearn.tuning.comparison import Judged
 from cgnlearn.tuning.mixture import Mixture, Rules, mixed_density
 from cgnlearn.tuning.results import Weighed
@@ -52,7 +52,7 @@ def assembled(
     transforms = {name: transform for name, transform in views.transforms.items() if name in needed}
     mixture = Mixture(transforms, tuple(rules), of_density, frequencies(all_views.table, dirichlet))
     table = views.table
-    some = np.arange(0, table.n_rows, max(1.0, table.n_rows / MOST_ROWS)).astype(np.intp)
+    some = evenly(table.n_rows, MOST_ROWS)
     seen = mixed_density(of_density, Views(table.rows(some), views.transforms), [said[:, some] for _, said in density])
     weights = np.ones(len(some)) if table.weights is None else table.weights[some]
     reference = Reference(seen, frequencies_left_out(table, dirichlet)[some], weights)

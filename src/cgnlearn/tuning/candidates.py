@@ -20,6 +20,7 @@ from cgnlearn.tuning.one_dependence import OneDependences
 from cgnlearn.tuning.ridge import Ridge
 from cgnlearn.tuning.source import Source
 
+MOST_ROWS = 10_000  # in which candidates are compared
 SHARINGS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0)  # all from the same moments
 FEW_SHARINGS = (0.0, 0.1, 0.4, 1.0)  # in folds
 ROTATED_SHARINGS = (0.0, 0.3, 1.0)
@@ -33,8 +34,6 @@ MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
 MOST_FORESTS = 25  # columns whose forests are averaged over
 MOST_BINNED = 2000
 MOST_FEATURES = 1000  # besides the columns themselves
-HESSIANS = 70  # of a path of penalties
-FLOPS = 4e9  # of a slow processor, in a second
 MOST_POWERS = 5000  # columns
 
 HOLES = "values are missing, and it takes whole rows"
@@ -94,19 +93,6 @@ def candidates(
     for learner in learners:
         for view in transforms:
             yield Learned(type(learner).__name__, view, learner, _hows(prior, (0.0,)))
-
-
-def expected_seconds(sources: Sequence[Source], shape: Shape) -> float:
-    """About how long a comparison takes; almost all of it are the Hessians of logistic regressions."""
-    base = shape.m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
-    size = {"linear": base, "squares": base + shape.m, "steps": 7 * shape.m}
-    size |= {"products": base + shape.m * (shape.m + 1) // 2, "pairs": base * (base + 1) // 2}
-    total = 0.0
-    for source in sources:
-        if isinstance(source, Ridge):
-            n_features = min(size[source.terms], shape.n_rows)
-            total += shape.n_rows * float(n_features * (shape.schema.n_classes - 1)) ** 2
-    return HESSIANS * total / FLOPS
 
 
 def _hows(prior: Prior, sharings: Sequence[float], scales: Sequence[float] | None = None) -> tuple[Bayes, ...]:

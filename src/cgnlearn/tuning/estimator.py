@@ -26,15 +26,15 @@ from cgnlearn.model.table import Table, UnknownLevels, read, read_training
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 from cgnlearn.tuning.assembly import assembled
-from cgnlearn.tuning.candidates import KINDS, Omitted, Shape, candidates, expected_seconds
+from cgnlearn.tuning.candidates import KINDS, MOST_ROWS, Omitted, Shape, candidates
 from cgnlearn.tuning.chart import bars
 from cgnlearn.tuning.comparison import Comparison, Judged
+from cgnlearn.tuning.forecast import seconds_of
 from cgnlearn.tuning.mixture import Mixture
 from cgnlearn.tuning.results import Weighed
 from cgnlearn.tuning.source import Source, frequencies_left_out
 from cgnlearn.tuning.transforms import Views, learned
 
-MOST_ROWS = 10_000  # in which candidates are compared
 LONG = 5.0  # minutes of which a user is told before
 TRANSFORMS = ("none", "power")
 
@@ -199,7 +199,8 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         suiting = list(candidates(shape, self.candidates, self.transforms, prior))
         sources = [each for each in suiting if isinstance(each, Source)]
         omitted = [each for each in suiting if isinstance(each, Omitted)]
-        if (minutes := expected_seconds(sources, shape) / 60) > LONG:
+        expected = seconds_of(sources, shape)
+        if (minutes := sum(expected) / 60) > LONG:
             warnings.warn(
                 f"comparing these candidates may take {minutes:.0f} minutes: name fewer in candidates, or give n_jobs",
                 UserWarning,
@@ -208,7 +209,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         transforms = learned(dict.fromkeys(source.view for source in sources), table)
         views = Views(compared, transforms)
         comparison = Comparison(views, sources, prior.dirichlet, cv=self.cv, groups=groups, random_state=seed)
-        outcomes = list(watched(self, comparison.judged(self.n_jobs)))
+        outcomes = list(watched(self, comparison.judged(self.n_jobs), expected))
         judged = [each for each in outcomes if isinstance(each, Judged)]
         omitted += [each for each in outcomes if isinstance(each, Omitted)]
         weighed = Weighed.of(judged, compared, self.combine, random_state)

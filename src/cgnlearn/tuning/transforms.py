@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.schema import Schema
+from cgnlearn.model.surprise import evenly
 from cgnlearn.model.table import Table
 
 LARGEST = 300.0  # exponent of a power of a value: its square can still be written down
@@ -170,8 +171,7 @@ def _edges(values: Floats, weights: Floats, n_bins: int) -> Floats:
 
 def _some_rows(table: Table) -> tuple[Floats, Floats]:
     """Values and weights of at most `MOST_ROWS` rows."""
-    step = max(1.0, table.n_rows / MOST_ROWS)
-    some = table.rows(np.arange(0, table.n_rows, step).astype(np.intp)) if step > 1 else table
+    some = table.rows(evenly(table.n_rows, MOST_ROWS)) if table.n_rows > MOST_ROWS else table
     weights = np.ones(some.n_rows) if some.weights is None else some.weights
     return np.asarray(some.values, float), weights
 
