@@ -77,12 +77,17 @@ class PyBNesian:
         return proba / proba.sum(axis=1, keepdims=True)
 
     def _frame(self, X, y):
-        columns = {
-            f"x{i}": pd.Categorical.from_codes(X[:, i].astype(int), self.levels[i]) if i in self.levels else X[:, i]
-            for i in range(X.shape[1])
-        }
-        classes = [str(label) for label in range(self.n_classes)]
-        return pd.DataFrame(columns | {"y": pd.Categorical.from_codes(y, classes)})
+        import pyarrow as pa
+
+        def coded(codes, levels):
+            return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), pa.array(levels))
+
+        columns = [
+            coded(X[:, i], self.levels[i]) if i in self.levels else pa.array(X[:, i].copy()) for i in range(X.shape[1])
+        ]
+        classes = coded(y, [str(label) for label in range(self.n_classes)])
+        names = [*(f"x{i}" for i in range(X.shape[1])), "y"]
+        return pa.RecordBatch.from_arrays([*columns, classes], names=names)
 
 
 class Pgmpy:

@@ -50,7 +50,7 @@ def mixed():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2000)
     levels = (rng.random((2000, 4, 3)) + 0.3 * np.eye(3)[y][:, None]).argmax(axis=2)
-    numbers = rng.normal(size=(2000, 6)) @ rng.normal(size=(6, 6)) + 0.5 * y[:, None] + levels[:, :1]
+    numbers = rng.normal(size=(2000, 12)) @ rng.normal(size=(12, 6)) + y[:, None] + levels[:, :1]
     return np.column_stack([levels, numbers]), y
 
 

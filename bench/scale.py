@@ -98,7 +98,8 @@ def pieces(folder: Path, what: str) -> dict[str, float]:
     from cgnlearn import CGNClassifier
 
     head = ds.dataset(sorted(folder.iterdir())[:1]).head(GROUP_ROWS)
-    X, y = np.column_stack(head.drop_columns(["class"]).columns), head["class"].to_numpy(zero_copy_only=False)
+    X = np.column_stack([column.to_numpy() for column in head.drop_columns(["class"]).columns])
+    y = head["class"].to_pandas().to_numpy().astype(str)
 
     def best(work) -> float:
         times = []
