@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
@@ -64,6 +65,20 @@ def test_transcripts_hold(folder, monkeypatch):
             continue
         said = "\n".join(line.rstrip() for line in (found.stdout + found.stderr).strip().splitlines())
         assert OWN_MACHINE.sub("", said) == OWN_MACHINE.sub("", expected), command
+
+
+SESSIONS = run_path(str(DOCS / "transcripts.py"))
+
+
+@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if not each.needs_data], ids=lambda s: s.title)
+def test_the_page_of_transcripts_holds(session, tmp_path):
+    assert SESSIONS["told"](session, None, tmp_path) == SESSIONS["in_page"](session)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if each.needs_data], ids=lambda s: s.title)
+def test_the_page_of_transcripts_holds_for_public_files(session, tmp_path, shared):
+    assert SESSIONS["told"](session, shared / "data", tmp_path) == SESSIONS["in_page"](session)
 
 
 def test_every_picture_and_page_that_is_linked_is_there():

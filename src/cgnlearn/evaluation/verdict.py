@@ -191,7 +191,9 @@ class Verdict:
             "nearly": "its probabilities can nearly be trusted",
             "not": "its probabilities cannot be trusted",
         }[self.calibration.judgement]
-        return f"{self.model} names the right class for {accuracy}: {', '.join([*beside, trust])}."
+        called = f"The {self.model}" if self.model == self.study.proposed else self.model
+        judged = f"{', '.join(beside)}; {trust}" if beside else trust
+        return f"{called} names the right class for {accuracy}: {judged}."
 
     @property
     def sentences(self) -> list[str]:

@@ -1,0 +1,193 @@
+"""Make transcripts.md: python docs/transcripts.py FOLDER, which is laid out as ../shared/data."""
+
+import os
+import re
+import shutil
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+from click.testing import CliRunner
+
+from cgnlearn.cli import terminal
+from cgnlearn.cli.main import main as command_line
+
+PAGE = Path(__file__).parent / "transcripts.md"
+INTRODUCTION = """# Transcripts
+
+What the commands say of files as people have them, good and bad news alike. `python docs/transcripts.py FOLDER` makes this page, and a test runs the
+same commands again. The first four files are public: UCI's heart disease (Hungarian) and credit approval, Singh's prostate (102 × 12,600), and
+96 MALDI-TOF spectra of four species; the others are made up by the script. Few folds keep the test short; the default is ten.
+"""
+
+
+class Session(NamedTuple):
+    """A file and what is done with it."""
+
+    title: str
+    words: str
+    prepare: Callable[[Path | None, Path], None]  # puts files of the data into the folder of the session
+    commands: tuple[str, ...]
+    needs_data: bool = True
+
+
+def copied(source: str, n_new: int = 0) -> Callable[[Path | None, Path], None]:
+    """A file as it is, and its first rows as new.csv."""
+
+    def prepare(data: Path | None, folder: Path) -> None:
+        assert data is not None
+        path = Path(shutil.copy(data / source, folder))
+        if n_new:
+            lines = path.read_text().splitlines(keepends=True)
+            (folder / "new.csv").write_text("".join(lines[: n_new + 1]))
+
+    return prepare
+
+
+def prostate(data: Path | None, folder: Path) -> None:
+    """The prostate data under a short name."""
+    assert data is not None
+    shutil.copy(data / "micro/singh_prostate_102x12600.csv.gz", folder / "prostate.csv.gz")
+
+
+def species(data: Path | None, folder: Path) -> None:
+    """Raw spectra of two spots of each species, and a table of them."""
+    assert data is not None
+    with tarfile.open(data / "spectra/species4_raw_bruker/species_bruker_flex.tar.gz") as archive:
+        archive.extractall(folder / "spectra", filter="data")
+    lines = ["file,sample,label"]
+    for fid in sorted((folder / "spectra").rglob("fid")):
+        name = fid.parent.relative_to(folder / "spectra")
+        lines.append(f"{name.as_posix()},{name.parts[0]}-{name.parts[1]},{name.parts[0]}")
+    (folder / "labels.csv").write_text("\n".join(lines) + "\n")
+
+
+def visits(_: Path | None, folder: Path) -> None:
+    """Three visits of each of 30 patients, and a visit of a new one."""
+    rng = np.random.default_rng(0)
+    lines = ["visit,patient,sex,marker,pressure,diagnosis"]
+    for patient in range(31):
+        ill = patient % 2
+        own = rng.normal(size=2)
+        for visit in range(3):
+            marker, pressure = 2 * ill + own + 0.3 * rng.normal(size=2)
+            sex, diagnosis = ("f", "m")[patient // 2 % 2], ("healthy", "ill")[ill]
+            lines.append(
+                f"V{3 * patient + visit:03},P{patient:02},{sex},{marker:.2f},{120 + 10 * pressure:.0f},{diagnosis}"
+            )
+    (folder / "visits.csv").write_text("\n".join(lines[:91]) + "\n")
+    (folder / "new.csv").write_text("\n".join([lines[0], *lines[91:]]) + "\n")
+
+
+def clinic(_: Path | None, folder: Path) -> None:
+    """A table as a German Excel writes it: semicolons, decimal commas, dates, and holes."""
+    rng = np.random.default_rng(0)
+    lines = ["Patient;Datum;Größe;Blutgruppe;CRP;Diagnose"]
+    for i in range(63):
+        ill = i % 3 == 0
+        crp = f"{np.exp(rng.normal(1 + 1.5 * ill)):.1f}".replace(".", ",")
+        height, blood = f"1,{rng.integers(55, 95)}", rng.choice(["A", "B", "0", "AB"])
+        if i % 7 == 0:
+            crp, height = "", "k.A." if i % 2 else height
+        lines.append(f"P-{i:03};{i % 28 + 1}.3.2024;{height};{blood};{crp};{'krank' if ill else 'gesund'}")
+    (folder / "klinik.csv").write_text("\n".join(lines[:61]) + "\n", encoding="latin-1")
+    (folder / "neu.csv").write_text("\n".join([lines[0], *lines[61:]]) + "\n", encoding="latin-1")
+
+
+SESSIONS = (
+    Session(
+        "Holes: heart-hungarian.csv",
+        "Six cells in a hundred are empty, and of three columns most. Nothing has to be imputed. Maximum likelihood has nothing to say of a column\n"
+        "that a class never shows.",
+        copied("mixed/heart-hungarian.csv", 3),
+        (
+            "evaluate heart-hungarian.csv --target class --cv 3",
+            "fit heart-hungarian.csv --target class --output heart.skops",
+            "predict heart.skops new.csv",
+        ),
+    ),
+    Session(
+        "Words and numbers: credit-approval.csv",
+        "Nine columns of words, six of numbers. What the probabilities come to for those who decide:",
+        copied("mixed/credit-approval.csv"),
+        ("evaluate credit-approval.csv --target class --structure tree --parameters bayes --positive + --cv 3",),
+    ),
+    Session(
+        "More columns than rows: prostate.csv.gz",
+        "102 rows, 12,600 columns. What needs pairs of columns is not tried; the mixture says what it kept.",
+        prostate,
+        ("fit prostate.csv.gz --target class --output prostate.skops", "inspect prostate.skops"),
+    ),
+    Session(
+        "Spectra: a folder of raw files",
+        "Bruker's folders as the instrument leaves them, three spectra of each sample; bins and all else are learned within the folds.",
+        species,
+        ("evaluate spectra --labels labels.csv --groups sample --structure naive_bayes --parameters bayes --width 20 --cv 3",),
+    ),
+    Session(
+        "Ids and groups: visits.csv",
+        "Three visits of each patient. `--id` names the rows, `--groups` keeps a patient's visits together, here and inside the fit.",
+        visits,
+        (
+            "evaluate visits.csv --target diagnosis --id visit --groups patient --structure complete --parameters bayes --cv 5",
+            "fit visits.csv --target diagnosis --id visit --groups patient --structure complete --output visits.skops",
+            "predict visits.skops new.csv",
+        ),
+        needs_data=False,
+    ),
+    Session(
+        "From a German Excel: klinik.csv",
+        "Semicolons, decimal commas, Latin-1, dates, names, and `k.A.` for what was not measured.",
+        clinic,
+        (
+            "fit klinik.csv --target Diagnose --id Patient --structure naive_bayes --output klinik.skops",
+            "fit klinik.csv --target Diagnose --id Patient --na k.A. --structure naive_bayes --output klinik.skops",
+            "predict klinik.skops neu.csv",
+        ),
+        needs_data=False,
+    ),
+)  # fmt: skip
+
+
+def told(session: Session, data: Path | None, folder: Path) -> str:
+    """What the commands of a session say, as it stands in the page."""
+    before = Path.cwd()
+    session.prepare(data, folder)
+    os.chdir(folder)
+    try:
+        said = []
+        for words in session.commands:
+            found = CliRunner().invoke(command_line, words.split(), prog_name="cgnlearn")
+            lines = (found.stderr + found.stdout).strip().splitlines()
+            said.append("\n".join([f"$ cgnlearn {words}", *(line.rstrip() for line in lines)]))
+    finally:
+        os.chdir(before)
+    return "\n".join(said)
+
+
+def in_page(session: Session) -> str:
+    """What the page says of a session."""
+    text = PAGE.read_text(encoding="utf-8")
+    found = re.search(rf"^## {re.escape(session.title)}\n.*?```console\n(.*?)\n```", text, re.DOTALL | re.MULTILINE)
+    assert found is not None, f"{PAGE.name} lacks {session.title}: make it again"
+    return found[1]
+
+
+def main(data: Path) -> None:
+    """All of the page."""
+    # Lines about time are not the same twice.
+    terminal.SECONDS_BETWEEN_LINES = terminal.MINUTES_FROM = 1e6
+    parts = [INTRODUCTION]
+    for session in SESSIONS:
+        with TemporaryDirectory() as folder:
+            said = told(session, data, Path(folder))
+        parts.append(f"## {session.title}\n\n{session.words}\n\n```console\n{said}\n```\n")
+    PAGE.write_text("\n".join(parts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
