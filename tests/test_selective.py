@@ -106,7 +106,7 @@ def wide(n, seed=0):
 
 
 @pytest.mark.parametrize("sharing", [0, 1])
-@pytest.mark.parametrize("inclusion", [0.5, 0, 1])
+@pytest.mark.parametrize("inclusion", [0.5, 1e-6, 0, 1])
 def test_compiled_equals_plain(sharing, inclusion):
     X, y = wide(5000)
     X[:, 3] = 7.0
