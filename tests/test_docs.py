@@ -70,13 +70,13 @@ def test_transcripts_hold(folder, monkeypatch):
 SESSIONS = run_path(str(DOCS / "transcripts.py"))
 
 
-@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if not each.needs_data], ids=lambda s: s.title)
+@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if not each.needs_data])
 def test_the_page_of_transcripts_holds(session, tmp_path):
     assert SESSIONS["told"](session, None, tmp_path) == SESSIONS["in_page"](session)
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if each.needs_data], ids=lambda s: s.title)
+@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if each.needs_data])
 def test_the_page_of_transcripts_holds_for_public_files(session, tmp_path, shared):
     assert SESSIONS["told"](session, shared / "data", tmp_path) == SESSIONS["in_page"](session)
 
