@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from cgnlearn.evaluation import metrics
 from cgnlearn.evaluation.run import Run, Unit, Work
 from collection import NARROW, ORDERED, SETS, SIZES, WIDE, checksum, division, rows
+from contenders import NAMES, OURS_ORDERED, fitted
 from measuring import parser, publish
-from peers import NAMES, OURS_ORDERED, fitted
 from ranking import NotYet, page, picture
 
 ORDER_OF_SIZES = ("100", "half", "50")
@@ -116,11 +116,13 @@ if __name__ == "__main__":
     options.add_argument("--sizes", type=names(SIZES), default=list(SIZES), help=", ".join(SIZES))
     options.add_argument("--seeds", type=int, default=3, help="how often the rows are divided")
     options.add_argument("--jobs", type=int, default=1)
+    options.add_argument("--tables", action="store_true", help="compute nothing: tables of the rows that are there")
     chosen = options.parse_args()
-    compute(
-        chosen.results, chosen.data_dir, models=chosen.models, sets=chosen.sets, sizes=chosen.sizes,
-        n_seeds=chosen.seeds, jobs=chosen.jobs,
-    )  # fmt: skip
+    if not chosen.tables:
+        compute(
+            chosen.results, chosen.data_dir, models=chosen.models, sets=chosen.sets, sizes=chosen.sizes,
+            n_seeds=chosen.seeds, jobs=chosen.jobs,
+        )  # fmt: skip
     command = f"python bench/quality.py -o FOLDER --seeds {chosen.seeds} --write"
     try:
         text, found = page(chosen.results, chosen.seeds, command)

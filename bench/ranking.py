@@ -12,8 +12,8 @@ from cgnlearn.evaluation.significance import ALPHA, holm, mean_ranks, signed_ran
 from cgnlearn.plots import RanksDisplay
 from cgnlearn.plots.style import new_axes
 from collection import MOST_TEST, MOST_TRAINING, NARROW, SETS, SIZES, WIDE
+from contenders import BASELINE, MOST_COLUMNS, NAMES, OURS, OURS_ORDERED, PEERS
 from measuring import DOCS, versions
-from peers import BASELINE, MOST_COLUMNS, NAMES, OURS, OURS_ORDERED, PEERS
 
 PICTURE = "images/quality-ranks.png"
 FAR_BEHIND = 0.08  # nats

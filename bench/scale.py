@@ -1,14 +1,16 @@
-"""Fits to files that do not fit into memory: time against reading alone, and memory.
+"""Fits to files that do not fit into memory: time against reading alone, memory, two workers against one.
 
-    python bench/scale.py [--rows 20000000] [--columns 30] [--folder DIR]
+    python bench/scale.py [--rows 20000000] [--columns 30] [--folder DIR] [--runs 2]
 
-Each measurement runs in a process of its own, so that its peak of memory is its own.
+Each measurement runs in a process of its own, so that its peak of memory is its own. At the end stand the pieces of
+which the time of a cluster is made: seconds to count a partition, bytes that move, seconds to merge.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import resource
 import subprocess
 import sys
@@ -61,34 +63,95 @@ def measured(folder: Path, what: str) -> dict[str, float]:
     return {"seconds": seconds, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
 
 
+def two_workers() -> tuple[float, float]:
+    """Seconds of a compute-bound fit, of rows that the workers hold, on one worker process and on two."""
+    import dask.array as da
+    import distributed
+
+    from cgnlearn import CGNClassifier, fit_dask
+
+    found = []
+    for n_workers in (1, 2):
+        with (
+            distributed.LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            random = da.random.default_rng(0)
+            X = client.persist(random.normal(size=(480_000, 200), chunks=(30_000, 200)))
+            y = client.persist(random.integers(0, CLASSES, size=480_000, chunks=30_000))
+            distributed.wait([X, y])
+            times = []
+            for _ in range(3):  # the first compiles
+                started = perf_counter()
+                fit_dask(CGNClassifier("complete"), X, y)
+                times.append(perf_counter() - started)
+            found.append(min(times))
+    return found[0], found[1]
+
+
+def pieces(folder: Path, what: str) -> dict[str, float]:
+    """Of a partition of 2¹⁷ rows: seconds to count it, and bytes and seconds to merge it with another."""
+    import pyarrow.dataset as ds
+
+    from cgnlearn import CGNClassifier
+
+    head = ds.dataset(sorted(folder.iterdir())[:1]).head(GROUP_ROWS)
+    X = np.column_stack([column.to_numpy() for column in head.drop_columns(["class"]).columns])
+    y = head["class"].to_pandas().to_numpy().astype(str)
+
+    def best(work) -> float:
+        times = []
+        for _ in range(5):
+            started = perf_counter()
+            work()
+            times.append(perf_counter() - started)
+        return min(times)
+
+    seconds = best(lambda: CGNClassifier(what).partial_fit(X, y, classes=y))
+    part = CGNClassifier(what).partial_fit(X, y, classes=y).statistics_
+    return {"seconds": seconds, "bytes": len(pickle.dumps(part)), "merge": best(lambda: part + part)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--columns", type=int, default=30)
     parser.add_argument("--folder", type=Path, help="keeps the generated files, or has them")
+    parser.add_argument("--runs", type=int, default=2, help="of which the best counts")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
         print(json.dumps(measured(given.folder, given.measure)))
         return
+    import pyarrow.dataset as ds
+
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         if not list(folder.glob("*.parquet")):
             generate(folder, given.rows, given.columns)
         size = sum(path.stat().st_size for path in folder.glob("*.parquet")) / 2**30
-        print(f"{given.rows:,} × {given.columns} rows, {CLASSES} classes, {size:.2f} GB of Parquet")
+        n_rows = ds.dataset(folder).count_rows()
+        print(f"{n_rows:,} × {given.columns} rows, {CLASSES} classes, {size:.2f} GB of Parquet")
         found = {}
         for what in ("scan", "naive_bayes", "complete"):
             words = [sys.executable, __file__, "--folder", str(folder), "--measure", what]
-            # Once to bring the files into the system's cache, the better of two afterwards.
+            # Once more to bring the files into the system's cache.
             runs = [json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-                    for _ in range(3 if what == "scan" else 2)]  # fmt: skip
+                    for _ in range(given.runs + (what == "scan"))]  # fmt: skip
             found[what] = min(runs, key=lambda run: run["seconds"])
         print("| what | seconds | × reading | GB of memory |\n|---|---|---|---|")
         for what, run in found.items():
             times = run["seconds"] / found["scan"]["seconds"]
             print(f"| {what} | {run['seconds']:.2f} | {times:.2f} | {run['memory']:.2f} |")
+        print("\n| a partition of 131,072 rows | ms to count | kB that move | ms to merge two |\n|---|---|---|---|")
+        for what in ("naive_bayes", "complete"):
+            of = pieces(folder, what)
+            print(f"| {what} | {1e3 * of['seconds']:.1f} | {of['bytes'] / 1e3:.1f} | {1e3 * of['merge']:.2f} |")
+    one, two = two_workers()
+    print(f"\ncomplete, 480,000 × 200 held by dask workers: {one:.2f} s on one, {two:.2f} s on two: {one / two:.2f} ×")
 
 
 if __name__ == "__main__":

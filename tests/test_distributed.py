@@ -14,7 +14,15 @@ distributed = pytest.importorskip("distributed")
 
 import dask  # noqa: E402
 
-from cgnlearn import Band, CGNClassifier, fit_dask, predict_dask  # noqa: E402
+from cgnlearn import (  # noqa: E402
+    Band,
+    CGNClassifier,
+    CGNClassifierCV,
+    SelectiveNaiveBayes,
+    TreeAverage,
+    fit_dask,
+    predict_dask,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of dask's own making
 
@@ -41,7 +49,9 @@ def assert_equal_fits(found, whole, X):
     assert found.structure_ == whole.structure_
 
 
-@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tree", Band(2)])
+@pytest.mark.parametrize(
+    "structure", ["naive_bayes", "complete", "tree", Band(2), TreeAverage(), SelectiveNaiveBayes()]
+)
 def test_frames_with_categoricals(structure, rows):
     X, y = rows
     model = CGNClassifier(structure, categorical_features=["site", "kind"])
@@ -95,6 +105,8 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(rows):
     for structure in (Band("cv"), "fwgjan"):
         with pytest.raises(ValueError, match=r"fit_dask cannot learn the structure .*: fit once"):
             fit_dask(CGNClassifier(structure), cut, labels)
+    with pytest.raises(TypeError, match=r"fit_dask cannot fit a CGNClassifierCV, which needs rows: .* a sample"):
+        fit_dask(CGNClassifierCV(), cut, labels)
     with pytest.raises(ValueError, match=r"different partitions \(3, 2\): rechunk or repartition"):
         fit_dask(CGNClassifier(), cut, dd.from_pandas(y, npartitions=2))
     with pytest.raises(TypeError, match="takes dask arrays and dask data frames, not DataFrame"):

@@ -14,15 +14,16 @@ ORDER = [
     "model.exponentials", "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting",
     "model.model", "model.indicators", "model.solver", "model.left_out", "model.factors", "model.regressions",
     "model.elimination", "model.subsets", "model.implied", "model.components", "model.integration", "model.blocks",
-    "model.rotation", "ordered.recursion", "ordered.left_out", "ordered.mixing", "ordered.lattice", "model.network",
+    "model.rotation", "ordered.recursion", "ordered.mixing", "ordered.left_out", "ordered.lattice", "model.network",
     "model.rotated", "model.features", "model.logistic", "model.discriminative", "model.sampling", "model.surprise",
     "structures.selection", "structures.learner", "structures.rotated", "structures.fixed", "structures.mixtures",
     "structures.single", "structures.selective", "structures.pairs", "structures.tree", "structures.arborescence",
-    "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.search",
-    "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier", "tuning",
-    "ordered.path", "persistence", "streams", "distributed", "spectra", "datasets", "evaluation.run",
-    "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study",
-    "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli", "__main__",
+    "structures.elimination", "structures.forests", "structures.odds", "structures.left_out", "structures.moves",
+    "structures.search", "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier",
+    "tuning", "ordered.path", "persistence", "rowfiles", "streams", "distributed", "spectra", "datasets",
+    "evaluation.run", "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features",
+    "evaluation.study", "evaluation.streamed", "evaluation.decisions", "evaluation.verdict", "plots", "report",
+    "experiments", "cli", "__main__",
 ]  # fmt: skip
 
 

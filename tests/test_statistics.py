@@ -39,7 +39,7 @@ def assert_same(a, b, rtol=1e-12):
     for x, y in zip(a.moments, b.moments, strict=True):
         np.testing.assert_allclose(x.n, y.n)
         np.testing.assert_allclose(
-            np.where(x.n[..., None] > 0, x.mean, 0), np.where(y.n[..., None] > 0, y.mean, 0), rtol
+            np.where(x.n[..., None] > 0, x.origin + x.mean, 0), np.where(y.n[..., None] > 0, y.origin + y.mean, 0), rtol
         )
         np.testing.assert_allclose(x.scatter, y.scatter, rtol=rtol, atol=1e-9)
 

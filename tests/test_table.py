@@ -64,6 +64,17 @@ def test_a_polars_categorical_has_only_the_levels_it_holds():
     assert schema_of(frame, CLASSES, "from_dtype").levels == (("x", "y"), ("z",))
 
 
+def test_frames_whose_columns_are_numbered():
+    frame = pandas_frame()
+    numbered = frame.set_axis(range(3, 7), axis=1)
+    schema = schema_of(numbered, CLASSES, "from_dtype")
+    assert schema.names is None
+    assert schema.levels == schema_of(frame, CLASSES, "from_dtype").levels
+    found, expected = read(numbered, schema), read(frame, schema_of(frame, CLASSES, "from_dtype"))
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.codes, expected.codes)
+
+
 def test_arrays_with_named_discrete_columns():
     X = np.array([[3.0, 1.5], [7.0, 2.5], [3.0, 0.5]])
     for chosen in ([0], [True, False], np.array([0])):

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from cgnlearn.classifier import CGNClassifier as CGNClassifier
     from cgnlearn.distributed import fit_dask as fit_dask
     from cgnlearn.distributed import predict_dask as predict_dask
+    from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
     from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.model.prior import Prior as Prior
     from cgnlearn.model.structure import Structure as Structure
@@ -47,6 +48,7 @@ _HOMES = {
     "Structure": "model.structure",
     "Tree": "structures.tree",
     "TreeAverage": "structures.forests",
+    "evaluate_stream": "evaluation.streamed",
     "fit_dask": "distributed",
     "fit_stream": "streams",
     "load": "persistence",

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from cgnlearn.model.discriminative import fit_discriminative
 from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
-from cgnlearn.model.frames import as_array, as_frame
+from cgnlearn.model.frames import readable
 from cgnlearn.model.indicators import without_indicators
 from cgnlearn.model.network import Network
 from cgnlearn.model.prior import Prior
@@ -262,7 +262,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if not self._learner.is_additive:
                 raise ValueError("more columns than rows are fitted by rotation, all rows at once: call fit")
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)
-            self.statistics_ = (self.statistics_ if decay == 1 else decay * self.statistics_) + more
+            # Measured from their own mean, as the first call may have brought a single row.
+            self.statistics_ = ((self.statistics_ if decay == 1 else decay * self.statistics_) + more).recentred()
             for outdated in ("_model", "_reference"):
                 self.__dict__.pop(outdated, None)
             return self
@@ -384,11 +385,6 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         # Copies, processes and files carry the statistics, and no rows; the model is made from them where it is needed.
         state = {name: value for name, value in super().__getstate__().items() if name != "_model"}
         return state | ({"_reference": scored(self._reference, self._generative)} if "_reference" in state else {})
-
-
-def readable(X: Any) -> Any:
-    """X itself if it is a data frame, else as a NumPy array."""
-    return X if as_frame(X) is not None else as_array(X)
 
 
 def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:

@@ -55,6 +55,11 @@ def fit_dask(model: CGNClassifier, X: Any, y: Any, sample_weight: Any = None) ->
     array([0, 0])
     """
     dask = _dask()
+    if not isinstance(model, CGNClassifier):
+        raise TypeError(
+            f"fit_dask cannot fit a {type(model).__name__}, which needs rows: draw a sample, such as "
+            "X.sample(frac=0.01).compute(), and fit it to that"
+        )
     learner = counting_learner(model, "fit_dask")
     parts = _partitions(X, y, sample_weight)
     first = _first_rows(X)

@@ -112,7 +112,11 @@ class Predictions:
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Log p(class, x), the attributes' part tempered: (rows, classes)."""
-        joint = self._model.log_likelihood(self._table(X))
+        return self.joint_of_table(self._table(X))
+
+    def joint_of_table(self, table: Table) -> Floats:
+        """The same of rows in the model's form."""
+        joint = self._model.log_likelihood(table)
         joint *= self.temperature_
         joint += self.class_log_prior_
         return joint
@@ -168,8 +172,10 @@ class Predictions:
         X, y, sample_weight
             The training rows again, or some of them, with the weights that they had in `fit`.
         """
-        found = self._model.leave_one_out(self._table(X, y, sample_weight))
-        return normalised(self.temperature_ * found.log_likelihood + found.class_log_prior)
+        joint, class_log_prior = self._model.leave_one_out(self._table(X, y, sample_weight))
+        joint *= self.temperature_
+        joint += class_log_prior
+        return normalised(joint)
 
     def contributions(self, X: Any) -> Floats:
         """Each attribute's log density under each class: (rows, attributes, classes).

@@ -443,7 +443,7 @@ def test_the_model_remembers_its_columns(patients, tmp_path):
 
 
 def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_path):
-    path, frame = patients
+    _, frame = patients
     dated = tmp_path / "dated.csv"
     frame.assign(seen="2024-03-01").to_csv(dated, index=False)
     columns = ("-t", "diagnosis", "--id", "subject", "--ignore", "ratio", "--categorical", "stage", "-s", "naive_bayes")
@@ -468,8 +468,6 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
     for refused, more, why in ((semicolons, (), "semicolons"), (latin, (), "Latin-1"), (path, ("--na", "-9"), "--na")):
         for words in (("fit", refused, *columns), ("predict", model, refused)):
             assert re.search(f"cannot be read in parts, as .*{why}.*: give more", fails(2, *words, *parts, *more))
-    error = fails(2, "fit", path, "-t", "diagnosis", "--memory", "1kB", "-o", tmp_path / "x.skops")
-    assert "the mixture needs all rows in memory" in error
 
 
 @pytest.mark.shared

@@ -182,3 +182,21 @@ def test_killed_ten_times_and_resumed_equals_a_clean_run(tmp_path):
     assert len(sessions[1]) > len(killed) - 3  # some are killed before they can write a word
     assert sessions[1][-1]["seconds"] >= 0
     assert sessions[0][0]["units"] == len(small_experiment().sizes)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_every_point_it_ends_the_same(tmp_path):
+    """The parent at every file that it opens or renames, then beside two workers; and one of these."""
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([root, *sys.path])}
+    script = Path(__file__).with_name("points.py")
+    done = subprocess.run(
+        [sys.executable, script, tmp_path], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert len(told["parent"]) > 8, "too few points"
+    assert [killed for killed, _ in told["parent"]] == [True] * (len(told["parent"]) - 1) + [0]
+    assert told["pair"][0][0] is True
+    assert told["worker"][0][0] == 1  # it says so, and keeps what is done
+    assert all(same for part in told.values() for _, same in part)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.cli.datafile import Source, number
 from cgnlearn.cli.roles import Roles
-from cgnlearn.streams import NO_VALUE
+from cgnlearn.rowfiles import NO_VALUE
 
 MOSTLY = 0.9  # a column with this share of numbers is one of numbers, and its words are faults
 MOST_WORDS = 20  # a column of more different words, most of them alone in their row, names rows

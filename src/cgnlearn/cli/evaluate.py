@@ -11,7 +11,17 @@ import click
 
 from cgnlearn.cli import folder, options
 from cgnlearn.cli.models import DEFAULT, compared
-from cgnlearn.cli.terminal import finish, foretell, one_line, print_decisions, print_table, say, waiting
+from cgnlearn.cli.parts import evaluate_in_parts
+from cgnlearn.cli.terminal import (
+    finish,
+    foretell,
+    one_line,
+    print_decisions,
+    print_table,
+    say,
+    waiting,
+    warn_of_worse_than_nothing,
+)
 
 if TYPE_CHECKING:
     from cgnlearn.cli.data import Data
@@ -35,13 +45,15 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=options.NEW_FOLDER,
               help="Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there.")  # fmt: skip
 @click.option("--report", type=options.NEW_REPORT, help="Where to write the HTML report.")
+@options.memory_option
 @options.json_option
 def evaluate(
     data: Path, target: str | None, row_id: str | None, groups: str | None, ignore: tuple[str, ...],
     categorical: tuple[str, ...], na: tuple[str, ...], drop_missing: bool, labels: Path | None, preset: str,
     width: float | None, skip_bad: bool, ordered: bool, structure: tuple[str, ...],
     parameters: tuple[str, ...], cv: tuple[int, int], positive: str | None, prevalence: float | None, cost: Path | None,
-    jobs: int, output: Path | None, report: Path | None, as_json: bool, seed: int, **model_options: Any,
+    jobs: int, output: Path | None, report: Path | None, memory: int | None, as_json: bool, seed: int,
+    **model_options: Any,
 ) -> None:  # fmt: skip
     """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes.
 
@@ -54,6 +66,10 @@ def evaluate(
     models = compared(
         structure, parameters, seed=seed, ordered=ordered or (of_spectra and not structure), **model_options
     )
+    if not of_spectra and options.is_beyond(data, memory):
+        refused = {"--positive": positive, "--cost": cost}
+        evaluate_in_parts(models, data, roles, drop_missing, cv, seed, output, report, refused, as_json=as_json)
+        return
     from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.splits import cut, fewer
     from cgnlearn.evaluation.study import Study, summary_text
@@ -105,18 +121,9 @@ def evaluate(
                 say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
         if of_spectra and read.groups is not None:
             folder.print_by_sample(study)
-    for model in _worse_than_nothing(study):
-        say(f"{model} gives the true classes less probability than the class frequencies do: do not use it")
+    warn_of_worse_than_nothing(study.summaries)
     if not is_finished:
         raise click.exceptions.Exit(1)
-
-
-def _worse_than_nothing(study: Study) -> list[str]:
-    """The models that answered everywhere and have a lower CLL than what looks at nothing."""
-    from cgnlearn.evaluation.study import BASELINE
-
-    cll = {summary.model: summary.metrics["cll"].mean for summary in study.summaries if not summary.n_without}
-    return [model for model, value in cll.items() if value < cll.get(BASELINE, value)]
 
 
 def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cgnlearn.cli import folder, options
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.models import chosen
-from cgnlearn.cli.terminal import counted, fitting, foretell, say, waiting
-
-if TYPE_CHECKING:
-    from cgnlearn.cli.roles import Roles
+from cgnlearn.cli.parts import fitted_in_parts
+from cgnlearn.cli.terminal import fitting, foretell, say, waiting
 
 
 @click.command()
@@ -68,9 +66,7 @@ def fit(
         with fitting(model):
             whole = spectra.fitted(model)
     elif options.is_beyond(data, memory):
-        if structure is None:
-            raise click.UsageError("the mixture needs all rows in memory: name a --structure, or give more --memory")
-        model = _in_parts(model, data, roles, drop_missing)
+        model = fitted_in_parts(model, data, roles, drop_missing)
     else:
         read = options.training_data(data, roles, drop_missing)
         missing = read.missing
@@ -92,23 +88,3 @@ def fit(
         parts = f"{told['parameters']} parameters" if "parameters" in told else f"{len(told['members'])} members"
         size = f"{n_rows:.0f} rows, {model.n_features_in_} attributes, {parts}"
         say(f"{size}: saved {output}")
-
-
-def _in_parts(model: Any, data: Path, roles: Roles, drop_missing: bool) -> Any:
-    """The model, fitted to a file that does not fit into memory."""
-    from cgnlearn import fit_stream
-    from cgnlearn.cli.data import judged_columns
-    from cgnlearn.cli.datafile import WrongCall
-
-    try:
-        attributes, levels, remarks = judged_columns(data, roles)
-    except WrongCall as error:
-        raise click.UsageError(str(error)) from None
-    for remark in remarks:
-        say(remark)
-    assert roles.target is not None
-    as_text = {*levels, *(name for name in roles.categorical if name in attributes), roles.target}
-    with counted(f"counting {data}") as progress:
-        return fit_stream(
-            model, data, roles.target, columns=attributes, as_text=as_text, drop_missing=drop_missing, progress=progress
-        )

@@ -170,7 +170,7 @@ def _in_parts(asked: Predictor, path: Path, output: Path) -> tuple[int, int]:
     from cgnlearn.cli.datafile import Source, WrongCall
     from cgnlearn.files import whole_file
     from cgnlearn.persistence import classifier_of
-    from cgnlearn.streams import Stream
+    from cgnlearn.rowfiles import Stream
 
     wanted, levels = _columns(asked.model, classifier_of(asked.model))
     if wanted is None:

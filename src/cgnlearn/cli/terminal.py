@@ -294,6 +294,16 @@ def print_table(summaries: Sequence[Summary], title: str, costs: Mapping[str, Es
     _print(title, ["model"], headings, rows)
 
 
+def warn_of_worse_than_nothing(summaries: Sequence[Summary]) -> None:
+    """A line for each model that answered everywhere and has a lower CLL than what looks at nothing."""
+    from cgnlearn.evaluation.study import BASELINE
+
+    cll = {summary.model: summary.metrics["cll"].mean for summary in summaries if not summary.n_without}
+    for model, value in cll.items():
+        if value < cll.get(BASELINE, value):
+            say(f"{model} gives the true classes less probability than the class frequencies do: do not use it")
+
+
 def print_decisions(decisions: Mapping[str, Decisions], title: str) -> None:
     """A table of what models are worth to those who decide, on stdout."""
     rows = [

@@ -104,9 +104,9 @@ class Run(Generic[Result]):
 
         missing = [unit for unit in self.missing if among is None or unit in among]
         started, main = perf_counter(), os.getpid()
-        self._write_rows()
         self._sessions.append(_session(jobs))
-        self._write_manifest()
+        self._write_manifest()  # first: rows without one are taken for somebody else's
+        self._write_rows()
         compute, arguments = self.work.compute, self.work.arguments
         tasks = (delayed(_computed)(unit, compute, arguments(unit), main) for unit in missing)
         # One thread in each process, else the processes would fight for the cores.

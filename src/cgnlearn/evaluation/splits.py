@@ -131,3 +131,21 @@ def scarce(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Split:
 
     part, _ = train_test_split(split.train, train_size=fraction, stratify=y[split.train], random_state=seed)
     return split._replace(train=part)
+
+
+# ---- rows too many to be listed
+
+
+def hashed(numbers: NDArray[np.integer[Any]], seed: int) -> NDArray[np.uint64]:
+    """Numbers scattered over all of 64 bits, others with another seed (SplitMix64).
+
+    Examples
+    --------
+    >>> (hashed(np.arange(6), seed=0) % np.uint64(3)).tolist()
+    [1, 2, 2, 1, 0, 1]
+    """
+    with np.errstate(over="ignore"):
+        found = numbers.astype(np.uint64) + np.uint64(1 + seed) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
+        return found ^ (found >> np.uint64(31))

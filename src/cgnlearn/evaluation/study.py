@@ -103,6 +103,12 @@ class Spread(NamedTuple):
     mean: float
     sd: float | None  # None where there is one value only, or an infinite one
 
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Of one value for each fold, or repetition."""
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
+        return cls(float(np.mean(values)), sd)
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -131,9 +137,7 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
         for name, metric in METRICS.items() if answered else ():
             # A fold is too small to tell how well calibrated a model is: all rows of a repetition do.
             parts = repetitions(answered) if metric is calibration_error else [[result] for result in answered]
-            values = [metric(*pooled(part, true)) for part in parts]
-            sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
-            metrics[name] = Spread(float(np.mean(values)), sd)
+            metrics[name] = Spread.of([metric(*pooled(part, true)) for part in parts])
         summaries.append(Summary(model, len(found), len(found) - len(answered), metrics))
     return summaries
 

@@ -39,3 +39,12 @@ def factorised(scale: Floats, *, always: bool) -> Floats:
             found[:, broken - 1 :] = 0.0
         factor[at] = found
     return factor
+
+
+def sums_before(terms: Floats, axis: int = -1) -> Floats:
+    """Sums over the members before each one."""
+    # Not the sums with each one less itself: a huge term would swallow the small ones before it.
+    terms = np.moveaxis(terms, axis, 0)
+    sums = np.zeros_like(terms)
+    np.cumsum(terms[:-1], axis=0, out=sums[1:])
+    return np.moveaxis(sums, 0, axis)

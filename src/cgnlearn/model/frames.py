@@ -58,6 +58,11 @@ def as_array(X: Any) -> NDArray[Any]:
     return array
 
 
+def readable(X: Any) -> Any:
+    """X itself if it is a data frame, else as a NumPy array."""
+    return X if as_frame(X) is not None else as_array(X)
+
+
 def is_missing(cell: Any) -> bool:
     """Whether a cell says that there is no value: None, NaN, pandas' NA, or no time."""
     if isinstance(cell, np.datetime64 | np.timedelta64):

@@ -61,6 +61,9 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
     own_middle = centre[label]
     same = np.zeros(ROWS, np.int64)  # origin for all
     alike = len(growth) == 1
+    # A row of weight 1 and a location that is pooled: h g of the own class is the same wherever the row lies.
+    constant = logs and alike and abs(growth[0] ** 2 - before[label, 0] * down[label, 0]) <= 1e-14 * growth[0] ** 2
+    log_constant = m * np.log(before[label, 0])
     products = np.ones((2, ROWS))
     for start in range(0, len(rows), ROWS):
         n = min(ROWS, len(rows) - start)
@@ -74,15 +77,14 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
             for t in range(n if logs and c == label else 0):
                 row, at = tile[t], 0 if alike else start + t
                 least, loss, grown = before[c, at], down[c, at], growth[at] * growth[at]
-                more = grown - least * loss  # nothing, for a row of weight 1 and a location that is pooled
+                more = grown - least * loss
                 left = 1.0
                 for j in range(m):
                     white = (row[j] - middle[j]) * scale[j]
                     kept = 1.0 - loss * (white * white)
                     left *= kept if kept > LEAST_LEFT else LEAST_LEFT
-                whole = least**m
-                if abs(more) > 1e-14 * grown:
-                    whole = 1.0
+                whole = 1.0
+                if not constant:
                     for j in range(m):
                         white = (row[j] - middle[j]) * scale[j]
                         whole *= least + more * (white * white)
@@ -109,7 +111,7 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
             for t in range(n):
                 whole, left, to = products[0, t], products[1, t], start + t
                 if logs and 1.0 / FULL < whole < FULL and left > 1.0 / FULL:
-                    sums[1, c, to] += np.log(whole)
+                    sums[1, c, to] += log_constant if constant and c == label else np.log(whole)
                     if left != 1.0:
                         sums[3, c, to] += np.log(left)
                     continue

@@ -18,11 +18,21 @@ from numpy.typing import NDArray
 from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms, Units
-from cgnlearn.model.factors import factorised, whiten
+from cgnlearn.model.factors import factorised, sums_before, whiten
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Cells, Partition, Stack
-from cgnlearn.model.moments import CHUNK, COMPILED_PAYS, rows_by_cell
-from cgnlearn.model.solver import FARTHEST, SINGULAR, Rows, Singular, rounding, standard_values
+from cgnlearn.model.moments import CHUNK, COMPILED_PAYS
+from cgnlearn.model.solver import (
+    FARTHEST,
+    SINGULAR,
+    Rows,
+    Singular,
+    n_of,
+    parts_of,
+    rounding,
+    rows_by_configuration,
+    standard_values,
+)
 from cgnlearn.model.table import Table
 
 
@@ -173,8 +183,8 @@ class Regressions:
         total = np.zeros((self.n.shape[1], table.n_rows)).T
         parts = [
             (configuration, part)
-            for configuration, rows in _rows_by_configuration(self.cells, table)
-            for part in _parts(rows, self._worth_a_thread)
+            for configuration, rows in rows_by_configuration(self.cells, table)
+            for part in parts_of(rows, self._worth_a_thread)
         ]
 
         def fill(of: tuple[int, Rows]) -> None:
@@ -252,25 +262,26 @@ class Regressions:
         if alone := bool(forgotten.alone[0]):
             centre = centre.copy()
             centre[label] = self.overall  # without its only row a class is centred where all rows are
-        shared = how.averages and how.sharing == 1
+        shared, crossing = how.averages and how.sharing == 1, how.sharing > 0 and not alone
         sums = np.zeros((4, len(centre), len(rows)))
         left_out_leverages(
             table.values, rows, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
             (centre, factor[:1] if shared else factor), (forgotten.before, forgotten.down, forgotten.growth),
-            self.n_given, (label, how.sharing > 0 and not alone, how.averages), sums,
+            self.n_given, (label, crossing, how.averages), sums,
         )  # fmt: skip
         given, whole, left_given, left = sums
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape
+        lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that forget the row
         if how.averages:
-            whole -= left
+            whole[lighter] -= left[lighter]
         if self.n_given == 0:
             given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
         else:
             left -= left_given
             if how.averages:
                 given -= left_given
-        log_det = np.add(left, self._log_det[configuration][:, None], out=left)
+        log_det = self._log_det[configuration][:, None]
         shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
         if not how.averages:
             # The scale is a variance: as many rows fewer divide it.
@@ -279,6 +290,7 @@ class Regressions:
                 log_det = log_det - n_blocks * size * np.log(kept)
             whole = given + (whole - given) * kept
         found = how.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
+        found[lighter] -= left[lighter] / 2  # of ln|Ψ'|
         if alone and not how.averages:
             found[label] = -np.inf  # a class without rows has no variance, and says that the row cannot be
         found -= self._log_unit
@@ -289,14 +301,14 @@ class Regressions:
         n_blocks = len(self.columns)
         # Long blocks go one by one through BLAS; short ones side by side, a member at a time.
         by_block = self.size > 8 or self.size**2 > 8 * n_blocks
-        for configuration, rows in _rows_by_configuration(self.cells, table):
+        for configuration, rows in rows_by_configuration(self.cells, table):
             if by_block:
-                for part in _parts(rows, max(1024, CHUNK // self.size)):
+                for part in parts_of(rows, max(1024, CHUNK // self.size)):
                     for block in range(n_blocks):
                         yield from self._of_block(table, part, configuration, block)
             else:
-                for part in _parts(rows, max(1024, CHUNK // n_blocks)):
-                    for blocks in _parts(slice(0, n_blocks), max(1, CHUNK // _length(part))):
+                for part in parts_of(rows, max(1024, CHUNK // n_blocks)):
+                    for blocks in parts_of(slice(0, n_blocks), max(1, CHUNK // n_of(part))):
                         yield from self._of_positions(table, part, configuration, blocks)
 
     def _of_positions(self, table: Table, rows: Rows, configuration: int, blocks: Any) -> Iterator[Terms]:
@@ -325,7 +337,7 @@ class Regressions:
             factor = self.factor[(*at, block)]
             whitened = whiten(factor, standard - self.centre[(*at, block)][:, None])
             least = self.least_leverage[self.at_block(at, block)]
-            leverage = least + _before(np.square(whitened), axis=0)
+            leverage = least + sums_before(np.square(whitened), axis=0)
             residual = whitened * np.diagonal(factor)[:, None]
             yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
 
@@ -348,7 +360,7 @@ class Regressions:
         prior = how.prior
         scale = prior.standard_scale(self.columns, self.units.unit)
         log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
-        log_det_ratio = _before(np.log(scale)) - 2 * _before(log_diagonal)
+        log_det_ratio = sums_before(np.log(scale)) - 2 * sums_before(log_diagonal)
         log_strength, regressions = how.log_strength_ratio(self.strength)
         n, log_strength = (
             part[..., None] if self.apart else part[..., None, None] for part in (self.n[:, regressions], log_strength)
@@ -381,32 +393,3 @@ class Regressions:
         if self.shift is not None:
             location -= self.shift[place]
         return location, float(self.spread[place]), leverage
-
-
-def _before(terms: Floats, axis: int = -1) -> Floats:
-    """Sums over the members before each one."""
-    # Not the sums with each one less itself: a huge term would swallow the small ones before it.
-    terms = np.moveaxis(terms, axis, 0)
-    sums = np.zeros_like(terms)
-    np.cumsum(terms[:-1], axis=0, out=sums[1:])
-    return np.moveaxis(sums, 0, axis)
-
-
-def _rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Rows]]:
-    if not cells.columns:
-        yield 0, slice(0, table.n_rows)
-    else:
-        yield from rows_by_cell(cells.index(table), cells.n)
-
-
-def _length(rows: Rows) -> int:
-    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-
-
-def _parts(rows: Rows, step: int) -> Iterator[Rows]:
-    """The same rows (or blocks), so many at a time."""
-    for start in range(0, _length(rows), step):
-        if isinstance(rows, slice):
-            yield slice(rows.start + start, min(rows.start + start + step, rows.stop))
-        else:
-            yield rows[start : start + step]

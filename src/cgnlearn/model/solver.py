@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Terms, Units
 from cgnlearn.model.families import Family
-from cgnlearn.model.moments import take
+from cgnlearn.model.layout import Cells
+from cgnlearn.model.moments import rows_by_cell, take
 from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
@@ -65,3 +66,25 @@ def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units
     with np.errstate(over="ignore"):
         standard /= units.unit[:, None]
     return np.clip(standard, -FARTHEST, FARTHEST, out=standard)
+
+
+def rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Rows]]:
+    """Each configuration that occurs, with its rows."""
+    if not cells.columns:
+        yield 0, slice(0, table.n_rows)
+    else:
+        yield from rows_by_cell(cells.index(table), cells.n)
+
+
+def n_of(rows: Rows) -> int:
+    """How many they are."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def parts_of(rows: Rows, step: int) -> Iterator[Rows]:
+    """The same rows (or blocks), so many at a time."""
+    for start in range(0, n_of(rows), step):
+        if isinstance(rows, slice):
+            yield slice(rows.start + start, min(rows.start + start + step, rows.stop))
+        else:
+            yield rows[start : start + step]

@@ -155,6 +155,10 @@ class Statistics:
                 f"{self.schema.name(column)} is missing in {self.missing[label, column]:g} rows of class "
                 f"{self.schema.classes[label]!r}, fewer than {minimum_cell:g}: impute them or leave it out"
             )
+        return self.recentred()
+
+    def recentred(self) -> Statistics:
+        """The same, measured from the mean of all rows: a sum is measured from where its first part was."""
         return replace(self, moments=tuple(part.recentred() for part in self.moments))
 
     def thinnest(self) -> tuple[float, tuple[int, ...]]:

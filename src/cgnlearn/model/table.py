@@ -127,7 +127,7 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
             chosen = [i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)]
         levels: list[Levels | None] = [None] * len(columns)
         for i in chosen:
-            levels[i] = _levels_of_series(frame[columns[i]], f"column {columns[i]!r}") or NO_LEVELS
+            levels[i] = _levels_of_series(frame[:, i], f"column {columns[i]!r}") or NO_LEVELS
         return Schema(names, tuple(levels), labels, frame.implementation.value)
     array = as_array(X)
     chosen = chosen_columns(categorical_features, None, array.shape[1]) or []
@@ -207,21 +207,21 @@ def _read_frame(
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     codes = np.empty((len(frame), len(schema.discrete)), np.int32)
     for position, i in enumerate(schema.discrete):
-        codes[:, position] = _codes_of_series(i, frame[frame.columns[i]], schema, unknown_levels)
+        codes[:, position] = _codes_of_series(i, frame[:, i], schema, unknown_levels)
     return _numbers_of_frame(frame, schema), codes
 
 
 def _numbers_of_frame(frame: nw.DataFrame[Any], schema: Schema) -> NDArray[Any]:
     if not schema.continuous:
         return np.empty((len(frame), 0))
-    numbers = frame if not schema.discrete else frame.select([frame.columns[i] for i in schema.continuous])
+    numbers = frame if not schema.discrete else frame[:, list(schema.continuous)]
     if all(kind.is_numeric() or kind == nw.Boolean for kind in numbers.schema.values()):
         values: NDArray[Any] = numbers.to_numpy()
         if values.dtype not in (np.float32, np.float64):
             values = numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy()
         if values.dtype != object:  # as which pandas puts columns side by side whose missing values are not NaN
             return values
-    return np.column_stack([_numbers_of_series(schema.name(i), frame[frame.columns[i]]) for i in schema.continuous])
+    return np.column_stack([_numbers_of_series(schema.name(i), frame[:, i]) for i in schema.continuous])
 
 
 def _numbers_of_series(name: str, series: nw.Series[Any]) -> NDArray[np.float64]:

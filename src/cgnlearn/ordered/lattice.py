@@ -29,6 +29,7 @@ from cgnlearn.model.table import Table
 SHAPES = ("band", "box")
 STRETCH = 2048  # attributes of one job; each job repeats the K - 1 before its own
 ROWS = 32  # that go through the recursion side by side, at most
+ROWS_LEFT_OUT = 128  # the same where there is more to do for each than the recursion
 BATCH = 1 << 22  # numbers of the rows that are predicted together: 32 megabytes
 
 
@@ -153,10 +154,10 @@ class Lattice:
         jobs = [(label, start) for label in range(n) for start in range(0, m, STRETCH)]
         return in_threads(lambda job: function(*job, min(job[1] + STRETCH, m)), jobs)
 
-    def batches(self, table: Table) -> Iterator[tuple[slice, int, Floats]]:
+    def batches(self, table: Table, side_by_side: int = ROWS) -> Iterator[tuple[slice, int, Floats]]:
         """Rows, how many of them go side by side, and their values in standard units: (attributes, rows, filled up)."""
         m = self.partition.n_attributes
-        width = min(ROWS, -(-table.n_rows // 8) * 8)
+        width = min(side_by_side, -(-table.n_rows // 8) * 8)
         step = max(1, BATCH // (m * width)) * width
         for start in range(0, table.n_rows, step):
             rows = slice(start, min(start + step, table.n_rows))
@@ -251,7 +252,7 @@ class Lattice:
         for group, rows in rows_by_cell(2 * forgotten.labels + forgotten.alone, 2 * n_classes):
             owner, alone = divmod(group, 2)
             part, of_part = table.rows(rows), forgotten.only(rows)
-            for batch, width, values in self.batches(part):
+            for batch, width, values in self.batches(part, ROWS_LEFT_OUT):
                 of_rows = self._of_rows(width, values, of_part.only(batch), kept[:, rows[batch]], owner, alone, wanted)
                 counts[:] = 0.0
                 for of_scale, found, of_parents, missing in self._side_by_side(
@@ -301,10 +302,9 @@ class Lattice:
                 apart = apart[:, :0]
                 if at != owner:
                     mine = values - self.centre[at][:, None]
-            shape = posterior.shape[0, labels, None] + np.arange(orders) / 2
             lighter = padded((forgotten.lighter if self.how.averages else kept)[labels], 0.0)
             own = np.flatnonzero(labels == owner)
-            law = shape, lighter, self.how.averages, int(own[0]) if len(own) else -1
+            law = posterior.shape[0, labels], lighter, self.how.averages, int(own[0]) if len(own) else -1
             down = padded(forgotten.down[labels[0]], 0.0)  # with one scale, that of all its classes
             of_row = padded(forgotten.before[labels], 2.0), down, padded(forgotten.growth, 1.0)
             constant, varying = np.zeros((2, orders)), np.zeros((len(labels), 2, orders, n_padded))

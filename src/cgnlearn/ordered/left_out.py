@@ -3,7 +3,11 @@
 See `cgnlearn.model.forgetting` for what forgetting a row does to a scale, and `recursion` for the rest. Residuals are
 linear in the row: those of a row less the centre of another class are those of the row less its own centre plus those
 of the two centres' difference. So one recursion of the rows and one of the few differences serve all classes of a
-scale. Loops have few arrays each: with more the compiler gives up on vector registers.
+scale. Loops store into one array each: with more the compiler gives up on vector registers.
+
+A node with the j before it is a window. All that a density needs is one number of each window, as what a regression is
+given is the window one shorter of the node before. So a band is its windows of one length, the cliques, over those
+one shorter that two of them share, and a box is some windows apart.
 """
 
 from __future__ import annotations
@@ -15,12 +19,15 @@ import numpy as np
 
 from cgnlearn.model.compilation import compiled
 from cgnlearn.model.densities import LEAST_LEFT
+from cgnlearn.ordered.mixing import _logarithms
 from cgnlearn.ordered.recursion import ROOM, SINGULAR, _factorise, _residuals
 
 
 @compiled
-def _add_far(scale: Any, values: Any, v: int, first: int, column: int, coefficients: Any, states: Any) -> None:
-    """q of the rows less the centre of each class, before `_residuals` goes on from the node before to node v.
+def _add_far(
+    scale: Any, values: Any, v: int, first: int, column: int, owner: int, coefficients: Any, states: Any
+) -> None:
+    """q of the rows less the centre of each class but the owner, before `_residuals` goes on to node v.
 
     ``values`` are the rows and the differences of centres, (nodes, …); ``states`` the backward residuals of both, and q
     (classes, orders, rows).
@@ -34,9 +41,6 @@ def _add_far(scale: Any, values: Any, v: int, first: int, column: int, coefficie
     i, place = v - first, (-v) % orders
     n_orders = min(orders, v + 1)
     mended = i >= n_orders - 1 and sound[i] < n_orders
-    for c in range(n_classes):
-        for r in range(width):
-            far[c, 0, r] = 0.0
     if mended:
         factor, row, spread = np.zeros((orders, orders)), np.zeros(orders), np.zeros(orders)
         white, apart_white = np.zeros((orders, width)), np.zeros((orders, n_classes))
@@ -52,11 +56,14 @@ def _add_far(scale: Any, values: Any, v: int, first: int, column: int, coefficie
         place = place + 1 if place + 1 < orders else 0
         b = back_spread[i - 1, j - 1]
         inverse = 1.0 / b if b > 0.0 else 0.0
+        behind = past[place]
         for c in range(n_classes):
-            away = apart_past[place, c]
+            if c == owner:
+                continue
+            away, shorter, longer = apart_past[place, c], far[c, j - 1], far[c, j]
             for r in range(width):
-                x = past[place, r] + away
-                far[c, j, r] = far[c, j - 1, r] + x * x * inverse
+                x = behind[r] + away
+                longer[r] = shorter[r] + x * x * inverse
 
 
 @compiled
@@ -76,39 +83,46 @@ def _whiten(factor: Any, values: Any, v: int, column: int, n: int, white: Any) -
 
 
 @compiled
-def _longer(low: int, high: int, per_spread: Any, f: Any, q: Any, away: Any, longer: Any) -> None:
-    """q with the node itself, of orders low to high, the residuals moved by so much."""
-    for j in range(low, high):
-        inverse, moved = per_spread[j], away[j]
-        for r in range(f.shape[1]):
-            x = f[j, r] + moved
-            longer[j, r] = q[j, r] + x * x * inverse
+def _lengthen(f: Any, q: Any, away: float, inverse: float, longer: Any) -> None:
+    """q with the node itself, the residuals moved by so much."""
+    for r in range(len(longer)):
+        x = f[r] + away
+        longer[r] = q[r] + x * x * inverse
 
 
 @compiled
-def _per_kept(down: Any, q: Any, per_kept: Any) -> None:
-    """One over what is left of |Ψ'|."""
-    for x in range(len(q)):
-        kept = 1.0 - down[x] * q[x]
-        per_kept[x] = 1.0 / (kept if kept > LEAST_LEFT else LEAST_LEFT)
+def _keep(down: Any, q: Any, kept: Any) -> None:
+    """What is left of |Ψ'|."""
+    for r in range(len(kept)):
+        left = 1.0 - down[r] * q[r]
+        kept[r] = left if left > LEAST_LEFT else LEAST_LEFT
 
 
 @compiled
-def _own_leverages(before: Any, grown: Any, q: Any, per_kept: Any, h: Any) -> None:
-    """Leverages in the rows' own class."""
-    for x in range(len(h)):
-        h[x] = before[x] + grown[x] * q[x] * per_kept[x]
+def _own_leverage(before: Any, grown: Any, q: Any, kept: Any, whole: Any) -> None:
+    """h, times what is kept, in the rows' own class."""
+    for r in range(len(whole)):
+        whole[r] = before[r] * kept[r] + grown[r] * q[r]
 
 
 @compiled
-def _other_leverages(before: Any, quarter: Any, q: Any, per_kept: Any, far: Any, between: Any, h: Any) -> None:
-    """Leverages in another class: three sides of a triangle, the row and both centres, give its angles."""
-    for x in range(len(h)):
-        h[x] = far[x] + q[x] - between[x]
-    for x in range(len(h)):
-        h[x] = h[x] * h[x] * per_kept[x]
-    for x in range(len(h)):
-        h[x] = h[x] * quarter[x] + before[x] + far[x]
+def _other_leverage(before: Any, quarter: Any, q: Any, kept: Any, far: Any, between: float, whole: Any) -> None:
+    """h, times what is kept, in another class: three sides of a triangle, the row and both centres, give its angles."""
+    for r in range(len(whole)):
+        angle = far[r] + q[r] - between
+        whole[r] = (before[r] + far[r]) * kept[r] + quarter[r] * (angle * angle)
+
+
+@compiled
+def _multiply(factor: Any, product: Any) -> None:
+    for r in range(len(product)):
+        product[r] *= factor[r]
+
+
+@compiled
+def _add_ratio(whole: Any, kept: Any, total: Any) -> None:
+    for r in range(len(total)):
+        total[r] += whole[r] / kept[r]
 
 
 @compiled
@@ -130,9 +144,9 @@ def every_order_left_out(
 
     ``values`` are arrays over nodes: the rows less the centre of their own class, and it less each class's; or,
     where only the own class forgets a row, the rows less the centre of the one class, and nothing. ``nodes`` are ln
-    unit and absent. ``forgotten`` are h at the centre (classes, rows), and down and growth (rows,). ``law`` is ρ' for
-    each number of parents (classes, orders); what twice it loses or, for maximum likelihood, the share of rows kept
-    (classes, rows); whether the density is Student's; and the owner, -1 if it is not among the classes. ``sums`` are:
+    unit and absent. ``forgotten`` are h at the centre (classes, rows), and down and growth (rows,). ``law`` is ρ' of
+    no parents (classes,); what twice it loses or, for maximum likelihood, the share of rows kept (classes, rows);
+    whether the density is Student's; and the owner, -1 if it is not among the classes. ``sums`` are:
     -½ ln F - ln unit, alike for all (shapes, k); the rest but what ρ' alone decides (classes, shapes, k, rows); the
     number of nodes with so many parents (shapes, k, parents); of regressions that do not exist (shapes, k).
     """
@@ -143,147 +157,171 @@ def every_order_left_out(
     shape, lighter, bayes, owner = law
     constant, varying, counts, missing = sums
     orders, n_classes, crossing = scale.shape[1], len(shape), apart.shape[1] > 0
+    last = scale.shape[0] - 1
     first = max(0, start - orders + 1)
     spread = found[2]
     nowhere = np.zeros(scale.shape[0])
+    n_empty = np.zeros((2, orders))  # regressions on nothing, whose h is that at the centre
     n_parents = np.zeros((stop - first, orders), np.int64)
     for v in range(start, stop):
         i = v - first
         for j in range(1, min(orders, v + 1)):
             n_parents[i, j] = n_parents[i, j - 1] + (0 if absent[v - j] else 1)
-        if absent[v]:
-            continue
         for form in range(2):
             for k in range(lowest, orders + 1 if wanted[form] else 0):
                 j = min(k - 1, v) if form == 0 else v % k
+                n_empty[form, k - 1] += 1 if j == 0 else 0
+                if absent[v]:
+                    continue
                 if j >= existing[i]:
                     missing[form, k - 1] += 1
                 else:
                     constant[form, k - 1] -= 0.5 * math.log(spread[i, j]) + offset[v]
                     counts[form, k - 1, n_parents[i, j]] += 1
 
-    n_apart, flat = apart.shape[1], orders * width
+    n_apart = apart.shape[1]
     state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
     past, f, q = state
     of_apart = (np.zeros((orders, n_apart)), np.zeros((orders, n_apart)), np.zeros((orders, n_apart)))
+    apart_past, apart_f, apart_q = of_apart
     far = np.zeros((n_apart, orders, width))
-    longer, farther, between = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
-    per_first, per_second, left = np.ones(flat), np.ones(flat), np.ones((orders, width))
-    h, g = np.ones((orders, width)), np.ones((orders, width))
-    per_spread, still = np.zeros(orders), np.zeros(orders)
-    least_order = 0 if wanted[1] else lowest - 1  # a box has nodes of every order
-    n_bins = orders * (orders + 1) // 2  # for each k and number of parents
-    h_product, g_product = np.ones((n_classes, 2, n_bins, width)), np.ones((n_classes, 2, n_bins, width))
-    occupied = np.zeros((n_classes, 2, n_bins), np.bool_)  # by a product
-    left_product = np.ones((2, orders, width))
-    products = (h_product, g_product, left_product, occupied)
-    # The same for all orders, so that loops go over these and the rows at once.
-    of_tile, quarter, grown, loss = np.ones((n_classes, flat)), np.ones(flat), np.ones(flat), np.ones(flat)
+    longer, farther, kept, whole = np.zeros(width), np.zeros(width), np.ones(width), np.ones((n_classes, width))
+    # A band needs the windows one shorter too, and a box those of every length.
+    shortest = 0 if wanted[1] else max(0, lowest - 2)
+    # Products for each length and number of nodes present; sums of h for maximum likelihood.
+    n_bins = orders * (orders + 3) // 2
+    n_forms = 2 if wanted[1] else 1
+    wholes, keeps = np.empty((n_forms, n_classes, n_bins, width)), np.empty((n_forms, n_bins, width))
+    gathered = (wholes, keeps, np.zeros((n_forms, n_bins), np.bool_))  # the last: which are begun
+    of_tile, quarter, grown, loss = np.ones((n_classes, width)), np.ones(width), np.ones(width), np.ones(width)
     for column in range(0, rows.shape[1], width):
         room = ROOM
-        for x in range(flat):
-            at = column + x % width
-            loss[x], quarter[x], grown[x] = down[at], 0.25 * down[at], growth[at] * growth[at]
+        for r in range(width):
+            loss[r], quarter[r] = down[column + r], 0.25 * down[column + r]
+            grown[r] = growth[column + r] ** 2 if owner >= 0 else 1.0
             for c in range(n_classes):
-                of_tile[c, x] = before[c, at]
+                of_tile[c, r] = before[c, column + r]
         for v in range(first, stop):
             if crossing:
-                _add_far(scale, values, v, first, column, coefficients, (past, of_apart[0], far))
+                _add_far(scale, values, v, first, column, owner, coefficients, (past, apart_past, far))
                 _residuals(scale, apart, nowhere, v, first, 0, found, sound, of_apart)
             _residuals(scale, rows, nowhere, v, first, column, found, sound, state)
             i = v - first
-            n_orders = min(orders, v + 1, existing[i])
-            if v < start or absent[v] or n_orders == 0:
+            n_orders = min(orders, v + 1) if absent[v] else min(orders, v + 1, existing[i])
+            if v < start or n_orders <= shortest:
                 continue
-            low = min(least_order, v)
-            part = slice(low * width, n_orders * width)
-            for j in range(low, n_orders):
-                per_spread[j] = 1.0 / spread[i, j]
-            _longer(low, n_orders, per_spread, f, q, still, longer)
-            some_q, some_longer = q.reshape(-1)[part], longer.reshape(-1)[part]
-            some_h, some_g = h.reshape(-1)[part], g.reshape(-1)[part]
-            first_kept, second_kept = per_first[part], per_second[part]
-            _per_kept(loss[part], some_q, first_kept)
-            _per_kept(loss[part], some_longer, second_kept)
-            some_left = left.reshape(-1)[part]
-            for x in range(len(some_left)):
-                some_left[x] = first_kept[x] / second_kept[x]
-            # Leverages, and what is taken from a scale, only grow with the order.
-            least = per_second[(n_orders - 1) * width : n_orders * width].max()
-            for c in range(n_classes):
-                some_before = of_tile[c, part]
-                if c == owner:
-                    _own_leverages(some_before, grown[part], some_q, first_kept, some_h)
-                    _own_leverages(some_before, grown[part], some_longer, second_kept, some_g)
-                    for x in range(0 if bayes else len(some_g)):
-                        if second_kept[x] * (SINGULAR * (x // width + low + 1)) >= 1.0:
-                            some_g[x] = np.inf  # without such a row nothing is left of the spread: it cannot be
-                elif crossing:
-                    _, apart_f, apart_q = of_apart
-                    _longer(low, n_orders, per_spread, f, far[c], apart_f[:, c], farther)
-                    some_far, some_farther = far[c].reshape(-1)[part], farther.reshape(-1)[part]
-                    some_between = between.reshape(-1)[part]
-                    for j in range(low, n_orders):
-                        between[j] = apart_q[j, c]
-                    _other_leverages(some_before, quarter[part], some_q, first_kept, some_far, some_between, some_h)
-                    for j in range(low, n_orders):
-                        between[j] = apart_q[j, c] + apart_f[j, c] * apart_f[j, c] * per_spread[j]
-                    _other_leverages(
-                        some_before, quarter[part], some_longer, second_kept, some_farther, some_between, some_g
-                    )
-                else:
-                    for x in range(len(some_h)):
-                        some_h[x] = some_before[x] + some_q[x]
-                    for x in range(len(some_g)):
-                        some_g[x] = some_before[x] + some_longer[x]
-                bound = max(least, g[n_orders - 1].max()) if bayes else least
-                if bound > room:
-                    _empty(products, lowest, wanted, law, column, varying)
-                    room = ROOM
-                room /= bound
-                for form in range(2):
-                    for k in range(lowest, orders + 1 if wanted[form] else 0):
-                        j = min(k - 1, v) if form == 0 else v % k
-                        if j >= n_orders:
-                            continue
-                        if c == 0:
-                            for r in range(width):
-                                left_product[form, k - 1, r] *= left[j, r]
-                        place = k * (k - 1) // 2 + n_parents[i, j]
-                        if bayes:
-                            occupied[c, form, place] = True
-                            for r in range(width):
-                                h_product[c, form, place, r] *= h[j, r]
-                            for r in range(width):
-                                g_product[c, form, place, r] *= g[j, r]
-                        else:
-                            for r in range(width):
-                                varying[c, form, k - 1, column + r] -= (
-                                    0.5 * (g[j, r] - h[j, r]) * lighter[c, column + r]
-                                )
-        _empty(products, lowest, wanted, law, column, varying)
+            for j in range(shortest, n_orders):
+                inverse = 0.0 if absent[v] else 1.0 / spread[i, j]
+                size = n_parents[i, j] + (0 if absent[v] else 1)
+                _lengthen(f[j], q[j], 0.0, inverse, longer)
+                _keep(loss, longer, kept)
+                for c in range(n_classes):
+                    if c == owner or not crossing:
+                        _own_leverage(of_tile[c], grown, longer, kept, whole[c])
+                    else:
+                        _lengthen(f[j], far[c, j], apart_f[j, c], inverse, farther)
+                        between = apart_q[j, c] + apart_f[j, c] * apart_f[j, c] * inverse
+                        _other_leverage(of_tile[c], quarter, longer, kept, farther, between, whole[c])
+                _gather(whole, kept, bayes, 0, j * (j + 3) // 2 + size, gathered)
+                if j + 1 < orders and v in (j, last):  # no two cliques share the first and the last window
+                    _settle(whole, kept, bayes, size, law, column, -1.0, varying[:, 0, j + 1])
+                if wanted[1]:
+                    for k in range(j + 1, orders + 1 if v == last else j + 2):
+                        if v % k == j:
+                            _gather(whole, kept, bayes, 1, (k - 1) * (k + 2) // 2 + size, gathered)
+                if not bayes and owner >= 0:
+                    _forbid(kept, j, v, last, column, varying[owner])
+            # Leverages, and what is taken from a scale, only grow with the window.
+            bound = 1.0
+            for r in range(width):
+                bound = max(bound, 1.0 / kept[r])
+                for c in range(n_classes if bayes else 0):
+                    bound = max(bound, whole[c, r] / kept[r])
+            room /= bound
+            if not room >= 1.0:
+                _empty(gathered, law, column, varying)
+                room = ROOM
+        _empty(gathered, law, column, varying)
+    for c in range(n_classes):
+        for x in range(rows.shape[1]):
+            if bayes:
+                alike = (shape[c] - lighter[c, x] / 2) * math.log(before[c, x])
+            else:
+                alike = 0.5 * lighter[c, x] * before[c, x]
+            for form in range(2):
+                for k in range(orders):
+                    varying[c, form, k, x] += n_empty[form, k] * alike
 
 
 @compiled
-def _empty(products: Any, lowest: int, wanted: Any, law: Any, column: int, varying: Any) -> None:
-    """Turn the products into logarithms and start them anew."""
-    h_product, g_product, left_product, occupied = products
+def _gather(whole: Any, kept: Any, bayes: bool, form: int, place: int, gathered: Any) -> None:
+    """Multiply a window into its products; or add to the sums of h."""
+    wholes, keeps, begun = gathered
+    if not begun[form, place]:
+        begun[form, place] = True
+        keeps[form, place] = 1.0
+        wholes[form, :, place] = 1.0 if bayes else 0.0
+    _multiply(kept, keeps[form, place])
+    for c in range(len(whole)):
+        if bayes:
+            _multiply(whole[c], wholes[form, c, place])
+        else:
+            _add_ratio(whole[c], kept, wholes[form, c, place])
+
+
+@compiled
+def _forbid(kept: Any, j: int, v: int, last: int, column: int, varying: Any) -> None:
+    """Without a row that leaves nothing of a window's scale it cannot be, by maximum likelihood."""
+    for r in range(len(kept)):
+        if kept[r] <= SINGULAR * (j + 1):
+            varying[0, j, column + r] = -np.inf
+            for k in range(j + 1, varying.shape[1] + 1):
+                if v % k == j and (j == k - 1 or v == last):
+                    varying[1, k - 1, column + r] = -np.inf
+
+
+@compiled
+def _settle(whole: Any, kept: Any, bayes: bool, size: int, law: Any, column: int, sign: float, varying: Any) -> None:
+    """Add or take away what windows of so many nodes present are worth; of ratios if ``whole`` is not a product."""
     shape, lighter, _, _ = law
-    width = left_product.shape[2]
-    for form in range(2):
-        for k in range(lowest, varying.shape[2] + 1 if wanted[form] else 0):
-            for c in range(len(shape)):
-                for count in range(k):
-                    place = k * (k - 1) // 2 + count
-                    if occupied[c, form, place]:
+    for c in range(len(whole)):
+        for r in range(len(kept)):
+            x = column + r
+            if bayes:
+                rho = shape[c] + 0.5 * size - lighter[c, x] / 2
+                worth = rho * math.log(whole[c, r]) - (rho - 0.5) * math.log(kept[r])
+            else:
+                worth = 0.5 * (lighter[c, x] * whole[c, r] / kept[r] + math.log(kept[r]))
+            varying[c, x] += sign * worth
+
+
+@compiled
+def _empty(gathered: Any, law: Any, column: int, varying: Any) -> None:
+    """Turn the products into what they are worth, to be begun anew."""
+    wholes, keeps, begun = gathered
+    shape, lighter, bayes, _ = law
+    orders, width = varying.shape[2], keeps.shape[2]
+    log_kept, log_whole, work = np.zeros(width), np.zeros(width), np.zeros(width)
+    for form in range(len(begun)):
+        for j in range(orders):
+            for size in range(j + 2):
+                place = j * (j + 3) // 2 + size
+                if not begun[form, place]:
+                    continue
+                begun[form, place] = False
+                log_kept[:] = keeps[form, place]
+                _logarithms(log_kept, work)
+                for c in range(len(shape)):
+                    log_whole[:] = wholes[form, c, place]
+                    light = lighter[c, column : column + width]
+                    if bayes:
+                        _logarithms(log_whole, work)
                         for r in range(width):
-                            rho = shape[c, count] - lighter[c, column + r] / 2
-                            logs = rho * math.log(h_product[c, form, place, r])
-                            logs -= (rho + 0.5) * math.log(g_product[c, form, place, r])
-                            varying[c, form, k - 1, column + r] += logs
-                        h_product[c, form, place] = 1.0
-                        g_product[c, form, place] = 1.0
-                        occupied[c, form, place] = False
-                for r in range(width):
-                    varying[c, form, k - 1, column + r] -= 0.5 * math.log(left_product[form, k - 1, r])
-            left_product[form, k - 1] = 1.0
+                            rho = shape[c] + 0.5 * size - light[r] / 2
+                            log_whole[r] = rho * log_whole[r] - (rho - 0.5) * log_kept[r]
+                    else:
+                        for r in range(width):
+                            log_whole[r] = 0.5 * (light[r] * log_whole[r] + log_kept[r])
+                    varying[c, form, j, column : column + width] -= log_whole
+                    if form == 0 and j + 1 < orders:
+                        varying[c, form, j + 1, column : column + width] += log_whole

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.model.compilation import compiled
-from cgnlearn.model.exponentials import exponentials, logarithms
+from cgnlearn.model.exponentials import LEAST, PER_LN2, exponentials, logarithms
+from cgnlearn.model.kernels import FULL
 
 WIDTH = 512  # attributes that are gone through together; as many factors of at most 2 do not overflow
 TILE = 128  # rows that are gone through together
+NEAR = 1 / 256  # what a series of seven terms gives the logarithm of, with all digits
+UNLIKELY = -16.0  # nats: of odds below, nine digits are enough
+LN2 = np.log(2.0)
 
 
 @compiled
@@ -29,9 +33,10 @@ def add_mixtures(
     least: Any,
     power: Any,
     constant: Any,
+    sure: Any,
     total: Any,
 ) -> None:
-    """Add to ``total`` (classes, rows) the logarithms of e^l0 + e^lc, summed over attributes.
+    """Add to ``total`` (classes, rows) the logarithms of e^l0 + e^lc, or of e^lc if ``sure``, summed over attributes.
 
     l = constant - power · ln(least + ((standard value - centre) · shrink)²) is one log density; the arrays over
     (1 + classes, attributes) begin with the one that all classes have in common, and so do those over (1 + classes,).
@@ -44,34 +49,57 @@ def add_mixtures(
     odds = np.empty(TILE)
     greater = np.empty((n_densities, TILE))
     product = np.empty((n_densities, TILE))
+    whole = np.empty((n_densities, TILE))  # the product of what is sure
+    log_least = np.log(least)
+    sure_constant = np.zeros(n_densities)
+    for j in range(m):
+        if sure[j]:
+            sure_constant += constant[:, j]
     for start in range(0, len(rows), TILE):
         n = min(TILE, len(rows) - start)
         standard[n:] = 0.0
         greater[:] = 0.0
         product[:] = 1.0
+        whole[:] = 1.0
         for j in range(m):
             column, zero, scale = columns[j], origin[j], per_unit[j]
             for t in range(n):
                 standard[t] = min(max((values[rows[start + t], column] - zero) * scale, -farthest), farthest)
-            _leverages(standard, centre[0, j], shrink[0, j], least[0], leverage)
-            logarithms(leverage, log_free)
+            if sure[j]:
+                for c in range(1, n_densities):
+                    _leverages(standard, centre[c, j], shrink[c, j], least[c], leverage)
+                    _multiply(leverage, whole[c], power[c], greater[c])
+                continue
+            _log_leverages(standard, centre[0, j], shrink[0, j], least[0], log_least[0], leverage, log_free)
+            strength, height = power[0], constant[0, j]
             for t in range(TILE):
-                log_free[t] = constant[0, j] - power[0] * log_free[t]
+                log_free[t] = height - strength * log_free[t]
             for c in range(1, n_densities):
-                _leverages(standard, centre[c, j], shrink[c, j], least[c], leverage)
-                logarithms(leverage, log_own)
-                strength, height, total_of_class = power[c], constant[c, j], greater[c]
+                _log_leverages(standard, centre[c, j], shrink[c, j], least[c], log_least[c], leverage, log_own)
+                strength, height, total_of_class, product_of_class = power[c], constant[c, j], greater[c], product[c]
+                n_likely = 0
                 for t in range(TILE):
-                    own = height - strength * log_own[t]
-                    total_of_class[t] += max(own, log_free[t])
-                    odds[t] = -abs(own - log_free[t])
-                exponentials(odds, log_own, leverage)
-                product_of_class = product[c]
+                    odds[t] = height - strength * log_own[t] - log_free[t]
+                for t in range(TILE):
+                    n_likely += odds[t] > UNLIKELY
+                if n_likely == 0:
+                    for t in range(TILE):
+                        total_of_class[t] += log_free[t]
+                    _small_exponentials(odds, log_own, leverage)
+                else:
+                    for t in range(TILE):
+                        total_of_class[t] += log_free[t] + max(odds[t], 0.0)
+                    for t in range(TILE):
+                        odds[t] = -abs(odds[t])
+                    exponentials(odds, log_own, leverage)
                 for t in range(TILE):
                     product_of_class[t] *= 1.0 + log_own[t]
         for c in range(1, n_densities):
+            logarithms(product[c], log_own)
+            logarithms(whole[c], log_free)
+            height, strength = sure_constant[c], power[c]
             for t in range(n):
-                total[c - 1, start + t] += greater[c, t] + np.log(product[c, t])
+                total[c - 1, start + t] += greater[c, t] + height + log_own[t] - strength * log_free[t]
 
 
 @compiled
@@ -79,3 +107,63 @@ def _leverages(standard: Any, centre: float, shrink: float, least: float, levera
     for t in range(len(standard)):
         white = (standard[t] - centre) * shrink
         leverage[t] = least + white * white
+
+
+@compiled
+def _multiply(leverage: Any, product: Any, power: float, total: Any) -> None:
+    """Multiply into the product, or where that might leave the range of numbers, into its logarithm, the total."""
+    n_full = 0
+    for t in range(len(product)):
+        n_full += product[t] * leverage[t] > FULL
+    for t in range(len(product) if n_full else 0):
+        total[t] -= power * (np.log(product[t]) + np.log(leverage[t]))
+        product[t] = leverage[t] = 1.0
+    for t in range(len(product)):
+        product[t] *= leverage[t]
+
+
+@compiled
+def _log_leverages(
+    standard: Any, centre: float, shrink: float, least: float, log_least: float, leverage: Any, logs: Any
+) -> None:
+    """ln h: by a short series where no row lies far from the centre, as behind many rows none does."""
+    steep = shrink / np.sqrt(least)
+    n_far = 0
+    for t in range(len(standard)):
+        white = (standard[t] - centre) * steep
+        leverage[t] = white * white
+    for t in range(len(standard)):
+        n_far += leverage[t] > NEAR
+    if n_far == 0:
+        for t in range(len(standard)):
+            x = leverage[t]
+            series = 1 / 7 * x - 1 / 6
+            series = series * x + 1 / 5
+            series = series * x - 1 / 4
+            series = series * x + 1 / 3
+            series = series * x - 1 / 2
+            logs[t] = log_least + (x + x * x * series)
+        return
+    for t in range(len(standard)):
+        leverage[t] = least * (1.0 + leverage[t])
+    logarithms(leverage, logs)
+
+
+@compiled
+def _small_exponentials(numbers: Any, out: Any, scratch: Any) -> None:
+    """As `exponentials`, of numbers below `UNLIKELY`, to nine digits: added to 1 they have all of theirs."""
+    bits = scratch.view(np.int64)
+    for t in range(len(numbers)):
+        x = max(numbers[t], LEAST)
+        doublings = np.floor(x * PER_LN2 + 0.5)
+        r = x - doublings * LN2
+        series = 1 / 40320 * r + 1 / 5040
+        series = series * r + 1 / 720
+        series = series * r + 1 / 120
+        series = series * r + 1 / 24
+        series = series * r + 1 / 6
+        series = series * r + 1 / 2
+        out[t] = 1.0 + (r + r * r * series)
+        bits[t] = (np.int64(np.int32(doublings)) + 1023) << 52  # the power of two
+    for t in range(len(numbers)):
+        out[t] *= scratch[t]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,60 +27,12 @@ from cgnlearn.model.table import Table
 from cgnlearn.structures.fixed import Jan
 from cgnlearn.structures.learner import NOTHING_OPEN, Learner, Resolved, Wish
 from cgnlearn.structures.left_out import EachRowLeftOut
+from cgnlearn.structures.moves import NEIGHBOURS, Groups, Move
 from cgnlearn.structures.odds import Folds, Group
 from cgnlearn.structures.selection import Scored
 
-Groups = tuple[Group, ...]
-
 SAME = 1e-12  # scores closer than this are equal: the order in which folds are summed must break no tie
 MOST_BYTES = 1 << 29  # of remembered log odds
-
-
-class Move(NamedTuple):
-    """A step to a neighbour: some groups go, by position, and one comes (unless it is empty)."""
-
-    removed: tuple[int, ...]
-    added: Group
-
-    def applied(self, groups: Groups) -> Groups:
-        """The neighbour: a changed group keeps its place, a new or joined one goes to the end."""
-        kept = [group for i, group in enumerate(groups) if i not in self.removed]
-        place = self.removed[0] if len(self.removed) == 1 else len(kept)
-        if self.added:
-            kept.insert(place, self.added)
-        return tuple(kept)
-
-
-def forward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
-    """Each absent attribute as a new group, then into each group (fwGJAN)."""
-    present = {column for group in groups for column in group}
-    for column in columns:
-        if column not in present:
-            yield Move((), (column,))
-            for i, group in enumerate(groups):
-                yield Move((i,), (*group, column))
-
-
-def condensed(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
-    """Each attribute removed (wcGJAN)."""
-    for i, group in enumerate(groups):
-        for position in range(len(group)):
-            yield Move((i,), group[:position] + group[position + 1 :])
-
-
-def backward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
-    """Each attribute removed, then each two groups joined (bwGJAN)."""
-    yield from condensed(groups, columns)
-    for a in range(1, len(groups)):
-        for b in range(a):
-            yield Move((b, a), groups[b] + groups[a])
-
-
-NEIGHBOURS: dict[str, Callable[[Groups, Sequence[int]], Iterator[Move]]] = {
-    "forward": forward,
-    "backward": backward,
-    "condensed": condensed,
-}
 
 
 @dataclass(frozen=True)

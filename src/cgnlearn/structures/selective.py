@@ -150,43 +150,40 @@ class Selection:
         return _Students(*own[:3], *(np.concatenate(parts) for parts in zip(free[3:], own[3:], strict=True)))
 
     @cached_property
-    def _sure(self) -> tuple[NDArray[np.bool_], Network]:
-        """Which of the students depend on the class beyond doubt, wherever a row lies; and the network of these."""
+    def _sure(self) -> NDArray[np.bool_]:
+        """Which of the students depend on the class beyond doubt, wherever a row lies."""
         assert self._students is not None
-        sure = np.all(_greatest_ratio(self._students) < NO_DOUBT, axis=0)
-        structure = Structure.from_parents({int(column): () for column in self._students.columns[sure]})
-        return sure, Network.of(structure, self.own.statistics, self.own.how)
+        sure: NDArray[np.bool_] = np.all(_greatest_ratio(self._students) < NO_DOUBT, axis=0)
+        return sure
 
     def _add_continuous(self, total: Floats, table: Table, students: _Students) -> None:
         from cgnlearn.model.compilation import in_threads
         from cgnlearn.structures.mixtures import WIDTH, add_mixtures
 
-        sure, of_sure = self._sure
-        total += of_sure.log_likelihood(table) + self.log_in[students.columns[sure]].sum()
-        windows = np.split(open_ := np.flatnonzero(~sure), range(WIDTH, len(open_), WIDTH))
+        windows = [
+            (
+                students.values[window],
+                students.units.origin[window],
+                1 / students.units.unit[window],
+                FARTHEST,
+                np.ascontiguousarray(students.centre[:, window]),
+                np.ascontiguousarray(students.shrink[:, window]),
+                students.least,
+                students.power,
+                np.ascontiguousarray(students.constant[:, window]),
+                self._sure[window],
+            )
+            for window in (slice(start, start + WIDTH) for start in range(0, len(students.columns), WIDTH))
+        ]
 
         def add(start: int) -> None:
             rows = np.arange(start, min(start + ROWS, table.n_rows))
             found = np.zeros((table.schema.n_classes, len(rows)))
             for window in windows:
-                add_mixtures(
-                    table.values,
-                    rows,
-                    students.values[window],
-                    students.units.origin[window],
-                    1 / students.units.unit[window],
-                    FARTHEST,
-                    np.ascontiguousarray(students.centre[:, window]),
-                    np.ascontiguousarray(students.shrink[:, window]),
-                    students.least,
-                    students.power,
-                    np.ascontiguousarray(students.constant[:, window]),
-                    found,
-                )
-            total[rows] += found.T
+                add_mixtures(table.values, rows, *window, found)
+            total[start : start + ROWS] += found.T
 
-        if len(open_):
-            in_threads(add, range(0, table.n_rows, ROWS))
+        in_threads(add, range(0, table.n_rows, ROWS))
 
     def contributions(self, table: Table) -> Floats:
         """The logarithm of each attribute's mixture: (rows, columns of X, classes); 0 for one that is absent."""

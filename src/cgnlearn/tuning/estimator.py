@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from cgnlearn.classifier import fitting, readable, without_weightless
+from cgnlearn.classifier import fitting, without_weightless
 from cgnlearn.evaluation.metrics import normalised
 from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import class_prior_of
+from cgnlearn.model.frames import readable
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.statistics import collect

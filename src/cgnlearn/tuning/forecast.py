@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cgnlearn.classifier import readable, without_weightless
+from cgnlearn.classifier import without_weightless
+from cgnlearn.model.frames import readable
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.table import read_training
 from cgnlearn.tuning.candidates import MOST_ROWS, Shape, candidates

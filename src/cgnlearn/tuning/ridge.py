@@ -192,7 +192,8 @@ class Design(NamedTuple):
         centre = weights @ np.where(there, values, 0.0) / np.maximum(counted, np.finfo(float).tiny)
         values = _centred(values, centre)
         scale = np.sqrt(weights @ np.square(values) / np.maximum(counted, np.finfo(float).tiny))
-        scale[scale <= CONSTANT * greatest] = 0.0
+        # Columns have unit variance already; an indicator blown up to it would be hardly penalised where it is rare.
+        scale = np.where(scale <= CONSTANT * greatest, 0.0, np.maximum(scale, 1.0))
         values /= np.where(scale > 0, scale, np.inf)
         basis, design = row_space(values) if values.shape[1] > table.n_rows else (None, values[:, scale > 0])
         no_scores = np.zeros((table.n_rows, table.schema.n_classes))
