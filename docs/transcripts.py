@@ -108,7 +108,7 @@ SESSIONS = (
         "that a class never shows.",
         copied("mixed/heart-hungarian.csv", 3),
         (
-            "evaluate heart-hungarian.csv --target class --cv 3",
+            "evaluate heart-hungarian.csv --target class --cv 2",
             "fit heart-hungarian.csv --target class --output heart.skops",
             "predict heart.skops new.csv",
         ),
@@ -129,7 +129,7 @@ SESSIONS = (
         "Spectra: a folder of raw files",
         "Bruker's folders as the instrument leaves them, three spectra of each sample; bins and all else are learned within the folds.",
         species,
-        ("evaluate spectra --labels labels.csv --groups sample --structure naive_bayes --parameters bayes --width 20 --cv 3",),
+        ("evaluate spectra --labels labels.csv --groups sample --structure naive_bayes --parameters bayes --width 20 --cv 2",),
     ),
     Session(
         "Ids and groups: visits.csv",

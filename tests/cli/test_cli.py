@@ -443,7 +443,7 @@ def test_the_model_remembers_its_columns(patients, tmp_path):
 
 
 def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_path):
-    _, frame = patients
+    path, frame = patients
     dated = tmp_path / "dated.csv"
     frame.assign(seen="2024-03-01").to_csv(dated, index=False)
     columns = ("-t", "diagnosis", "--id", "subject", "--ignore", "ratio", "--categorical", "stage", "-s", "naive_bayes")
