@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from runpy import run_path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from sklearn.datasets import load_wine
@@ -19,6 +18,7 @@ TRANSCRIPTS = [
     for block in BLOCKS
     for command, said in re.findall(r"\$ cgnlearn (.*)\n((?:(?!\$ ).*\n)*)", block)
 ]
+SESSIONS = run_path(str(DOCS / "transcripts.py"))
 OWN_MACHINE = re.compile(r"^written by .*$|^training checksum .*$", flags=re.MULTILINE)
 
 
@@ -31,26 +31,11 @@ def folder(tmp_path_factory):
     (folder / "few.csv").write_text("".join(lines[:8] + lines[-5:]))
     lines[14] = "l" + lines[14][1:]
     (folder / "typo.csv").write_text("".join(lines))
-    clinic = _clinic()
-    (folder / "klinik.csv").write_text(clinic, encoding="latin-1")
-    header, *rows = clinic.splitlines()
+    SESSIONS["clinic"](None, folder)
+    header, *rows = (folder / "klinik.csv").read_text(encoding="latin-1").splitlines()
     (folder / "neu.csv").write_text("\n".join([header, *rows[:3]]), encoding="latin-1")
     (folder / "kosten.csv").write_text("Klasse;behandeln;warten\nkrank;0;20\ngesund;1;0\n")
     return folder
-
-
-def _clinic():
-    """A table as a German Excel writes it: semicolons, decimal commas, dates, and holes."""
-    rng = np.random.default_rng(0)
-    lines = ["Patient;Datum;Größe;Blutgruppe;CRP;Diagnose"]
-    for i in range(60):
-        ill = i % 3 == 0
-        crp = f"{np.exp(rng.normal(1 + 1.5 * ill)):.1f}".replace(".", ",")
-        height, blood = f"1,{rng.integers(55, 95)}", rng.choice(["A", "B", "0", "AB"])
-        if i % 7 == 0:
-            crp, height = "", "k.A." if i % 2 else height
-        lines.append(f"P-{i:03};{i % 28 + 1}.3.2024;{height};{blood};{crp};{'krank' if ill else 'gesund'}")
-    return "\n".join(lines) + "\n"
 
 
 def test_transcripts_hold(folder, monkeypatch):
@@ -67,16 +52,13 @@ def test_transcripts_hold(folder, monkeypatch):
         assert OWN_MACHINE.sub("", said) == OWN_MACHINE.sub("", expected), command
 
 
-SESSIONS = run_path(str(DOCS / "transcripts.py"))
-
-
-@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if not each.needs_data], ids=lambda s: s.title)
+@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if not each.needs_data])
 def test_the_page_of_transcripts_holds(session, tmp_path):
     assert SESSIONS["told"](session, None, tmp_path) == SESSIONS["in_page"](session)
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if each.needs_data], ids=lambda s: s.title)
+@pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if each.needs_data])
 def test_the_page_of_transcripts_holds_for_public_files(session, tmp_path, shared):
     assert SESSIONS["told"](session, shared / "data", tmp_path) == SESSIONS["in_page"](session)
 

@@ -107,15 +107,21 @@ def training_data(path: Path, roles: Roles, *, drop_missing: bool = False) -> Da
     )  # fmt: skip
 
 
+def head_of(path: Path, roles: Roles) -> Source:
+    """The first rows of a file that is to be read in parts, if it can be."""
+    source = source_of(path, head=True)
+    if source.found or roles.na:
+        why = "--na is given" if roles.na else f"the text is {', '.join(source.found)}"
+        raise WrongCall(f"{path} cannot be read in parts, as {why}: give more --memory, or write it as parquet")
+    return source
+
+
 def judged_columns(path: Path, roles: Roles) -> tuple[list[str], list[str], list[str]]:
     """The attributes of a file that is read in parts, those of them that have levels, and what the person should know.
 
     Judged by its first rows.
     """
-    source = source_of(path, head=True)
-    if source.found or roles.na:
-        why = "--na is given" if roles.na else f"the text is {', '.join(source.found)}"
-        raise WrongCall(f"{path} cannot be read in parts, as {why}: give more --memory, or write it as parquet")
+    source = head_of(path, roles)
     roles.check(source)
     aside = {*roles.special.values(), *roles.ignore}
     found = {name: understood(source, name, roles) for name in source.columns if name not in aside}

@@ -115,10 +115,8 @@ def evaluate(
     else:
         print_table(summaries, f"{data.name}: {how}", mean_costs)
         if positive is not None:
-            stated = "that of the data" if prevalence is None else f"{prevalence:g}"
-            print_decisions(
-                decided, f"{positive} against the others, 95 % intervals; predictive values at a prevalence of {stated}"
-            )
+            stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
+            print_decisions(decided, f"{positive} against the others, 95 % intervals; predictive values at {stated}")
             if read.groups is not None:
                 say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
         if of_spectra and read.groups is not None:

@@ -55,5 +55,6 @@ def merge(
     if as_json:
         click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
     else:
-        counted = f"{len(parts)} files, {total.classes.sum():g} rows, {model.n_parameters_} parameters"
+        files = "1 file" if len(parts) == 1 else f"{len(parts)} files"
+        counted = f"{files}, {total.classes.sum():g} rows, {model.n_parameters_} parameters"
         say(f"{counted}: saved {output}")

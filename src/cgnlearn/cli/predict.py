@@ -166,8 +166,8 @@ def _in_parts(asked: Predictor, path: Path, output: Path) -> tuple[int, int]:
     """Write the predictions for a file that does not fit into memory, and return how many there are."""
     import numpy as np
 
-    from cgnlearn.cli.data import Data
-    from cgnlearn.cli.datafile import Source
+    from cgnlearn.cli.data import Data, head_of
+    from cgnlearn.cli.datafile import Source, WrongCall
     from cgnlearn.files import whole_file
     from cgnlearn.persistence import classifier_of
     from cgnlearn.rowfiles import Stream
@@ -175,6 +175,10 @@ def _in_parts(asked: Predictor, path: Path, output: Path) -> tuple[int, int]:
     wanted, levels = _columns(asked.model, classifier_of(asked.model))
     if wanted is None:
         raise click.UsageError("the model was trained on columns without names: give more --memory")
+    try:
+        head_of(path, asked.roles)
+    except WrongCall as error:
+        raise click.UsageError(str(error)) from None
     discrete = [name for name, own in zip(wanted, levels, strict=True) if own is not None]
     carried = [] if asked.roles.id is None else [asked.roles.id]
     stream = Stream.of(path, [*discrete, *carried], [*wanted, *carried])
@@ -247,7 +251,7 @@ def _lines(asked: Predictor, data: Data, first: int = 0) -> pd.DataFrame:
     columns["log_density"] = model.score_samples(X)
     surprise, why = _surprise(model, X)
     if why and not first:
-        say(why)
+        say(f"the column surprise is empty: {why}")
     columns["surprise"] = np.nan if surprise is None else surprise
     columns["unusual"] = None if surprise is None else surprise < UNUSUAL
     return pd.DataFrame(columns)

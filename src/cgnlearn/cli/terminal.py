@@ -41,7 +41,7 @@ class Program(click.Group):
         extra["standalone_mode"] = False
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: say(f"warning: {one_line(str(message))}")
+                warnings.showwarning = _warned_once()
                 code = super().main([word for word in given if word != "--debug"], **extra)
         except click.exceptions.Abort:
             say("interrupted")
@@ -63,6 +63,19 @@ class Program(click.Group):
             say(f"error: {one_line(str(error)) or type(error).__name__}")
             code = 1
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _warned_once() -> Callable[..., None]:
+    """What shows a warning, in one line and once: the same data are often gone through again."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        words = one_line(str(message))
+        if words not in said:
+            said.add(words)
+            say(f"warning: {words}")
+
+    return show
 
 
 def one_line(text: str) -> str:

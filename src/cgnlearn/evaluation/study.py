@@ -47,8 +47,9 @@ def fold_result(
     ``explained`` are the features of `evidence_of` for which reasons are told; None: nothing is explained.
     """
     with warnings.catch_warnings():
-        # Rare levels and columns with many holes are the set's, and told of no fold.
+        # Rare levels, other axes and columns with many holes are the set's, and told of no fold.
         warnings.filterwarnings("ignore", "levels never seen", UserWarning)
+        warnings.filterwarnings("ignore", "the spectra stand on", UserWarning)
         warnings.filterwarnings("ignore", ".* is observed in .* of the rows", UserWarning)
         try:
             trained = fitted(model, X, y, split.train, groups)

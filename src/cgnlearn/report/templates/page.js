@@ -1,4 +1,5 @@
 const signed = (value, digits) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
+const adds = (value) => Math.abs(value) >= 0.1 || value === 0 ? signed(value, 2) : (value < 0 ? "−" : "+") + Number(Math.abs(value).toPrecision(2));
 const told = value => typeof value === "number" ? String(value).replace("-", "−") : value;
 const percent = p => p > 0.9999 ? "> 99.99 %" : p < 0.0001 ? "< 0.01 %" : (100 * p).toFixed(2) + " %";
 
@@ -74,7 +75,7 @@ for (const script of document.querySelectorAll("script.viewable")) {
         cell.textContent = usual(feature, code, value);
         cell.dataset.label = `usual: ${classes[code]}`;
       }
-      line.querySelector(".odds").textContent = signed(odds, 2);
+      line.querySelector(".odds").textContent = adds(odds);
       const ranges = feature.ranges && [feature.ranges[row.predicted], feature.ranges[row.against]];
       if (ranges && ranges.every(Boolean) && typeof value === "number") {
         const low = Math.min(value, ranges[0][0], ranges[1][0]), high = Math.max(value, ranges[0][1], ranges[1][1]);
@@ -112,7 +113,7 @@ for (const figure of document.querySelectorAll(".along")) {
     if (!peaks.length) return;
     const [name, above, below, odds] = peaks[nearest];
     const x = (left + (places[nearest] - from) / (to - from) * (right - left)) * box.width;
-    tip.textContent = `${name}: ${of} ${above.toPrecision(3)}, ${against} ${below.toPrecision(3)}; adds ${signed(odds, 2)}`;
+    tip.textContent = `${name}: ${of} ${above.toPrecision(3)}, ${against} ${below.toPrecision(3)}; adds ${adds(odds)}`;
     tip.hidden = cursor.hidden = false;
     cursor.style.left = `${x}px`;
     tip.style.left = `${Math.min(x + 8, box.width - 250)}px`;
