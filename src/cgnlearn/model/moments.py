@@ -170,7 +170,8 @@ class Moments:
 
 def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
     """The moments of the rows of a labelled table, measured from their mean: what is kept of rows holds none."""
-    return _moments_from_row(table, partition, n_classes).recentred()
+    with np.errstate(over="ignore", invalid="ignore"):  # squares that overflow are refused where units are taken
+        return _moments_from_row(table, partition, n_classes).recentred()
 
 
 def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Moments:
