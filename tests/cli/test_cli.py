@@ -394,8 +394,9 @@ def test_interrupted_runs_keep_what_was_done(wine, tmp_path):
     """Ctrl-C in a real process: a table of what is there, exit code 1, and a folder to go on from."""
     words = ["evaluate", str(wine), "-t", "class", "--cv", "10x200", "-s", "naive_bayes", "--json", "-o", str(tmp_path)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cgnlearn", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-m", "cgnlearn", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # what runs in the background ignores it
+    )  # fmt: skip
     rows = tmp_path / "rows.csv"
     for _ in range(600):
         if rows.exists() and rows.stat().st_size > 20_000:
