@@ -261,6 +261,10 @@ def picture(all_sizes: Sequence[Figures]) -> None:
 # ---- the page
 
 
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
 def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
     """The whole text, and what it was made of."""
     models = [model for model in NAMES if model not in OURS_ORDERED]
@@ -277,7 +281,8 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
         f"{NAMES[US]} as it comes, no option set, beside nine peers tuned as a careful user would tune them, on {len(NARROW)} tables and "
         f"{len(WIDE)} sets with more columns than rows: the paper's nine UCI sets, eight with mixed columns, 25 of",
         "OpenML-CC18, four of gene expression with all columns, and four of mass spectra (IMAC and Fiedler divided by person).",
-        f"Training on 50 rows, on 100 and on half (at most {MOST_TRAINING:,}), divided at random with the classes in their proportions, "
+        f"With {_listed([HEADINGS[here.size].lower() for here in all_sizes])} (half: at most {MOST_TRAINING:,}; sizes that are not in "
+        "the store yet are not shown), divided at random with the classes in their proportions, "
         f"{' or '.join(str(n) for n in sorted(seeds))} time(s); at most {MOST_TEST:,} of the other rows are predicted. A set counts at a size if at",
         "least 20 rows are left to predict.",
         "",
@@ -310,9 +315,13 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
             "",
             *pairwise(here),
         ]
+    heading, rule, *wide = wide_sets(all_sizes, results, n_seeds)
+    if wide:
+        lines += [
+            "", "## More columns than rows", "",
+            "CLL; the class frequencies are what a model must not fall behind.", "", heading, rule, *wide,
+        ]  # fmt: skip
     lines += [
-        "", "## More columns than rows", "",
-        "CLL; the class frequencies are what a model must not fall behind.", "", *wide_sets(all_sizes, results, n_seeds),
         "", "## Limits", "", "Where a peer is ahead, by the kind of peer, which says why:", "", *limits(all_sizes),
     ]  # fmt: skip
     silent = list(silences(all_sizes))
