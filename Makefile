@@ -23,7 +23,7 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # The oldest versions that pyproject.toml states, in an environment of their own; their own warnings are not ours.
 $(VENV)-oldest/.installed: pyproject.toml
@@ -33,7 +33,7 @@ $(VENV)-oldest/.installed: pyproject.toml
 	touch $@
 
 test-oldest: $(VENV)-oldest/.installed
-	$(VENV)-oldest/bin/python -m pytest -o filterwarnings=default --disable-warnings
+	$(VENV)-oldest/bin/python -m pytest -n auto -o filterwarnings=default --disable-warnings
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -142,7 +142,7 @@ def hashed(numbers: NDArray[np.integer[Any]], seed: int) -> NDArray[np.uint64]:
     Examples
     --------
     >>> (hashed(np.arange(6), seed=0) % np.uint64(3)).tolist()
-    [1, 2, 2, 1, 0, 1]
+    [1, 2, 1, 0, 1, 2]
     """
     with np.errstate(over="ignore"):
         found = numbers.astype(np.uint64) + np.uint64(1 + seed) * np.uint64(0x9E3779B97F4A7C15)

@@ -105,7 +105,7 @@ def evaluate_stream(
     >>> for summary in found.summaries:
     ...     print(f"{summary.model}: {summary.metrics['accuracy'].mean:.2f}")
     tree: 0.96
-    class frequencies: 0.24
+    class frequencies: 0.28
     """
     if n_folds < 2 or n_repeats < 1:
         raise ValueError(f"cross-validation needs at least 2 folds and 1 repetition, not {n_folds}x{n_repeats}")

@@ -97,10 +97,13 @@ class Moments:
         return replace(self, n=weight * self.n, scatter=weight * self.scatter)
 
     def recentred(self) -> Moments:
-        """The same, measured from the mean over all cells instead of from a row: no row's values are left in it."""
+        """The same, measured from the mean of a cell: of no row, and not of one far out, which would cost digits."""
         if not self.n.any():
             return self
-        origin = self.origin + self.overall()[0]
+        some = np.broadcast_to(self.by_attribute(self.n) > 0, self.mean.shape).reshape(-1, self.mean.shape[-1])
+        means = self.mean.reshape(some.shape)
+        nearest = np.argmin(np.where(some, np.abs(means), np.inf), axis=0)
+        origin = self.origin + np.where(some.any(axis=0), means[nearest, np.arange(len(nearest))], 0.0)
         mean = np.where(self.by_attribute(self.n) > 0, self.mean - (origin - self.origin), 0.0)
         return replace(self, mean=mean, origin=origin)
 
@@ -169,7 +172,7 @@ class Moments:
 
 
 def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
-    """The moments of the rows of a labelled table, measured from their mean: what is kept of rows holds none."""
+    """The moments of the rows of a labelled table, measured from a mean: what is kept of rows holds none."""
     with np.errstate(over="ignore", invalid="ignore"):  # squares that overflow are refused where units are taken
         return _moments_from_row(table, partition, n_classes).recentred()
 

@@ -28,7 +28,7 @@ class StructureDisplay(Display):
     --------
     >>> from cgnlearn import Structure
     >>> display = StructureDisplay.from_structure(Structure.band(5, 2))
-    >>> [name for text in display.ax_.texts if (name := text.get_text())]
+    >>> sorted(name for text in display.ax_.texts if (name := text.get_text()))
     ['0', '1', '2', '3', '4']
     """
 
