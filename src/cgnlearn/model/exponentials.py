@@ -16,6 +16,7 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # to
 PER_LN2 = 1.44269504088896338700
 ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD)  # the bits of √½
 LEAST = -700.0  # e to anything below counts as e to this
+UNLIKELY = -16.0  # e to anything below needs nine digits only, where it is added to 1
 
 
 @compiled
@@ -58,6 +59,26 @@ def exponentials(numbers: Any, out: Any, scratch: Any) -> None:
         series = series * r + 1 / 362880
         series = series * r + 1 / 40320
         series = series * r + 1 / 5040
+        series = series * r + 1 / 720
+        series = series * r + 1 / 120
+        series = series * r + 1 / 24
+        series = series * r + 1 / 6
+        series = series * r + 1 / 2
+        out[i] = 1.0 + (r + r * r * series)
+        bits[i] = (np.int64(np.int32(doublings)) + 1023) << 52  # the power of two
+    for i in range(len(numbers)):
+        out[i] *= scratch[i]
+
+
+@compiled
+def small_exponentials(numbers: Any, out: Any, scratch: Any) -> None:
+    """As `exponentials`, of numbers below `UNLIKELY`, to nine digits: added to 1 they have all of theirs."""
+    bits = scratch.view(np.int64)
+    for i in range(len(numbers)):
+        x = max(numbers[i], LEAST)
+        doublings = np.floor(x * PER_LN2 + 0.5)
+        r = x - doublings * (LN2_HIGH + LN2_LOW)
+        series = 1 / 40320 * r + 1 / 5040
         series = series * r + 1 / 720
         series = series * r + 1 / 120
         series = series * r + 1 / 24

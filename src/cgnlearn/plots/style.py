@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,14 +36,16 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Any:
     return plt.subplots(layout="constrained", **figure_options)[1]
 
 
-class Display:
+class Display(ABC):
     """A drawing on one pair of axes; a subclass has its size and draws."""
 
+    @abstractmethod
     def _size(self) -> tuple[float, float]:
-        raise NotImplementedError
+        """Width and height of a figure of its own, in inches."""
 
+    @abstractmethod
     def _draw(self, ax: Axes) -> None:
-        raise NotImplementedError
+        """Draw on the axes."""
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw, on the matplotlib axes given or on new ones."""

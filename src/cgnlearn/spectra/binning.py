@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Self
 
@@ -50,8 +51,9 @@ class Features(OfSpectra):
         digits = int(np.clip(2 - np.floor(np.log10(closest)), 1, 9))
         return np.array([f"{mz:.{digits}f}" for mz in self.mz_], dtype=object)
 
+    @abstractmethod
     def _row(self, spectrum: Spectrum) -> Floats:
-        raise NotImplementedError
+        """The features of one spectrum."""
 
     def _watched(self, X: Iterable[Spectrum]) -> Iterator[Spectrum]:
         """The same spectra; afterwards a warning, where there is a need, about their axes."""

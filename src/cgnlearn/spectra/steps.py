@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Literal, Self
 
@@ -16,7 +17,7 @@ from cgnlearn.spectra.peaks import find_peaks, nearest_within, peaks_in_common
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
 
 
-class OfSpectra(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class OfSpectra(ABC, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A transformer of lists of spectra."""
 
     def __sklearn_tags__(self) -> Any:
@@ -74,8 +75,9 @@ class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
         """
         return input_features
 
+    @abstractmethod
     def _one(self, spectrum: Spectrum) -> Spectrum:
-        raise NotImplementedError
+        """The spectrum after the step."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return not self.learns or hasattr(self, "reference_")

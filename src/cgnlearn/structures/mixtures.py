@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.model.compilation import compiled
-from cgnlearn.model.exponentials import LEAST, PER_LN2, exponentials, logarithms
+from cgnlearn.model.exponentials import UNLIKELY, exponentials, logarithms, small_exponentials
 from cgnlearn.model.kernels import FULL
 
 WIDTH = 512  # attributes that are gone through together; as many factors of at most 2 do not overflow
 TILE = 128  # rows that are gone through together
 NEAR = 1 / 256  # what a series of seven terms gives the logarithm of, with all digits
-UNLIKELY = -16.0  # nats: of odds below, nine digits are enough
-LN2 = np.log(2.0)
 
 
 @compiled
@@ -85,7 +83,7 @@ def add_mixtures(
                 if n_likely == 0:
                     for t in range(TILE):
                         total_of_class[t] += log_free[t]
-                    _small_exponentials(odds, log_own, leverage)
+                    small_exponentials(odds, log_own, leverage)
                 else:
                     for t in range(TILE):
                         total_of_class[t] += log_free[t] + max(odds[t], 0.0)
@@ -147,23 +145,3 @@ def _log_leverages(
     for t in range(len(standard)):
         leverage[t] = least * (1.0 + leverage[t])
     logarithms(leverage, logs)
-
-
-@compiled
-def _small_exponentials(numbers: Any, out: Any, scratch: Any) -> None:
-    """As `exponentials`, of numbers below `UNLIKELY`, to nine digits: added to 1 they have all of theirs."""
-    bits = scratch.view(np.int64)
-    for t in range(len(numbers)):
-        x = max(numbers[t], LEAST)
-        doublings = np.floor(x * PER_LN2 + 0.5)
-        r = x - doublings * LN2
-        series = 1 / 40320 * r + 1 / 5040
-        series = series * r + 1 / 720
-        series = series * r + 1 / 120
-        series = series * r + 1 / 24
-        series = series * r + 1 / 6
-        series = series * r + 1 / 2
-        out[t] = 1.0 + (r + r * r * series)
-        bits[t] = (np.int64(np.int32(doublings)) + 1023) << 52  # the power of two
-    for t in range(len(numbers)):
-        out[t] *= scratch[t]
