@@ -27,7 +27,7 @@ def left_out_rows():
     X, y = make_waveform(5000, random_state=0)
     for structure, sharing, most in (("naive_bayes", 0.0, 1.5), ("complete", 0.0, 1.5), ("complete", 1.0, 3.0)):
         model = CGNClassifier(structure, sharing=sharing).fit(X, y)
-        times = seconds(lambda m=model: m.leave_one_out_log_proba(X, y), lambda m=model: m.predict_proba(X), repeats=9)
+        times = seconds(lambda m=model: m.leave_one_out_log_proba(X, y), lambda m=model: m.predict_proba(X), repeats=50)
         yield f"leave-one-out of 5,000 × 21, 3 classes, {structure}, sharing {sharing:g}", "predict_proba", *times, most
     X, y = data(216, 4000)
     groups = np.arange(216)  # each row its own: folds instead of leave-one-out

@@ -20,10 +20,10 @@ LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive do
 
 def normalised(log_joint: Floats) -> Floats:
     """Log probabilities of the classes, along the last axis, from log joint ones."""
-    classes = np.moveaxis(log_joint, -1, 0)  # one after the other: loops over rows are long
-    highest = reduce(np.maximum, classes)
+    classes = range(log_joint.shape[-1])  # one after the other: loops over rows are long
+    highest = reduce(np.maximum, (log_joint[..., c] for c in classes))
     log_proba: Floats = log_joint - highest[..., None]
-    log_proba -= np.log(sum(np.exp(of_class) for of_class in np.moveaxis(log_proba, -1, 0)))[..., None]
+    log_proba -= np.log(sum(np.exp(log_proba[..., c]) for c in classes))[..., None]
     return log_proba
 
 

@@ -83,9 +83,9 @@ def multivariate_student(
     n_blocks : how many blocks of this size have been summed over
     """
     shape, half = np.asarray(shape), np.asarray(size) / 2
-    density: Floats = shape * np.asarray(log_given) - (shape + half) * np.asarray(log_whole)
-    density += n_blocks * (gammaln(shape + half) - gammaln(shape) - half * np.log(np.pi))
-    density -= np.asarray(log_det) / 2
+    # What is the same for many rows is put together first.
+    constant = n_blocks * (gammaln(shape + half) - gammaln(shape) - half * np.log(np.pi)) - np.asarray(log_det) / 2
+    density: Floats = shape * np.asarray(log_given) + constant - (shape + half) * np.asarray(log_whole)
     return density
 
 

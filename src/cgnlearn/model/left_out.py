@@ -224,7 +224,7 @@ def _of_blocks(
                     else:
                         for t in range(n):
                             sums[place, c, start + t] += whole[t]
-        for place in range(4):
+        for place in range(0 if n_given else 1, 4, 1 if n_given else 2):
             for c in range(n_classes):
                 if (place < 2 and logs) or (place >= 2 and (c == label or crossing)):
                     for t in range(n):

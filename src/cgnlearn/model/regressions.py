@@ -281,7 +281,7 @@ class Regressions:
             left -= left_given
             if how.averages:
                 given -= left_given
-        log_det = self._log_det[configuration][:, None]
+        log_det = self._log_det[configuration][:, None] + 2 * self._log_unit
         shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
         if not how.averages:
             # The scale is a variance: as many rows fewer divide it.
@@ -293,7 +293,6 @@ class Regressions:
         found[lighter] -= left[lighter] / 2  # of ln|Ψ'|
         if alone and not how.averages:
             found[label] = -np.inf  # a class without rows has no variance, and says that the row cannot be
-        found -= self._log_unit
         return found
 
     def terms(self, table: Table) -> Iterator[Terms]:
