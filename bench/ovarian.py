@@ -19,7 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cgnlearn import Band, BandAverage, CGNClassifier, Prior, ordered_path
+from cgnlearn import Band, BandAverage, CGNClassifier, CGNClassifierCV, Prior, ordered_path
 from cgnlearn.evaluation.metrics import normalised
 from cgnlearn.model.estimation import Bayes
 from cgnlearn.model.statistics import collect
@@ -32,14 +32,16 @@ K_MAX = 110
 BAND = "k-BAND, k and temperature chosen by leave-one-out, sharing=1"
 AVERAGED = "the same, averaged over k (pseudo-BMA+)"
 BY_NODE = "BandAverage: each column over orders and kinds, by evidence; temperature chosen"
+MIXTURE = "CGNClassifierCV(ordered=True)"
 LOGISTIC = "LogisticRegressionCV"
 PAPER = "the paper's k-BAND of each class"
 
 
-def models(seed):
+def models():
     return {
         BAND: CGNClassifier(Band("cv", k_max=K_MAX), sharing=1.0, temperature="cv"),
         BY_NODE: CGNClassifier(BandAverage(50), temperature="cv"),
+        MIXTURE: CGNClassifierCV(ordered=True),
         LOGISTIC: make_pipeline(StandardScaler(), LogisticRegressionCV(**LOGISTIC_SETTINGS)),
         "shrinkage LDA on PCA scores": make_pipeline(
             StandardScaler(), PCA(0.99), LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
@@ -84,7 +86,7 @@ def evaluated(X, y, seeds):
     chosen = []
     for seed in seeds:
         for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(X, y):
-            for name, model in models(seed).items():
+            for name, model in models().items():
                 start = time.perf_counter()
                 model.fit(X[train], y[train])
                 with np.errstate(divide="ignore"):
@@ -126,21 +128,27 @@ def table(found):
             right, cll = right[:, best], cll[:, best]
             name = f"{name}, at its best k = {best + 1} (found on the test rows)"
         took = np.mean([fold[2] for folds in of_seeds.values() for fold in folds])
-        summary[name] = cll
+        summary[name] = right, cll
         by_seed = ", ".join(f"{value:.3f}" for value in cll.mean(axis=1))
         figures = f"{right.mean():.3f} | {cll.mean():.4f} | {by_seed} | {cll.min():.1f} | {took:.2f}"
         yield f"| {name} | {figures} |"
-    ours, theirs = summary[AVERAGED], summary[LOGISTIC]
-    ahead = ours.mean() - theirs.mean()
-    n_better = int((ours.mean(axis=1) > theirs.mean(axis=1)).sum())
     yield ""
+    for ours, most, by, least_right in ((AVERAGED, -0.052, 0.01, 0.0), (MIXTURE, -0.05, 0.012, 0.982)):
+        yield from verdicts(ours, *summary[ours], summary[LOGISTIC][1], most, by, least_right)
+
+
+def verdicts(name, right, cll, theirs, most, by, least_right):
+    """What was aimed at, and whether it is reached."""
+    ahead = cll.mean() - theirs.mean()
+    n_better = int((cll.mean(axis=1) > theirs.mean(axis=1)).sum())
     for words, value, met in (
-        ("CLL of the average -.052 or better", f"{ours.mean():.4f}", ours.mean() >= -0.052),
-        ("no row below -10", f"{ours.min():.1f}", ours.min() >= -10),
-        (f"ahead of {LOGISTIC} in the mean by .01", f"{ahead:.4f}", ahead >= 0.01),
-        ("ahead on at least four seeds of five", f"{n_better} of {len(ours)}", n_better >= 0.8 * len(ours)),
+        (f"CLL {most} or better", f"{cll.mean():.4f}", cll.mean() >= most),
+        (f"accuracy at least {least_right}", f"{right.mean():.3f}", right.mean() >= least_right),
+        ("no row below -10", f"{cll.min():.1f}", cll.min() >= -10),
+        (f"ahead of {LOGISTIC} in the mean by {by}", f"{ahead:.4f}", ahead >= by),
+        ("ahead on at least four seeds of five", f"{n_better} of {len(cll)}", n_better >= 0.8 * len(cll)),
     ):
-        yield f"- {words}: {value}, {'met' if met else 'missed'}"
+        yield f"- {name}: {words}: {value}, {'met' if met else 'missed'}"
 
 
 def report(data_dir, n_seeds):
@@ -179,5 +187,5 @@ if __name__ == "__main__":
     arguments = options.parse_args()
     if not (arguments.data_dir / "ms").is_dir():
         options.error(f"there is no {arguments.data_dir / 'ms'}: name the folder that holds ms/ovarian_216x4000.npz")
-    warnings.simplefilter("ignore", FutureWarning)  # LogisticRegressionCV announces new defaults
+    warnings.simplefilter("ignore")  # LogisticRegressionCV announces new defaults; wide tables leave out candidates
     publish(report(arguments.data_dir, arguments.seeds), "bench-ovarian.md", write=arguments.write)
