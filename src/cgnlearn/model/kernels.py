@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 TILE = 64  # rows whose numbers stay in the first-level cache together
 ROWS = 128  # rows that are gone through one by one, along their columns, and kept in the cache for a second time
 WIDTH = 128  # columns of such a tile
+RUN = 2048  # rows of a column whose numbers stay in the first-level cache together
 PARTS = 8  # of the rows, for threads
 FULL = 1e150  # a product beyond this is turned into a logarithm before it can overflow
 
@@ -44,8 +45,10 @@ def diagonal_moments(
         window, part = job
         here = np.ascontiguousarray(near[:, window])
         found = np.zeros(n_cells), np.zeros_like(here), np.zeros_like(here)
-        _add_rows(values, bounds[part], bounds[part + 1], columns[window], cell, weights, here, found)
+        add(values, bounds[part], bounds[part + 1], columns[window], cell, weights, here, found)
         return found
+
+    add = _add_columns if abs(values.strides[0]) < abs(values.strides[1]) else _add_rows
 
     windows = [slice(start, start + WIDTH) for start in range(0, len(columns), WIDTH)]
     found = in_threads(of_part, [(window, part) for window in windows for part in range(n_parts)])
@@ -114,6 +117,77 @@ def _add_rows(
             tile_n[c] = 0.0
             tile_mean[c] = 0.0
             tile_scatter[c] = 0.0
+
+
+@compiled
+def _add_columns(
+    values: Any, start: int, stop: int, columns: Any, cell: Any, weights: Any, near: Any, moments: Any
+) -> None:
+    """The same of values that are stored column by column: along each column, the rows of a cell together."""
+    n, mean, scatter = moments
+    n_cells, m = near.shape
+    order, weight, away = np.empty(RUN, np.int64), np.empty(RUN), np.empty(RUN)
+    ends = np.zeros(n_cells, np.int64)
+    occupied, bounds, run_n = np.empty(RUN, np.int64), np.zeros(RUN + 1, np.int64), np.empty(RUN)
+    for first in range(start, stop, RUN):
+        last = min(first + RUN, stop)
+        n_occupied = _sort(cell[first:last], weights[first:last], ends, occupied, bounds, order, weight)
+        for place in range(n_occupied):
+            run_n[place] = weight[bounds[place] : bounds[place + 1]].sum()
+        for j in range(m):
+            column = values[first:last, columns[j]]
+            for place in range(n_occupied):
+                c, part = occupied[place], slice(bounds[place], bounds[place + 1])
+                centre, squares = _squares(column, order[part], weight[part], run_n[place], near[c, j], away)
+                step, share = centre - mean[c, j], run_n[place] / (n[c] + run_n[place])
+                mean[c, j] += step * share
+                scatter[c, j] += squares
+                if n[c] > 0:  # else nothing times a square that may have overflowed
+                    scatter[c, j] += n[c] * share * (step * step)
+        for place in range(n_occupied):
+            n[occupied[place]] += run_n[place]
+
+
+@compiled
+def _sort(cell: Any, weights: Any, ends: Any, occupied: Any, bounds: Any, order: Any, weight: Any) -> int:
+    """Put rows that count, and their weights, in the order of their cells; how many cells are occupied.
+
+    ``ends`` is zero for each cell, before and afterwards.
+    """
+    n_occupied = 0
+    for row in range(len(cell)):
+        if weights[row] > 0:
+            if ends[cell[row]] == 0:
+                occupied[n_occupied] = cell[row]
+                n_occupied += 1
+            ends[cell[row]] += 1
+    for place in range(n_occupied):
+        bounds[place + 1] = bounds[place] + ends[occupied[place]]
+        ends[occupied[place]] = bounds[place]
+    for row in range(len(cell)):
+        if weights[row] > 0:
+            place = ends[cell[row]]
+            order[place], weight[place] = row, weights[row]
+            ends[cell[row]] = place + 1
+    for place in range(n_occupied):
+        ends[occupied[place]] = 0
+    return n_occupied
+
+
+@compiled
+def _squares(column: Any, rows: Any, weight: Any, n: float, near: float, away: Any) -> tuple[float, float]:
+    """Mean, measured from ``near``, and centred squares of some rows of a column."""
+    # In loops of their own the sums go several numbers at a time.
+    for t in range(len(rows)):
+        away[t] = column[rows[t]] - near
+    total, squares = 0.0, 0.0
+    for t in range(len(rows)):
+        total += weight[t] * away[t]
+    centre = total / n
+    for t in range(len(rows)):
+        beyond = away[t] - centre
+        squares += weight[t] * (beyond * beyond)
+    return centre, squares
 
 
 @compiled
