@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, on a disk that is full too, and one run at a time works in a folder."""
+"""Files are written whole or not at all, and one run at a time works in a folder."""
 
 import errno
 import json
@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -21,126 +20,10 @@ from cgnlearn.files import FolderInUse, NotWritten, check_writable, held, whole_
 from tests.evaluation.test_run import UNITS, WORK
 
 
-class Disk:
-    """A folder that can be filled: a small file system, or, where none can be mounted, a stand-in."""
-
-    def __init__(self, folder, monkeypatch, *, is_real):
-        self.folder = folder
-        self._patch = monkeypatch
-        self._is_real = is_real
-
-    def fill(self):
-        if not self._is_real:
-            self._patch.setattr(os, "fsync", self._full)
-            return
-        with open(self.folder / "ballast", "wb", buffering=0) as file:
-            for size in (1 << 16, 1):
-                with pytest.raises(OSError, match="No space left"):
-                    file.writelines(repeat(bytes(size)))
-
-    def _full(self, descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    @property
-    def names(self):
-        return {path.name for path in self.folder.iterdir()} - {"ballast"}
-
-
-@pytest.fixture(params=["mounted", "stand-in"])
-def disk(request, tmp_path, monkeypatch):
-    if request.param == "stand-in":
-        yield Disk(tmp_path, monkeypatch, is_real=False)
-        return
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "cgnlearn", tmp_path], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("a small file system cannot be mounted here")
-    yield Disk(tmp_path, monkeypatch, is_real=True)
-    subprocess.run(["umount", tmp_path], check=True)
-
-
 @pytest.fixture
 def model(mixed):
     X, y, _ = mixed
     return CGNClassifier("tree").fit(X, y)
-
-
-def test_a_full_disk_leaves_the_good_file_and_nothing_else(disk):
-    path = disk.folder / "file.txt"
-    for good in (None, "good"):
-        if good is not None:
-            write_whole(path, good)
-        before = disk.names
-        disk.fill()
-        with pytest.raises(NotWritten, match=r"file\.txt cannot be written \(No space left on device\)") as raised:
-            write_whole(path, "x" * 100_000)
-        assert "\n" not in str(raised.value)
-        assert disk.names == before
-        assert good is None or path.read_text() == good
-        (disk.folder / "ballast").unlink(missing_ok=True)
-        disk._patch.undo()
-
-
-def write_model(disk, model, path):
-    save(model, path)
-
-
-def write_report(disk, model, path):
-    from cgnlearn.report import write_report
-
-    write_report(path, [])
-
-
-def write_graph(disk, model, path):
-    from cgnlearn.cli.inspect import _draw
-
-    _draw(model, path)
-
-
-def write_rows(disk, model, path):
-    Run(WORK, path.parent)._write_rows()
-
-
-WRITERS = {
-    "model.skops": write_model, "report.html": write_report, "graph.svg": write_graph, "graph.dot": write_graph,
-    "rows.csv": write_rows,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_every_writer_leaves_the_good_file_on_a_full_disk(name, disk, model):
-    path = disk.folder / name
-    path.write_bytes(b"good")
-    if name == "rows.csv":
-        path.unlink()
-        list(Run(WORK, disk.folder).go_on())
-    good = path.read_bytes()
-    before = disk.names
-    disk.fill()
-    with pytest.raises(NotWritten, match="No space left"):
-        WRITERS[name](disk, model, path)
-    assert path.read_bytes() == good
-    assert disk.names == before
-
-
-def test_commands_leave_the_good_file_on_a_full_disk(disk, mixed, tmp_path_factory):
-    X, y, _ = mixed
-    data = tmp_path_factory.mktemp("data") / "data.npz"
-    np.savez(data, X=X, y=y)
-    model = data.with_name("model.skops")
-    fit = ["fit", data, "-s", "naive_bayes", "--categorical", "0,1"]
-    made = {"fit": fit, "predict": ["predict", model, data]}
-    assert CliRunner().invoke(main, [str(word) for word in [*fit, "-o", model]]).exit_code == 0
-    outputs = {name: disk.folder / f"{name}.out" for name in made}
-    for path in outputs.values():
-        path.write_bytes(b"good")
-    disk.fill()
-    for name, words in made.items():
-        found = CliRunner().invoke(main, [str(word) for word in [*words, "-o", outputs[name]]])
-        assert found.exit_code in (1, 2)
-        assert "No space left" in found.stderr
-        assert found.stderr.count("\n") == 1
-        assert outputs[name].read_bytes() == b"good"
-    assert disk.names == {path.name for path in outputs.values()}
 
 
 def test_what_fails_half_way_leaves_nothing(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -65,6 +66,19 @@ def write_whole(path: str | Path, content: bytes | str | Iterable[str]) -> None:
             file.write(content)
         else:
             file.writelines(text.encode() for text in ([content] if isinstance(content, str) else content))
+
+
+def add_whole(path: Path, text: str) -> None:
+    """Add a text to the end of a file, all of it or nothing."""
+    content = text.encode()
+    with path.open("ab", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        try:
+            if file.write(content) < len(content):  # the beginning still had room
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            file.truncate(size)
+            raise _not_written(path, error, path) from error
 
 
 def check_writable(path: str | Path, *, makes_folder: bool = False) -> None:

@@ -31,7 +31,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from cgnlearn import __version__
-from cgnlearn.files import held, write_whole
+from cgnlearn.files import add_whole, held, write_whole
 from cgnlearn.model.densities import Floats
 
 Result = TypeVar("Result")
@@ -117,8 +117,7 @@ class Run(Generic[Result]):
                 block = self._block(unit, result)
                 self._results[unit] = result
                 if self.folder is not None:
-                    with (self.folder / "rows.csv").open("ab", buffering=0) as file:
-                        file.write(block.encode())
+                    add_whole(self.folder / "rows.csv", block)
                 yield unit
         self._write_rows()
         self._sessions[-1] |= {"units": len(missing), "seconds": round(perf_counter() - started, 1)}

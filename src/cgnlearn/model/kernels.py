@@ -191,6 +191,15 @@ def _squares(column: Any, rows: Any, weight: Any, n: float, near: float, away: A
 
 
 @compiled
+def centred_columns(values: Any, rows: Any, columns: Any, near: Any, centred: Any) -> None:
+    """Copy some rows and columns into ``centred`` (columns, rows), each column measured from ``near`` (columns,)."""
+    for j in range(len(columns)):
+        column, zero, own = values[:, columns[j]], near[j], centred[j]
+        for t in range(len(rows)):
+            own[t] = column[rows[t]] - zero
+
+
+@compiled
 def _add_cells(moments: Any, others: Any) -> None:
     """Add the moments of other rows."""
     n, mean, scatter = moments

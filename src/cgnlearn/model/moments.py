@@ -263,17 +263,15 @@ def _chunk_moments(
     rows: NDArray[np.intp],
 ) -> Moments:
     """Moments of a few rows of one cell."""
-    centred = take(table.values, rows, columns).astype(np.float64, copy=False)
     weights = None if table.weights is None else table.weights[rows]
     n = float(len(rows) if weights is None else weights.sum())
     if n == 0:
         return Moments(pairs, np.zeros((1, 1)), np.zeros((1, 1, len(columns))), np.zeros((1, 1, len(pairs))), origin)
     # A point close to the mean is enough: what is left of the mean, some eighth of a standard deviation, is small
     # beside the scatter it is taken from. Measured from a row, a constant column is exact, whatever its value.
-    some = centred[:: -(-len(centred) // NEAR_ROWS)]
-    first = some[0].copy()
-    near = first + (some - first).mean(axis=0)
-    centred -= near
+    some = take(table.values, rows[:: -(-len(rows) // NEAR_ROWS)], columns).astype(np.float64, copy=False)
+    near = some[0] + (some - some[0]).mean(axis=0)
+    centred = _centred(table.values, rows, columns, near)
     if weights is None:
         rest = np.ones(len(centred)) @ centred / n
         scatter = _scatter(centred, centred, pairs, plan) - n * rest[pairs.first] * rest[pairs.second]
@@ -282,6 +280,20 @@ def _chunk_moments(
         centred -= rest
         scatter = _scatter(centred * weights[:, None], centred, pairs, plan)
     return Moments(pairs, np.full((1, 1), n), (near - origin + rest)[None, None], scatter[None, None], origin)
+
+
+def _centred(values: NDArray[Any], rows: NDArray[np.intp], columns: NDArray[np.intp], near: Floats) -> Floats:
+    """Some rows and columns of a table, measured from a point."""
+    by_column = abs(values.strides[0]) < abs(values.strides[1])
+    if by_column and values.size >= COMPILED_PAYS:
+        from cgnlearn.model.kernels import centred_columns
+
+        copied = np.empty((len(columns), len(rows)))
+        centred_columns(values, rows, columns, near, copied)
+        return copied.T
+    centred: Floats = take(values, rows, columns).astype(np.float64, copy=False)
+    centred -= near
+    return centred
 
 
 class _Windows(NamedTuple):
@@ -360,8 +372,6 @@ def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[n
         and (array.flags.c_contiguous)
     ):
         return array.take(rows, axis=0)  # whole rows: several times as fast as by index
-    if isinstance(span, slice) and not isinstance(rows, slice) and array.flags.f_contiguous:
-        return array.T[span].take(rows, axis=1).T
     if isinstance(span, slice) or isinstance(rows, slice):
         return array[rows, span]
     return array[rows[:, None], columns]

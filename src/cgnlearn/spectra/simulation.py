@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 from sklearn.utils import check_random_state
 
+from cgnlearn.files import write_whole
 from cgnlearn.spectra.spectrum import Spectrum
 from cgnlearn.spectra.writers import FORMATS, write_spectrum
 
@@ -71,9 +72,9 @@ class RawSpectra:
         for spectrum, label, sample in zip(self.spectra, self.target, self.groups, strict=True):
             file = write_spectrum(spectrum, folder / "spectra", format)
             lines.append(f"{file},{sample},{label}")
-        (folder / "labels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_whole(folder / "labels.csv", "\n".join(lines) + "\n")
         truth = {"peaks": self.peaks.tolist(), "effects": self.effects.tolist()}
-        (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n", encoding="utf-8")
+        write_whole(folder / "truth.json", json.dumps(truth, indent=1) + "\n")
 
 
 def make_raw_spectra(

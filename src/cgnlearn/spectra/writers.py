@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cgnlearn.files import whole_file, write_whole
 from cgnlearn.spectra import text
 from cgnlearn.spectra.scans import NEEDED
 from cgnlearn.spectra.spectrum import Spectrum
@@ -35,17 +37,17 @@ def write_spectrum(spectrum: Spectrum, folder: Path, format: str) -> str:
 
 
 def _text(spectrum: Spectrum, folder: Path, name: str) -> str:
-    (folder / f"{name}.txt").write_bytes(text.write(spectrum))
+    write_whole(folder / f"{name}.txt", text.write(spectrum))
     return f"{name}.txt"
 
 
 def _csv(spectrum: Spectrum, folder: Path, name: str) -> str:
-    (folder / f"{name}.csv").write_bytes(text.write(spectrum, ","))
+    write_whole(folder / f"{name}.csv", text.write(spectrum, ","))
     return f"{name}.csv"
 
 
 def _packed_csv(spectrum: Spectrum, folder: Path, name: str) -> str:
-    (folder / f"{name}.csv.gz").write_bytes(gzip.compress(text.write(spectrum, ","), mtime=0))
+    write_whole(folder / f"{name}.csv.gz", gzip.compress(text.write(spectrum, ","), mtime=0))
     return f"{name}.csv.gz"
 
 
@@ -54,8 +56,8 @@ def _bruker(spectrum: Spectrum, folder: Path, name: str) -> str:
     place.mkdir(parents=True, exist_ok=True)
     parameters = {**spectrum.metadata["timing"], "TD": len(spectrum), "BYTORDA": 0, "HPClUse": "no"}
     lines = [f"##${key}= {value!r}".replace("'", "") for key, value in parameters.items()]
-    (place / "acqus").write_text("\n".join(lines) + "\n", encoding="ascii")
-    (place / "fid").write_bytes(np.rint(spectrum.intensity).astype("<i4").tobytes())
+    write_whole(place / "acqus", "\n".join(lines) + "\n")
+    write_whole(place / "fid", np.rint(spectrum.intensity).astype("<i4").tobytes())
     return place.relative_to(folder).as_posix()
 
 
@@ -65,8 +67,9 @@ def _mgf(spectrum: Spectrum, folder: Path, name: str) -> str:
     except ImportError as error:
         raise ImportError(NEEDED) from error
     scan = {"m/z array": spectrum.mz, "intensity array": spectrum.intensity, "params": {"title": name}}
-    with (folder / f"{name}.mgf").open("w", encoding="ascii") as file:
-        mgf.write([scan], file, fragment_format="%.17g %.17g", write_charges=False)
+    file = io.StringIO()
+    mgf.write([scan], file, fragment_format="%.17g %.17g", write_charges=False)
+    write_whole(folder / f"{name}.mgf", file.getvalue())
     return f"{name}.mgf"
 
 
@@ -77,7 +80,7 @@ def _mzml(spectrum: Spectrum, folder: Path, name: str) -> str:
     except ImportError as error:
         raise ImportError(NEEDED) from error
     parts: dict[str, Any] = {"id": "run", "instrument_configuration": "IC1"}
-    with warnings.catch_warnings(), (folder / f"{name}.mzML").open("wb") as file:
+    with warnings.catch_warnings(), whole_file(folder / f"{name}.mzML") as file:
         warnings.simplefilter("ignore")  # psims leaves files of its own open
         with MzMLWriter(file, close=False, vocabulary_resolver=OBOCache(enabled=False, use_remote=False)) as out:
             out.controlled_vocabularies()
