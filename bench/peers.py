@@ -3,7 +3,7 @@
     python bench/peers.py [--cache FOLDER] [--data-dir DIR] [--write]
 
 ``--cache`` keeps the environments, which pip fills; ``--data-dir`` is laid out as in collection.py, and brings a
-clinical table and mass spectra instead of generated ones.
+clinical table and mass spectra besides generated ones.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import cgnlearn
 from cgnlearn.datasets import make_spectra, make_waveform
 from collection import rows
 from measuring import parser, publish, versions
-from peer import LEVELS, MODELS
+from peer import LEVELS, LONG, MODELS
 
 WORKER = Path(__file__).with_name("peer.py")
-MOST_SECONDS = 120.0
+MOST_SECONDS = 300.0
 
 
 def sets(data_dir):
@@ -34,10 +34,10 @@ def sets(data_dir):
     yield "waveform, 5,000 × 21", *make_waveform(5000, random_state=0), []
     wine = load_wine()
     yield "wine, 178 × 13", wine.data, wine.target, []
+    yield "generated, mixed, 2,000 × 10", *mixed(), [0, 1, 2, 3]
+    spectra = make_spectra(216, 11_300, random_state=0)
+    yield "simulated spectra, 216 × 11,300", np.asarray(spectra.data), np.asarray(spectra.target), []
     if data_dir is None:
-        yield "generated, mixed, 2,000 × 10", *mixed(), [0, 1, 2, 3]
-        spectra = make_spectra(216, 11_300, random_state=0)
-        yield "simulated spectra, 216 × 11,300", np.asarray(spectra.data), np.asarray(spectra.target), []
         return
     for name, told in (("mixed/heart-cleveland", "heart, mixed"), ("ms/ovarian", "ovarian spectra")):
         found = rows(name, data_dir)
@@ -98,9 +98,9 @@ def report(data_dir, cache):
         "# Libraries side by side",
         "",
         "Made by `python bench/peers.py --write`, in one run: 70 % of the rows to train, 30 % to test, stratified; the best of three fits and",
-        "predictions of the test rows after a first one, one thread each; memory is the peak of the whole process, libraries included. Probabilities",
-        "below 1e-15 count as that. The classifiers are as they come: scikit-learn's get numbers standardised and levels one-hot; pgmpy",
-        f"gets {LEVELS} quantiles of each number, pyAgrum cuts them itself.",
+        f"predictions of the test rows after a first one (or that one, where it takes more than {LONG:.0f} s), one thread each; memory is the peak of the",
+        "whole process, libraries included. Probabilities below 1e-15 count as that. The classifiers are as they come: scikit-learn's get numbers",
+        f"standardised and levels one-hot; pgmpy gets {LEVELS} quantiles of each number, pyAgrum cuts them itself.",
         "",
         versions() + (" " + ", ".join(theirs) + "." if theirs else ""),
     ]

@@ -1,4 +1,4 @@
-"""On a full disk every writer leaves the good file that was there, says so in a line, and leaves nothing half-written."""
+"""On a full disk every writer leaves the good file that was there and nothing half-written, and says so in a line."""
 
 import errno
 import os
