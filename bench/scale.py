@@ -2,25 +2,31 @@
 
     python bench/scale.py [--rows 20000000] [--columns 30] [--folder DIR] [--runs 2]
 
-Each measurement runs in a process of its own, so that its peak of memory is its own. At the end stand the pieces of
-which the time of a cluster is made: seconds to count a partition, bytes that move, seconds to merge.
+Each measurement runs in a process of its own, so that its peak of memory is its own; they take turns, so that a busy
+moment hits all alike. Then come the pieces of which the time of a cluster is made, on one thread: to read a partition,
+to count it, bytes that move, to merge two; and what they come to with 64 workers, on paper.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import pickle
 import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
 CLASSES = 3
+WORKERS = 64  # of a cluster on paper
+ROWS_ON_PAPER = 10**9
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 FILE_ROWS = 1_000_000
 GROUP_ROWS = 1 << 17
 
@@ -42,13 +48,13 @@ def generate(folder: Path, n_rows: int, n_columns: int) -> None:
 
 
 def measured(folder: Path, what: str) -> dict[str, float]:
-    """Seconds and peak of memory of one piece of work, in this process."""
+    """Seconds, those of the processors, and peak of memory of one piece of work, in this process."""
     import pyarrow.dataset as ds
 
     from cgnlearn import CGNClassifier, fit_stream
 
     if what == "scan":
-        started = perf_counter()
+        started, busy = perf_counter(), process_time()
         dataset = ds.dataset(folder)
         for batch in dataset.scanner(batch_size=1 << 17, batch_readahead=2, fragment_readahead=1).to_batches():
             assert batch.num_rows
@@ -57,19 +63,21 @@ def measured(folder: Path, what: str) -> dict[str, float]:
         first = ds.dataset(small).head(20_000)
         X, y = first.drop_columns(["class"]), first["class"].to_numpy(zero_copy_only=False)
         CGNClassifier(what).fit(X, y)  # compiles
-        started = perf_counter()
+        started, busy = perf_counter(), process_time()
         fit_stream(CGNClassifier(what), folder, "class")
-    seconds = perf_counter() - started
-    return {"seconds": seconds, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+    seconds, busy = perf_counter() - started, process_time() - busy
+    return {"seconds": seconds, "busy": busy, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
 
 
-def two_workers() -> tuple[float, float]:
-    """Seconds of a compute-bound fit, of rows that the workers hold, on one worker process and on two."""
+def two_workers() -> list[tuple[float, float]]:
+    """A compute-bound fit, of rows that the workers hold, on one process of one thread and on two: seconds, and those
+    of the processor of the busiest worker, which other work on the machine does not change."""
     import dask.array as da
     import distributed
 
     from cgnlearn import CGNClassifier, fit_dask
 
+    os.environ.update(ONE_THREAD)  # for the workers
     found = []
     for n_workers in (1, 2):
         with (
@@ -84,34 +92,52 @@ def two_workers() -> tuple[float, float]:
             distributed.wait([X, y])
             times = []
             for _ in range(3):  # the first compiles
-                started = perf_counter()
+                before, started = client.run(process_time), perf_counter()
                 fit_dask(CGNClassifier("complete"), X, y)
-                times.append(perf_counter() - started)
-            found.append(min(times))
-    return found[0], found[1]
+                seconds, after = perf_counter() - started, client.run(process_time)
+                times.append((seconds, max(after[worker] - before[worker] for worker in before)))
+            found.append(tuple(map(min, zip(*times, strict=True))))
+    return found
 
 
 def pieces(folder: Path, what: str) -> dict[str, float]:
-    """Of a partition of 2¹⁷ rows: seconds to count it, and bytes and seconds to merge it with another."""
-    import pyarrow.dataset as ds
+    """Of a partition of 2¹⁷ rows: seconds to read and to count it, and bytes and seconds to merge it with another."""
+    import pyarrow.parquet as pq
 
     from cgnlearn import CGNClassifier
 
-    head = ds.dataset(sorted(folder.iterdir())[:1]).head(GROUP_ROWS)
+    file = pq.ParquetFile(min(folder.glob("*.parquet")), read_dictionary=["class"])
+    head = file.read_row_group(0)
     X = np.column_stack([column.to_numpy() for column in head.drop_columns(["class"]).columns])
     y = head["class"].to_pandas().to_numpy().astype(str)
 
     def best(work) -> float:
         times = []
-        for _ in range(5):
+        for _ in range(7):
             started = perf_counter()
             work()
             times.append(perf_counter() - started)
         return min(times)
 
-    seconds = best(lambda: CGNClassifier(what).partial_fit(X, y, classes=y))
     part = CGNClassifier(what).partial_fit(X, y, classes=y).statistics_
-    return {"seconds": seconds, "bytes": len(pickle.dumps(part)), "merge": best(lambda: part + part)}
+    return {
+        "read": best(lambda: file.read_row_group(0, use_threads=False)),
+        "count": best(lambda: CGNClassifier(what).partial_fit(X, y, classes=y)),
+        "bytes": len(pickle.dumps(part)),
+        "merge": best(lambda: part + part),
+    }
+
+
+def on_paper(what: str, of: dict[str, float]) -> str:
+    """What a cluster would do with a fit, from its pieces."""
+    share = math.ceil(math.ceil(ROWS_ON_PAPER / GROUP_ROWS) / WORKERS)
+    rounds = math.ceil(math.log2(WORKERS))
+    counting, merging = share * (of["read"] + of["count"] + of["merge"]), rounds * of["merge"]
+    return (
+        f"{what}: {ROWS_ON_PAPER:,} rows on {WORKERS} workers are {share} partitions each: {counting:.1f} s to read, "
+        f"count and add them, then {rounds} rounds of merging in {1e3 * merging:.1f} ms and "
+        f"{(WORKERS - 1) * of['bytes'] / 1e6:.1f} MB that move"
+    )
 
 
 def main() -> None:
@@ -123,7 +149,8 @@ def main() -> None:
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
-        print(json.dumps(measured(given.folder, given.measure)))
+        kind, what = given.measure.split()
+        print(json.dumps({"whole": measured, "pieces": pieces}[kind](given.folder, what)))
         return
     import pyarrow.dataset as ds
 
@@ -135,23 +162,38 @@ def main() -> None:
         size = sum(path.stat().st_size for path in folder.glob("*.parquet")) / 2**30
         n_rows = ds.dataset(folder).count_rows()
         print(f"{n_rows:,} × {given.columns} rows, {CLASSES} classes, {size:.2f} GB of Parquet")
-        found = {}
-        for what in ("scan", "naive_bayes", "complete"):
-            words = [sys.executable, __file__, "--folder", str(folder), "--measure", what]
-            # Once more to bring the files into the system's cache.
-            runs = [json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-                    for _ in range(given.runs + (what == "scan"))]  # fmt: skip
-            found[what] = min(runs, key=lambda run: run["seconds"])
-        print("| what | seconds | × reading | GB of memory |\n|---|---|---|---|")
-        for what, run in found.items():
-            times = run["seconds"] / found["scan"]["seconds"]
-            print(f"| {what} | {run['seconds']:.2f} | {times:.2f} | {run['memory']:.2f} |")
-        print("\n| a partition of 131,072 rows | ms to count | kB that move | ms to merge two |\n|---|---|---|---|")
-        for what in ("naive_bayes", "complete"):
-            of = pieces(folder, what)
-            print(f"| {what} | {1e3 * of['seconds']:.1f} | {of['bytes'] / 1e3:.1f} | {1e3 * of['merge']:.2f} |")
-    one, two = two_workers()
+        whats, structures = ("scan", "naive_bayes", "complete"), ("naive_bayes", "complete")
+
+        def alone(measure: str) -> dict[str, float]:
+            words = [sys.executable, __file__, "--folder", str(folder), "--measure", measure]
+            one = ONE_THREAD if measure.startswith("pieces") else {}
+            done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | one)
+            return json.loads(done.stdout)
+
+        alone("whole scan")  # brings the files into the system's cache
+        runs = [{what: alone(f"whole {what}") for what in whats} for _ in range(given.runs)]
+        print("| what | seconds | × reading | seconds of the processors | × reading | GB of memory |")
+        print("|---|---|---|---|---|---|")
+        best = {(what, key): min(run[what][key] for run in runs) for what in whats for key in ("seconds", "busy")}
+        for what in whats:
+            told = " | ".join(
+                f"{best[what, key]:.2f} | {best[what, key] / best['scan', key]:.2f}" for key in ("seconds", "busy")
+            )
+            print(f"| {what} | {told} | {max(run[what]['memory'] for run in runs):.2f} |")
+        parts = {what: alone(f"pieces {what}") for what in structures}
+        print(f"\n| a partition of {GROUP_ROWS:,} rows | ms to read | ms to count | kB that move | ms to merge two |")
+        print("|---|---|---|---|---|")
+        for what, of in parts.items():
+            read, count, merge = (1e3 * of[key] for key in ("read", "count", "merge"))
+            print(f"| {what} | {read:.1f} | {count:.1f} | {of['bytes'] / 1e3:.1f} | {merge:.2f} |")
+        print()
+        for what, of in parts.items():
+            print(on_paper(what, of))
+    (one, one_busy), (two, two_busy) = two_workers()
     print(f"\ncomplete, 480,000 × 200 held by dask workers: {one:.2f} s on one, {two:.2f} s on two: {one / two:.2f} ×")
+    print(
+        f"processor of the busiest worker: {one_busy:.2f} s of one, {two_busy:.2f} s of two: {one_busy / two_busy:.2f} ×"
+    )
 
 
 if __name__ == "__main__":
