@@ -76,6 +76,7 @@ class Forgetful(NamedTuple):
         from cgnlearn.ordered import reweighing
 
         lattice, (m, n_padded) = self.lattice, self.values.shape
+        scale = np.ascontiguousarray(lattice.scale)
         stretches = {
             start: (
                 np.array([lattice.coefficients[at, start].found for at in range(len(lattice.scale))]),
@@ -87,7 +88,7 @@ class Forgetful(NamedTuple):
         def of_stretch(job: tuple[int, int]) -> None:
             start, first = job
             reweighing.add_left_out(
-                width, lattice.scale, stretches[start], (self.values, self.centre, self.apart), self.forgotten,
+                width, scale, stretches[start], (self.values, self.centre, self.apart), self.forgotten,
                 (*self.law, self.label, not mix_own), lattice.n_parents, log_weight,
                 (start, min(start + STRETCH, m), first, min(first + TILES * width, n_padded)), sums,
             )  # fmt: skip

@@ -4,7 +4,7 @@ Without a row every regression's evidence is divided by what it loses with the r
 the row. With F, f and q as in `recursion`, of the row less the centre of its own class, and g = 1 - down · q what is
 left of the determinant of a scale (see `cgnlearn.model.forgetting`), the evidence loses with a row of weight u
 
-    Γ(ρ') / Γ(ρ⁻) · (κ⁻ / κ')^½ (π F)^(-u/2) (g of the window / g of the parents)^ρ⁻ (g of the parents)^½,   ρ⁻ = ρ' - u/2
+    Γ(ρ')/Γ(ρ⁻) · (κ⁻/κ')^½ (π F)^(-u/2) (g of the window / g of the parents)^ρ⁻ (g of the parents)^½,  ρ⁻ = ρ' - u/2
 
 which, if u is 1, is the density of the row without itself. A mixture is the sum of weight × density / loss over the
 sum of weight / loss. Where the class in question forgets the row as well, density / loss is free of g: with leverages h
