@@ -51,11 +51,12 @@ def left_out_discrete(counts: Floats, family: DiscreteFamily, table: Table, how:
     """Of rows in which the attribute and its parents are there: (classes, rows) and (rows,)."""
     assert table.labels is not None
     rows, labels, code = np.arange(table.n_rows), table.labels, table.codes[:, family.code]
-    left = counts[:, family.cells.index(table)]  # (classes, rows, levels)
-    with_row = densities.categorical_evidence(left[labels, rows], how.dirichlet)
-    left[labels, rows, code] = np.maximum(left[labels, rows, code] - _weight(table), 0.0)
-    log_evidence = with_row - densities.categorical_evidence(left[labels, rows], how.dirichlet)
-    return densities.categorical(left, how.dirichlet)[:, rows, code], log_evidence
+    cell, n_levels = family.cells.index(table), counts.shape[-1]
+    found = densities.categorical(counts, how.dirichlet)[:, cell, code]
+    found[labels, rows], lost = densities.categorical_of_row(
+        _weight(table), counts[labels, cell, code], counts.sum(axis=-1)[labels, cell], n_levels, how.dirichlet
+    )
+    return found, lost
 
 
 def left_out_continuous(
