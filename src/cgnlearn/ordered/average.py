@@ -22,7 +22,7 @@ from cgnlearn.model.structure import Structure, check_order
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.band import every_family, refuse_holes_in_order
 from cgnlearn.ordered.forgetful import Forgetful
-from cgnlearn.ordered.lattice import Lattice
+from cgnlearn.ordered.lattice import ROWS_LEFT_OUT, Lattice
 from cgnlearn.structures.learner import Learner
 
 
@@ -213,7 +213,7 @@ class AveragedBand:
         alone = Forgotten.of(table, np.arange(table.n_rows), 0, own.posterior, own.how).alone
         for group, rows in rows_by_cell(2 * table.labels + alone, 2 * table.schema.n_classes):
             part, label = table.rows(rows), group // 2
-            for batch, width, values in own.batches(part):
+            for batch, width, values in own.batches(part, ROWS_LEFT_OUT):
                 sums = self._reweighed(part.rows(np.arange(batch.start, batch.stop)), label, width, values)
                 weights, mixtures = (of[..., present, : batch.stop - batch.start] for of in sums)
                 yield rows[batch], mixtures - weights - log_unit

@@ -14,8 +14,6 @@ from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.lattice import STRETCH, Lattice
 
-TILES = 4  # of rows, in one job
-
 
 class Forgetful(NamedTuple):
     """What `reweighing` needs of the rows of a batch, all of one class, and of the lattice without each."""
@@ -86,11 +84,11 @@ class Forgetful(NamedTuple):
         }
 
         def of_stretch(job: tuple[int, int]) -> None:
-            start, first = job
+            start, column = job
             reweighing.add_left_out(
                 width, scale, stretches[start], (self.values, self.centre, self.apart), self.forgotten,
                 (*self.law, self.label, not mix_own), lattice.n_parents, log_weight,
-                (start, min(start + STRETCH, m), first, min(first + TILES * width, n_padded)), sums,
+                (start, min(start + STRETCH, m), column), sums,
             )  # fmt: skip
 
-        in_threads(of_stretch, [(start, first) for start in stretches for first in range(0, n_padded, TILES * width)])
+        in_threads(of_stretch, [(start, column) for start in stretches for column in range(0, n_padded, width)])

@@ -45,8 +45,8 @@ def add_left_out(
     classes), else nothing. ``forgotten`` are h at the centre (classes, rows), and down, growth² and half the weight
     (rows,). ``law`` is ρ' of no parents and the density at f = 0 and h = F = 1 (classes, parents); what the evidence
     loses but for F and g, and the density at F = H = 1 without the row, over that loss (parents, rows); the rows' own
-    class; and whether that is to be mixed, too. ``bounds`` are those of the nodes and of the rows. ``sums`` are the
-    weights and for each class the densities, -inf where nothing has been added yet.
+    class; and whether that is left unmixed. ``bounds`` are the nodes start..stop and the first of ``width`` rows. ``sums``
+    are the weights and for each class the densities, -inf where nothing has been added yet.
 
     A term is left out where it is `NEGLIGIBLE`, or would be so at its peak, in every row at hand.
     """
@@ -54,7 +54,7 @@ def add_left_out(
     values, centre, apart = rows
     before, down, grown, half = forgotten
     shape, base, lost, gained, owner, whole = law
-    start, stop, begin, end = bounds
+    start, stop, column = bounds
     weights, mixtures = sums
     n_scales, n_nodes, orders = scale.shape
     n_apart, place = apart.shape[1], owner if n_scales > 1 else 0
@@ -73,123 +73,122 @@ def add_left_out(
     log_spread, peak = np.zeros(orders), np.zeros(orders)
     longer, farther, kept, left = np.zeros(width), np.zeros(width), np.ones(width), np.ones(width)
     given, leverage, total, quarter = np.ones(width), np.ones(width), np.zeros(width), np.zeros(width)
-    for column in range(begin, end, width):
-        tile = slice(column, column + width)
-        loss, u, rise = down[tile], half[tile], grown[tile]
-        quarter[:] = 0.25 * loss
-        for v in range(first, stop):
-            if n_apart:
-                here = (past, apart_past, far)
-                _add_far(scale[0], (values, apart), v, first, column, owner, (mine, sound[0], sound[0]), here)
-                _residuals(scale[0], apart, nowhere, v, first, 0, mine, sound[0], of_apart)
-            for at in range(n_scales):
-                of_scale = (found[at, 0], found[at, 1], found[at, 2], found[at, 3])
-                state = (states[at, 0], states[at, 1], states[at, 2])
-                _residuals(scale[at], values, centre[at], v, first, column, of_scale, sound[at], state)
-            if v < start:
-                continue
-            i, n = v - first, 0
-            for j in range(min(orders, v + 1)):
-                if log_weight[v, j] > -np.inf:
-                    listed[n] = j
-                    log_spread[n] = spread[i, j]
-                    n += 1
-            if n == 0:
-                continue
-            _logarithms(log_spread[:n], work)
+    tile = slice(column, column + width)
+    loss, u, rise = down[tile], half[tile], grown[tile]
+    quarter[:] = 0.25 * loss
+    for v in range(first, stop):
+        if n_apart:
+            here = (past, apart_past, far)
+            _add_far(scale[0], (values, apart), v, first, column, owner, (mine, sound[0], sound[0]), here)
+            _residuals(scale[0], apart, nowhere, v, first, 0, mine, sound[0], of_apart)
+        for at in range(n_scales):
+            of_scale = (found[at, 0], found[at, 1], found[at, 2], found[at, 3])
+            state = (states[at, 0], states[at, 1], states[at, 2])
+            _residuals(scale[at], values, centre[at], v, first, column, of_scale, sound[at], state)
+        if v < start:
+            continue
+        i, n = v - first, 0
+        for j in range(min(orders, v + 1)):
+            if log_weight[v, j] > -np.inf:
+                listed[n] = j
+                log_spread[n] = spread[i, j]
+                n += 1
+        if n == 0:
+            continue
+        _logarithms(log_spread[:n], work)
 
-            # The logarithms of weight / loss, but for the roots.
-            for s in range(n):
-                j = listed[s]
-                _lengthen(f[j], q[j], 0.0, 1.0 / spread[i, j], longer)
-                _keep(loss, q[j], kept)
-                _keep(loss, longer, left)
-                part = weighted[s * width : (s + 1) * width]
-                for r in range(width):
-                    part[r] = left[r] / kept[r]
-            slack = -0.5 * math.log(left.min())  # by which roots raise a term at most: the longest window has the least
-            _logarithms(weighted[: n * width], work)
-            for s in range(n):
-                count = n_parents[v, listed[s]]
-                part, of_count = weighted[s * width : (s + 1) * width], lost[count, tile]
-                rho, constant, log_f = shape[owner] + 0.5 * count, log_weight[v, listed[s]], log_spread[s]
-                for r in range(width):
-                    part[r] = constant + u[r] * log_f - of_count[r] - (rho - u[r]) * part[r]
+        # The logarithms of weight / loss, but for the roots.
+        for s in range(n):
+            j = listed[s]
+            _lengthen(f[j], q[j], 0.0, 1.0 / spread[i, j], longer)
+            _keep(loss, q[j], kept)
+            _keep(loss, longer, left)
+            part = weighted[s * width : (s + 1) * width]
+            for r in range(width):
+                part[r] = left[r] / kept[r]
+        slack = -0.5 * math.log(left.min())  # by which roots raise a term at most: the longest window has the least
+        _logarithms(weighted[: n * width], work)
+        for s in range(n):
+            count = n_parents[v, listed[s]]
+            part, of_count = weighted[s * width : (s + 1) * width], lost[count, tile]
+            rho, constant, log_f = shape[owner] + 0.5 * count, log_weight[v, listed[s]], log_spread[s]
+            for r in range(width):
+                part[r] = constant + u[r] * log_f - of_count[r] - (rho - u[r]) * part[r]
 
-            into = weights[v, tile]
-            total[:] = into
+        into = weights[v, tile]
+        total[:] = into
+        for s in range(n):
+            part = weighted[s * width : (s + 1) * width]
+            peak[s] = slack
+            for r in range(width):
+                total[r] = max(total[r], part[r])
+        m = _choose(weighted, n, total, peak, taken)
+        for s in range(m):
+            part, part_root = term[s * width : (s + 1) * width], root[s * width : (s + 1) * width]
+            _keep(loss, q[listed[taken[s]]], kept)
+            part[:] = weighted[taken[s] * width : (taken[s] + 1) * width]
+            for r in range(width):
+                part_root[r] = 1.0 / math.sqrt(kept[r])
+        _add(term[: m * width], root, work, total, into)
+
+        for c in range(len(mixtures)):
+            if c == owner and whole:
+                continue
+            into = mixtures[c, v, tile]
+            forgets = c == owner or n_apart > 0
+            others = states[0 if forgets else c]
+            other_spread = spread if forgets else found[c, 2]
             for s in range(n):
-                part = weighted[s * width : (s + 1) * width]
-                peak[s] = slack
-                for r in range(width):
-                    total[r] = max(total[r], part[r])
-            m = _choose(weighted, n, total, peak, taken)
+                peak[s] = other_spread[i, listed[s]]
+            _logarithms(peak[:n], work)
+            for s in range(n):
+                peak[s] = base[c, n_parents[v, listed[s]]] - 0.5 * peak[s] + (2 * slack if forgets else slack)
+            m = _choose(weighted, n, into, peak, taken)
             for s in range(m):
+                j = listed[taken[s]]
                 part, part_root = term[s * width : (s + 1) * width], root[s * width : (s + 1) * width]
-                _keep(loss, q[listed[taken[s]]], kept)
-                part[:] = weighted[taken[s] * width : (taken[s] + 1) * width]
-                for r in range(width):
-                    part_root[r] = 1.0 / math.sqrt(kept[r])
-            _add(term[: m * width], root, work, total, into)
-
-            for c in range(len(mixtures)):
-                if c == owner and whole:
+                _keep(loss, q[j], kept)
+                if not forgets:
+                    state = (others[0], others[1], others[2])
+                    _ratios(state, j, 1.0 / other_spread[i, j], before[c, column], part, part_root)
+                    for r in range(width):
+                        part_root[r] = part_root[r] / math.sqrt(kept[r])
                     continue
-                into = mixtures[c, v, tile]
-                forgets = c == owner or n_apart > 0
-                others = states[0 if forgets else c]
-                other_spread = spread if forgets else found[c, 2]
-                for s in range(n):
-                    peak[s] = other_spread[i, listed[s]]
-                _logarithms(peak[:n], work)
-                for s in range(n):
-                    peak[s] = base[c, n_parents[v, listed[s]]] - 0.5 * peak[s] + (2 * slack if forgets else slack)
-                m = _choose(weighted, n, into, peak, taken)
-                for s in range(m):
-                    j = listed[taken[s]]
-                    part, part_root = term[s * width : (s + 1) * width], root[s * width : (s + 1) * width]
-                    _keep(loss, q[j], kept)
-                    if not forgets:
-                        state = (others[0], others[1], others[2])
-                        _ratios(state, j, 1.0 / other_spread[i, j], before[c, column], part, part_root)
-                        for r in range(width):
-                            part_root[r] = part_root[r] / math.sqrt(kept[r])
-                        continue
-                    inverse = 1.0 / spread[i, j]
-                    _lengthen(f[j], q[j], 0.0, inverse, longer)
-                    _keep(loss, longer, left)
-                    of_class = before[c, tile]
-                    if c == owner:
-                        _own_leverage(of_class, rise, q[j], kept, given)
-                        _own_leverage(of_class, rise, longer, left, leverage)
-                    else:
-                        between = apart_q[j, c] + apart_f[j, c] * apart_f[j, c] * inverse
-                        _lengthen(f[j], far[c, j], apart_f[j, c], inverse, farther)
-                        _other_leverage(of_class, quarter, q[j], kept, far[c, j], apart_q[j, c], given)
-                        _other_leverage(of_class, quarter, longer, left, farther, between, leverage)
+                inverse = 1.0 / spread[i, j]
+                _lengthen(f[j], q[j], 0.0, inverse, longer)
+                _keep(loss, longer, left)
+                of_class = before[c, tile]
+                if c == owner:
+                    _own_leverage(of_class, rise, q[j], kept, given)
+                    _own_leverage(of_class, rise, longer, left, leverage)
+                else:
+                    between = apart_q[j, c] + apart_f[j, c] * apart_f[j, c] * inverse
+                    _lengthen(f[j], far[c, j], apart_f[j, c], inverse, farther)
+                    _other_leverage(of_class, quarter, q[j], kept, far[c, j], apart_q[j, c], given)
+                    _other_leverage(of_class, quarter, longer, left, farther, between, leverage)
+                for r in range(width):
+                    part[r] = given[r] / leverage[r]
+                for r in range(width):
+                    part_root[r] = 1.0 / math.sqrt(leverage[r])
+            _logarithms(term[: m * width], work)
+            for s in range(m):
+                place_of, j = taken[s], listed[taken[s]]
+                count = n_parents[v, j]
+                part = term[s * width : (s + 1) * width]
+                rho = shape[c] + 0.5 * count
+                if forgets:
+                    of_count, constant, log_f = gained[count, tile], log_weight[v, j], log_spread[place_of]
                     for r in range(width):
-                        part[r] = given[r] / leverage[r]
+                        part[r] = constant + (u[r] - 0.5) * log_f + of_count[r] + (rho - u[r]) * part[r]
+                else:
+                    constant, before_it = peak[place_of] - slack, weighted[place_of * width :]
                     for r in range(width):
-                        part_root[r] = 1.0 / math.sqrt(leverage[r])
-                _logarithms(term[: m * width], work)
-                for s in range(m):
-                    place_of, j = taken[s], listed[taken[s]]
-                    count = n_parents[v, j]
-                    part = term[s * width : (s + 1) * width]
-                    rho = shape[c] + 0.5 * count
-                    if forgets:
-                        of_count, constant, log_f = gained[count, tile], log_weight[v, j], log_spread[place_of]
-                        for r in range(width):
-                            part[r] = constant + (u[r] - 0.5) * log_f + of_count[r] + (rho - u[r]) * part[r]
-                    else:
-                        constant, before_it = peak[place_of] - slack, weighted[place_of * width :]
-                        for r in range(width):
-                            part[r] = constant + before_it[r] + rho * part[r]
-                total[:] = into
-                for s in range(m):
-                    for r in range(width):
-                        total[r] = max(total[r], term[s * width + r])
-                _add(term[: m * width], root, work, total, into)
+                        part[r] = constant + before_it[r] + rho * part[r]
+            total[:] = into
+            for s in range(m):
+                for r in range(width):
+                    total[r] = max(total[r], term[s * width + r])
+            _add(term[: m * width], root, work, total, into)
 
 
 @compiled
