@@ -45,8 +45,8 @@ def add_left_out(
     classes), else nothing. ``forgotten`` are h at the centre (classes, rows), and down, growth² and half the weight
     (rows,). ``law`` is ρ' of no parents and the density at f = 0 and h = F = 1 (classes, parents); what the evidence
     loses but for F and g, and the density at F = H = 1 without the row, over that loss (parents, rows); the rows' own
-    class; and whether that is left unmixed. ``bounds`` are the nodes start..stop and the first of ``width`` rows. ``sums``
-    are the weights and for each class the densities, -inf where nothing has been added yet.
+    class; and whether that is left unmixed. ``bounds`` are the nodes start..stop and the first of ``width`` rows.
+    ``sums`` are the weights and for each class the densities, -inf where nothing has been added yet.
 
     A term is left out where it is `NEGLIGIBLE`, or would be so at its peak, in every row at hand.
     """
