@@ -33,7 +33,7 @@ class BandAverage(Learner):
     regression on them is each class's own, shared by the classes except for the intercept (as with ``sharing=1``), or
     the same for all classes. Of these up to 3 × ``k_max`` regressions, equally probable beforehand, the predictive
     density is the mixture, weighted by how probable the training data make each one. Discrete columns depend on the
-    class alone.
+    class alone. Leave-one-out is exact: without a row all weights are what the other rows make them.
 
     Needs ``parameters="bayes"`` and a prior location that is ``"pooled"`` or an array; the classifier's ``sharing``
     plays no part and is left at 0.

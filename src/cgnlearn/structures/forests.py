@@ -44,8 +44,9 @@ class TreeAverage(Learner):
     never have a continuous parent; what is constant in the training data stands alone. It needs
     ``parameters="bayes"``, a prior location that is ``"pooled"`` or an array, and sharing 0 or 1. ``structure_`` is
     the most probable forest, ``edge_probability_`` how probable each arc is, from parent (row) to child (column); the
-    rest to 1 is the probability that the child has no parent. An average over forests is no product over attributes,
-    so there are no ``contributions``.
+    rest to 1 is the probability that the child has no parent. Leave-one-out is exact: without a row all weights are
+    what the other rows make them. An average over forests is no product over attributes, so there are no
+    ``contributions``.
 
     Examples
     --------
