@@ -34,7 +34,7 @@ def categorical_evidence(counts: Floats, weight: float) -> Floats:
 
 
 def categorical_of_row(
-    weight: ArrayLike, count: Floats, n: Floats, n_levels: int, dirichlet: float
+    weight: Floats, count: Floats, n: Floats, n_levels: int, dirichlet: float
 ) -> tuple[Floats, Floats]:
     """ln p(level | cell) without a row that has it, and what `categorical_evidence` loses with that row.
 
