@@ -101,11 +101,12 @@ def moments_by_hand(values, columns, cell, weights, n_cells, origin):
 def assert_moments(values, cell, *, columns=None, weights=None, n_cells=3, rtol=1e-12):
     columns = np.arange(values.shape[1]) if columns is None else np.asarray(columns)
     origin = values[0, columns].astype(float)
-    found = kernels.diagonal_moments(values, columns, cell, weights, n_cells, origin)
     expected = moments_by_hand(values, columns, cell, weights, n_cells, origin)
-    np.testing.assert_allclose(found[0], expected[0], rtol)
-    np.testing.assert_allclose(found[1], expected[1], rtol, atol=1e-12 * np.abs(expected[1]).max())
-    np.testing.assert_allclose(found[2], expected[2], rtol)
+    for stored in (np.asfortranarray(values), values):  # along columns, and along rows
+        found = kernels.diagonal_moments(stored, columns, cell, weights, n_cells, origin)
+        np.testing.assert_allclose(found[0], expected[0], rtol)
+        np.testing.assert_allclose(found[1], expected[1], rtol, atol=1e-12 * np.abs(expected[1]).max())
+        np.testing.assert_allclose(found[2], expected[2], rtol)
     return found
 
 
@@ -170,10 +171,11 @@ def test_constant_columns_have_exactly_no_scatter(rng, weighted):
     of_cell = np.array([0.1, 1e8 / 3, -1e-7])
     values = np.column_stack([np.full(30_000, 0.1), np.full(30_000, 1e8 / 3), of_cell[cell]])
     weights = rng.random(30_000) if weighted else None
-    _, mean, scatter = kernels.diagonal_moments(values, np.arange(3), cell, weights, 3, values[0])
-    assert (scatter == 0).all()
-    assert (mean[:, :2] == 0).all()
-    np.testing.assert_array_equal(mean[:, 2], of_cell - values[0, 2])
+    for stored in (values, np.asfortranarray(values)):
+        _, mean, scatter = kernels.diagonal_moments(stored, np.arange(3), cell, weights, 3, values[0])
+        assert (scatter == 0).all()
+        assert (mean[:, :2] == 0).all()
+        np.testing.assert_array_equal(mean[:, 2], of_cell - values[0, 2])
 
 
 def test_moments_do_not_depend_on_the_number_of_threads(rng, monkeypatch):

@@ -69,6 +69,22 @@ def test_streams_batches_and_memory_agree(form, structure, rows, tmp_path):
     np.testing.assert_allclose(batched.predict_joint_log_proba(X), expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tree", Band(2)])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_great_batches_are_counted_along_columns_and_agree(structure, kind, rng, tmp_path):
+    label = rng.integers(0, 3, 40_000)
+    X = pd.DataFrame((rng.normal(size=(40_000, 8)) @ rng.normal(size=(8, 8)) + label[:, None] + 1e8).astype(kind))
+    X.columns = [f"x{i}" for i in X.columns]
+    X["x0"] -= kind(1e8)
+    X.assign(y=label).to_parquet(tmp_path / "rows.parquet")
+    found = fit_stream(CGNClassifier(structure), tmp_path, "y", batch_rows=30_000)
+    whole = CGNClassifier(structure).fit(np.ascontiguousarray(X), label)
+    for own, other in zip(found.statistics_.moments, whole.statistics_.moments, strict=True):
+        np.testing.assert_array_equal(own.n, other.n)
+        np.testing.assert_allclose(own.origin + own.mean, other.origin + other.mean, rtol=1e-15, atol=1e-10)
+        np.testing.assert_allclose(own.scatter, other.scatter, rtol=1e-10, atol=1e-10 * np.abs(other.scatter).max())
+
+
 def test_predictions_come_in_batches(rows, tmp_path):
     folder = written(rows, tmp_path, "parquet")
     model = CGNClassifier("tree").fit(rows.drop(columns="class"), rows["class"])
