@@ -86,6 +86,7 @@ def two_workers() -> list[tuple[float, float]]:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
+            client.wait_for_workers(n_workers)  # else the first one holds all rows
             random = da.random.default_rng(0)
             X = client.persist(random.normal(size=(480_000, 200), chunks=(30_000, 200)))
             y = client.persist(random.integers(0, CLASSES, size=480_000, chunks=30_000))
