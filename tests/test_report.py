@@ -446,7 +446,8 @@ def test_without_any_answer_the_page_says_so(tmp_path):
     text = (tmp_path / "report.html").read_text()
     assert "does not exist" in text
     assert "No model answered in every fold" in text
-    assert "complete ml has no answer in 8 of 8 folds" in text
+    assert "complete ml has no answer in 8 of 8 folds: maximum likelihood does not exist for column" in unescape(text)
+    assert "no variance left." in text
 
 
 PROBE = """

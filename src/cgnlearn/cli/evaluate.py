@@ -19,6 +19,7 @@ from cgnlearn.cli.terminal import (
     print_decisions,
     print_table,
     say,
+    tell_of_no_answer,
     waiting,
     warn_of_worse_than_nothing,
 )
@@ -121,6 +122,7 @@ def evaluate(
                 say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
         if of_spectra and read.groups is not None:
             folder.print_by_sample(study)
+    tell_of_no_answer(study.summaries)
     warn_of_worse_than_nothing(study.summaries)
     if not is_finished:
         raise click.exceptions.Exit(1)
