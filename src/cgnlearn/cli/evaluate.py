@@ -122,7 +122,8 @@ def evaluate(
     if as_json:
         click.echo(json.dumps(_as_dict(study, read, cv, seed, summaries, decided, mean_costs), indent=1))
     else:
-        print_table(summaries, f"{data.name}: {how}", mean_costs)
+        spread = "mean ± standard deviation of the folds"
+        print_table(summaries, f"{data.name}: {how}, {spread}", mean_costs)
         if positive is not None:
             stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
             print_decisions(decided, f"{positive} against the others, 95 % intervals; predictive values at {stated}")

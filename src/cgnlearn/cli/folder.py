@@ -282,7 +282,8 @@ def print_by_sample(study: Study) -> None:
         if log_proba is not None:
             log_proba = combined(log_proba, number[result.rows]).log_proba
         results.append(FoldResult(result.unit, rows, log_proba))
-    print_table(summarise(results, study.true[first]), "by sample, the log odds of its spectra averaged")
+    found = summarise(results, study.true[first])
+    print_table(found, "by sample, the log odds of its spectra averaged", unit="sample")
     best = [result for result in study.results if result.unit.name == study.chosen and not result.unit.repeat]
     if best:
         rows = np.concatenate([result.rows for result in best])

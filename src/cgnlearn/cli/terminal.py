@@ -290,7 +290,9 @@ def finish(run: Run[Any], what: str, jobs: int) -> bool:
     return True
 
 
-def print_table(summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None) -> None:
+def print_table(
+    summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None, unit: str = "row"
+) -> None:
     """A table of metrics, and of mean costs where there are any, on stdout."""
     rows = []
     for summary in summaries:
@@ -300,7 +302,7 @@ def print_table(summaries: Sequence[Summary], title: str, costs: Mapping[str, Es
         if costs:
             cells.append(_with_interval(costs.get(summary.model)))
         rows.append([summary.model + note, *cells])
-    headings = ["accuracy", "CLL per row", "Brier", "calibration error", *(["cost per row"] if costs else [])]
+    headings = ["accuracy", f"CLL per {unit}", "Brier", "calibration error", *([f"cost per {unit}"] if costs else [])]
     _print(title, ["model"], headings, rows)
 
 

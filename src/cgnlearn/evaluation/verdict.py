@@ -29,6 +29,7 @@ ROW_METRICS: dict[str, Callable[[Floats, NDArray[np.intp]], NDArray[Any]]] = {
 }
 N_DRAWS = 500
 SMALL = 0.05  # a calibration error that few decisions depend on
+LARGE = 0.1  # one that many do: rows by which it may be chance are too few to vouch for probabilities
 
 
 # ---- models beside each other
@@ -140,10 +141,10 @@ class Calibration(NamedTuple):
     right: float  # share of rows in which it is right
 
     @property
-    def judgement(self) -> Literal["trusted", "nearly", "not"]:
-        """Within chance; or beyond it by little; or neither."""
+    def judgement(self) -> Literal["trusted", "untold", "nearly", "not"]:
+        """Within chance, or so where chance leaves room for much; or beyond it by little; or neither."""
         if self.error <= self.by_chance:
-            return "trusted"
+            return "trusted" if self.by_chance <= LARGE else "untold"
         return "nearly" if self.error <= SMALL else "not"
 
 
@@ -233,6 +234,7 @@ class Verdict:
         beside = [_standing(self.over["cll"][o], _called(o)) for o in (BASELINE, LOGISTIC) if o in self.over["cll"]]
         trust = {
             "trusted": "its probabilities can be trusted",
+            "untold": "the rows are too few to tell whether its probabilities can be trusted",
             "nearly": "its probabilities can nearly be trusted",
             "not": "its probabilities cannot be trusted",
         }[self.calibration.judgement]
@@ -271,6 +273,8 @@ class Verdict:
         measure = f"calibration error {found.error:.3f}, where up to {found.by_chance:.3f} is chance"
         if found.judgement == "trusted":
             return f"Its probabilities can be taken at their word: {said} ({measure})."
+        if found.judgement == "untold":
+            return f"Nothing speaks against its probabilities, but the rows are few: {said} ({measure})."
         way = "high" if found.said > found.right else "low"
         if found.judgement == "nearly":
             return f"Its probabilities are a little too {way}: {said} ({measure})."
@@ -302,8 +306,10 @@ class Verdict:
             ),
             Figure(
                 "calibration error", f"{found.error:.3f}", f"chance alone: up to {found.by_chance:.3f}",
-                {"trusted": "probabilities can be trusted", "nearly": "probabilities nearly right"}.get(
-                    found.judgement, "probabilities cannot be trusted"),
+                {
+                    "trusted": "probabilities can be trusted", "nearly": "probabilities nearly right",
+                    "untold": "too few rows to tell",
+                }.get(found.judgement, "probabilities cannot be trusted"),
             ),
         ]  # fmt: skip
 
@@ -337,7 +343,8 @@ def _points(margin: Interval) -> str:
         words = f"in {abs(points):.1f} {'more' if points > 0 else 'fewer'} of 100 rows"
     if margin.low is None or margin.high is None:
         return words
-    return f"{words} ({_signed(100 * margin.low)} to {_signed(100 * margin.high)})"
+    unit = "" if "100" in words else " of 100 rows"
+    return f"{words} ({_signed(100 * margin.low)} to {_signed(100 * margin.high)}{unit})"
 
 
 def _times(margin: Interval) -> str:
