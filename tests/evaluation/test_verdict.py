@@ -15,7 +15,7 @@ from cgnlearn.evaluation.run import Run, Unit
 from cgnlearn.evaluation.significance import difference_interval, mean_interval
 from cgnlearn.evaluation.splits import cut
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, FoldResult, Study
-from cgnlearn.evaluation.verdict import Verdict, beside, calibration, standings
+from cgnlearn.evaluation.verdict import Calibration, Verdict, beside, calibration, standings
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +288,17 @@ def test_calibration_is_judged_against_chance(sharper, judgement):
     found = calibration(replace(made, results=[FoldResult(Unit("m", 0, 0), np.arange(1200), log_proba)]), "m")
     assert found.judgement == judgement
     assert (found.said > found.right) == (sharper > 1 or (sharper == 1 and found.said > found.right))
+
+
+def test_few_rows_vouch_for_no_probabilities(study):
+    few = Calibration(error=0.08, by_chance=0.13, said=0.78, right=0.76)
+    assert few.judgement == "untold"
+    assert few._replace(by_chance=0.09).judgement == "trusted"
+    assert few._replace(error=0.14).judgement == "not"
+    verdict = Verdict(study)
+    vars(verdict)["calibration"] = few
+    assert verdict.headline.endswith("; the rows are too few to tell whether its probabilities can be trusted.")
+    assert verdict.sentences[-1].startswith("Nothing speaks against its probabilities, but the rows are few: ")
 
 
 def test_the_error_of_chance_is_exceeded_by_chance_in_one_of_twenty():

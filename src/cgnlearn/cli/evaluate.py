@@ -126,7 +126,8 @@ def evaluate(
         print_table(summaries, f"{data.name}: {how}, {spread}", mean_costs)
         if positive is not None:
             stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
-            print_decisions(decided, f"{positive} against the others, 95 % intervals; predictive values at {stated}")
+            intervals = f"95 % intervals; predictive values (PPV, NPV) at {stated}"
+            print_decisions(decided, f"{positive} against the others, {intervals}")
             if read.groups is not None:
                 say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
         if of_spectra and read.groups is not None:

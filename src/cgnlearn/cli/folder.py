@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 labels_option = click.option(
     "--labels", type=EXISTING,
-    help="For spectra: table with columns file (or sample) and label (or --target); sample beside file: replicates.",
+    help="For spectra: table with columns file (or sample) and label; a column sample beside file names replicates.",
 )  # fmt: skip
 skip_option = click.option("--skip-bad", is_flag=True, help="Leave out spectra that cannot be read, and say which.")
 preset_options = _options(

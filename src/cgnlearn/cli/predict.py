@@ -53,8 +53,8 @@ def predict(
     """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
     For each row: the most probable class, the probability of every class, the log density of the row, and its surprise:
-    the share of the training rows that are less likely than it. Rows with less than 1 % are marked as unusual. A sample
-    has the least of its spectra, times their number.
+    the share of the training rows that are less likely than it. Rows with less than 1 % are marked as unusual. Of a
+    sample it is that of its most surprising spectrum, times their number.
     """
     from cgnlearn.files import write_whole
 

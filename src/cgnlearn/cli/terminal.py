@@ -331,7 +331,7 @@ def print_decisions(decisions: Mapping[str, Decisions], title: str) -> None:
                                       found.positive_predictive_value, found.negative_predictive_value))]
         for model, found in decisions.items()
     ]  # fmt: skip
-    _print(title, ["model"], ["AUC", "sensitivity", "specificity", "positive value", "negative value"], rows)
+    _print(title, ["model"], ["AUC", "sensitivity", "specificity", "PPV", "NPV"], rows)
 
 
 def _with_interval(found: Estimate | None) -> str:
