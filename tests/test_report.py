@@ -155,7 +155,7 @@ def test_a_row_up_close_says_what_was_measured_and_what_is_usual(mixed_study):
     assert set(by_name) == set(study.names)
     for label, words in ((seen.row.predicted, "usual_for"), (seen.row.against, "usual_against")):
         of_class = study.X[study.y == label]
-        low, high = np.quantile(of_class["a"], [0.05, 0.95])
+        low, high = np.quantile(of_class["a"], [0.05, 0.95], method="closest_observation")
         assert getattr(by_name["a"], words) == f"{low:.4g} to {high:.4g}".replace("-", "−")
         share = (of_class["level"] == study.X["level"][index]).mean()
         assert getattr(by_name["level"], words) == f"{100 * share:.0f} % of rows"

@@ -368,10 +368,11 @@ def not_acceptable(schema: Schema, column: int, cells: Cells, at: Any, why: str)
 
 def _empty_level(schema: Schema, family: DiscreteFamily, counts: Floats) -> SampleNotAcceptable:
     label, configuration, code = (int(i) for i in np.argwhere(counts == 0)[0])
+    parents = f" ({len(family.cells.columns)} discrete parents besides the class)" if family.cells.columns else ""
     return SampleNotAcceptable(
         f"maximum likelihood does not exist for {schema.name(family.column)} in the cell "
         f"{_cell(schema, family.cells, (configuration, label))}: 0 rows have the level "
-        f"{schema.levels_of(family.column)[code]!r} ({len(family.cells.columns)} discrete parents besides the class); "
+        f"{schema.levels_of(family.column)[code]!r}{parents}; "
         'use parameters="bayes", more rows or fewer levels, or leave the column out'
     )
 
