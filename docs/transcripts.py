@@ -24,7 +24,8 @@ INTRODUCTION = """# Transcripts
 What the commands say of files as people have them, good and bad news alike. `python docs/transcripts.py FOLDER` makes this page, and a test runs the
 same commands again. The first four files are public: UCI's heart disease (Hungarian) and credit approval, Singh's prostate (102 × 12,600), and
 96 MALDI-TOF spectra of four species; the others are made up by the script. Few folds keep the test short; the default is ten.
-Long numbers are rounded here, not in the files.
+Long numbers are rounded here, not in the files. CLL is the mean logarithm of the probability that a model gave to the true class: 0 is perfect, and
+a model below the class frequencies is worse than none.
 """
 
 
@@ -104,8 +105,8 @@ def clinic(_: Path | None, folder: Path) -> None:
 SESSIONS = (
     Session(
         "Holes: heart-hungarian.csv",
-        "One cell in five is empty, and of three columns most. Nothing has to be imputed. Maximum likelihood has nothing to say of a column\n"
-        "that a class never shows.",
+        "One cell in five is empty, and of three columns most. Nothing has to be imputed. Maximum likelihood has no answer where a class lacks\n"
+        "a level of some column, and says which.",
         copied("mixed/heart-hungarian.csv", 3),
         (
             "evaluate heart-hungarian.csv --target class --cv 2",

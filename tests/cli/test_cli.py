@@ -369,6 +369,8 @@ def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
     few.write_text("".join(wine.read_text().splitlines(keepends=True)[i] for i in (0, 1, 2, 3, 80, 81, 82)))
     error = fails(1, "fit", few, "-t", "class", *ml)
     assert "maximum likelihood does not exist for column" in error
+    assert "use --parameters bayes" in error
+    assert "leave the column out with --ignore" in error
     words = ("evaluate", wine, "-t", "class", "--cv", "3", "-s", "naive_bayes", "-o", tmp_path / "out")
     works(*words)
     assert "another seed (0, not 1)" in fails(1, *words, "--seed", "1")
@@ -595,8 +597,16 @@ def test_ml_on_some_folds_is_set_beside_the_others_on_these(tmp_path):
     path = tmp_path / "some.csv"
     frame.to_csv(path, index=False)
     words = ("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "--json", "-o", tmp_path / "out")
-    found = {entry["model"]: entry for entry in json.loads(works(*words))["models"]}
+    _, out, err = run(*words)
+    found = {entry["model"]: entry for entry in json.loads(out)["models"]}
     ml = found["naive_bayes ml"]
+    why = "maximum likelihood does not exist for column 'b' in the cell class "
+    assert ml["reason_without_answer"].startswith(why)
+    [line] = [line for line in err.splitlines() if "has no answer in" in line]
+    n_without = ml["folds_without_answer"]
+    assert line.startswith(f"cgnlearn: naive_bayes ml has no answer in {n_without} of 4 folds: {why}")
+    assert "use --parameters bayes" in line
+    assert line.endswith("leave the column out with --ignore")
     n_answered = ml["folds"] - ml["folds_without_answer"]
     assert 0 < n_answered < 4
     beside = found[f"naive_bayes bayes in the same {n_answered} folds"]

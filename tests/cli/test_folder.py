@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from sklearn.pipeline import make_pipeline
 
 from cgnlearn import CGNClassifier, load
+from cgnlearn.cli.labels import read_labels
 from cgnlearn.cli.main import main
 from cgnlearn.spectra import Bin, by_sample, make_raw_spectra, preset, read
 
@@ -71,6 +72,10 @@ def test_predictions_by_sample(folder):
         assert table["sample"].tolist() == true.samples.tolist()
         assert (table["spectra"] == 2).all()
         np.testing.assert_allclose(table[["p(case)", "p(control)"]], np.exp(true.log_proba), rtol=1e-9)
+        surprise = pd.Series(model[-1].surprise(model[:-1].transform(read(folder / "spectra"))))
+        least = surprise.groupby(labels["sample"].to_numpy(str)).min()
+        np.testing.assert_allclose(table["surprise"], np.minimum(2 * least, 1))
+        assert (table["unusual"] == (table["surprise"] < 0.01)).all()
 
 
 def test_evaluation_learns_within_the_folds_and_keeps_samples_together(folder, tmp_path, monkeypatch):
@@ -109,6 +114,40 @@ def test_groups_of_the_labels(folder, tmp_path):
     assert "--groups is not given" not in said.stderr
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda frame: frame.to_csv(index=False, sep=";").encode(),
+        lambda frame: frame.assign(label=frame["label"].replace("case", "fällig")).to_csv(index=False).encode("cp1252"),
+        lambda frame: (
+            frame.rename(columns={"file": "File", "sample": "Sample"}).to_csv(index=False).encode("utf-8-sig")
+        ),
+        lambda frame: frame.assign(file=r".\spectra" + "\\" + frame["file"]).to_csv(index=False).encode(),
+        lambda frame: frame.rename(columns={"label": "State"}).to_csv(index=False, sep="\t").encode(),
+    ],
+)
+def test_tables_of_labels_as_people_have_them(folder, tmp_path, written):
+    labels = tmp_path / "labels.csv"
+    labels.write_bytes(written(pd.read_csv(folder / "labels.csv")))
+    target = ("-t", "state") if b"State" in labels.read_bytes() else ()
+    words = ("fit", folder / "spectra", "--labels", labels, "--width", "50", *MODEL, "-p", "bayes", *target)
+    said = run(*words, "-o", tmp_path / "model.skops")
+    assert said.exit_code == 0, said.stderr
+    spectra = read(folder / "spectra")
+    expected = load(folder / "model.skops").predict_log_proba(spectra)
+    order = slice(None) if b"case" in labels.read_bytes() else slice(None, None, -1)  # control, then fällig
+    np.testing.assert_allclose(load(tmp_path / "model.skops").predict_log_proba(spectra)[:, order], expected)
+
+
+def test_labels_of_bruker_folders(tmp_path):
+    labels = tmp_path / "labels.csv"
+    labels.write_text("file,label\nsp1\\0_A1\\1\\1SLin\\fid,x\nsp1/0_A1/2/1SLin,y\n")
+    assert {name: found.label for name, found in read_labels(labels).items()} == {
+        "sp1/0_A1/1/1SLin": "x",
+        "sp1/0_A1/2/1SLin": "y",
+    }
+
+
 def test_wrong_calls(folder, tmp_path):
     spectra, labels, model = folder / "spectra", folder / "labels.csv", folder / "model.skops"
     table = tmp_path / "table.csv"
@@ -116,13 +155,19 @@ def test_wrong_calls(folder, tmp_path):
     of_table = tmp_path / "table.skops"
     assert run("fit", table, "-t", "class", *MODEL, "-o", of_table).exit_code == 0
     for code, words, expected in (
-        (2, ("fit", spectra, *MODEL, "-o", tmp_path / "m.skops"), "add --labels"),
+        (
+            2,
+            ("fit", spectra, *MODEL, "-o", tmp_path / "m.skops"),
+            "add --labels TABLE, a csv file with the columns file",
+        ),
+        (2, ("evaluate", spectra, "--labels", labels, "--id", "file"), "--id is about the columns of a table"),
+        (2, ("evaluate", spectra, "--labels", labels, "-t", "state"), "no column 'state' (--target): it has 'file'"),
         (2, ("evaluate", spectra, *MODEL), "add --labels"),
         (2, ("fit", spectra, "--labels", labels, "-o", tmp_path / "m.stats"), "statistics are of tables"),
         (2, ("fit", spectra, "--labels", labels, "--groups", "x", "-o", tmp_path / "m.skops"), "no column 'x'"),
         (2, ("predict", of_table, spectra), "trained on a table"),
         (2, ("predict", model, table), "takes raw spectra"),
-        (1, ("fit", spectra, "--labels", table, *MODEL, "-o", tmp_path / "m.skops"), "needs a header line"),
+        (1, ("fit", spectra, "--labels", table, *MODEL, "-o", tmp_path / "m.skops"), "needs a column file"),
     ):
         said = run(*words)
         assert said.exit_code == code, said.stderr

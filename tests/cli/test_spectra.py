@@ -42,7 +42,8 @@ def test_what_does_not_fit_together_is_named_in_one_line(folder):
         ([*lines, "other.txt,other,case"], [], "other.txt has a label but no spectrum"),
         ([*lines, lines[-1]], [], "for the second time"),
         ([*lines, "x.txt,x,"], [], "lacks its label"),
-        (["a,b", "1,2"], [], "needs a header line"),
+        (["a,b", "1,2"], [], "needs a column file"),
+        (["file,species", "1,2"], [], "needs a column label, but it has 'file', 'species'"),
     ]
     for content, options, expected in cases:
         labels.write_text("\n".join(content) + "\n")

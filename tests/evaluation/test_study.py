@@ -9,6 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import cross_val_score
 
 from cgnlearn import CGNClassifier
+from cgnlearn.evaluation.evidence import evidence_of
 from cgnlearn.evaluation.run import OtherResults, Run, Unit
 from cgnlearn.evaluation.splits import cut
 from cgnlearn.evaluation.study import Study, summarise, summary_text
@@ -125,3 +126,21 @@ def test_missing_answers_survive_the_folder(tmp_path):
     again = Run(work, tmp_path)
     assert again.missing == []
     assert [result.log_proba for result in again.results] == [None] * 3
+
+
+def test_contributions_of_a_mixture_are_told_on_its_own_scale():
+    """Its members are surer than it is: what they add up to is brought down to what it says."""
+
+    class Mixture:
+        n_features_in_, class_log_prior_ = 2, np.log([0.5, 0.5])
+        contributions_remainder = None
+
+        def contributions(self, X):
+            return np.stack([np.zeros_like(X), 10 * X], axis=2)  # (rows, attributes, classes)
+
+    X = np.array([[1.0, 2.0], [-1.0, -3.0], [2.0, -1.0]])
+    odds = X.sum(axis=1)  # a tenth of what the members say
+    log_proba = -np.logaddexp(0, np.column_stack([odds, -odds]))
+    found = evidence_of(Mixture(), X, log_proba, np.array([1, 0, 1]))
+    np.testing.assert_allclose(found.for_truth, [(1 + 1 + 2) / 3, (2 + 3 - 1) / 3])
+    assert dict(found.reasons[0]) == pytest.approx({0: 1.0, 1: 2.0})

@@ -6,17 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, log_loss
 
 from cgnlearn import CGNClassifier
 from cgnlearn.evaluation.run import Run, Unit
-from cgnlearn.evaluation.significance import compare, interval
+from cgnlearn.evaluation.significance import difference_interval, mean_interval
 from cgnlearn.evaluation.splits import cut
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, FoldResult, Study
-from cgnlearn.evaluation.verdict import Verdict, beside, calibration, standings
+from cgnlearn.evaluation.verdict import Calibration, Verdict, beside, calibration, standings
 
 
 @pytest.fixture(scope="module")
@@ -37,63 +36,108 @@ def study():
     return replace(made, results=run.results)
 
 
-def by_fold(study, model, metric):
-    """Values in each fold by scikit-learn."""
-    found = {}
+def by_row(study, model, metric, folds=None):
+    """Values in each row, averaged over the repetitions, without our metrics."""
+    found = [[] for _ in study.y]
     for result in study.results:
-        if result.unit.name == model and result.log_proba is not None:
-            truth, proba = study.y[result.rows], np.exp(result.log_proba)
-            if metric == "accuracy":
-                value = accuracy_score(truth, np.array(study.classes)[proba.argmax(axis=1)])
-            else:
-                value = -log_loss(truth, proba / proba.sum(axis=1, keepdims=True), labels=study.classes)
-            found[result.unit[1:]] = value
-    return found
+        if result.unit.name != model or result.log_proba is None or (folds and result.unit[1:] not in folds):
+            continue
+        for row, said in zip(result.rows, np.exp(result.log_proba), strict=True):
+            truth = study.classes.index(study.y[row])
+            found[row].append(float(said.argmax() == truth) if metric == "accuracy" else np.log(said[truth]))
+    return np.array([np.mean(values) for values in found if values])
 
 
-def expected_interval(values, n_folds):
-    values = np.asarray(values)
-    scale = values.std(ddof=1) * np.sqrt(1 / len(values) + 1 / (n_folds - 1))
-    return stats.t.interval(0.95, len(values) - 1, values.mean(), scale)
+def mean_of(study, model, metric):
+    return by_row(study, model, metric).mean()
+
+
+def independent(n, n_folds):
+    """To how many independent rows those of a cross-validation come."""
+    return n / (1 + n_folds / (n_folds - 1))
+
+
+def expected_share(share, n, n_folds):
+    """Where the score test of a share just does not reject."""
+    n, z = independent(n, n_folds), stats.norm.isf(0.025)
+
+    def beyond(p):
+        return (share - p) ** 2 * n - z**2 * p * (1 - p)
+
+    low = 0.0 if share == 0 else optimize.brentq(beyond, 1e-12, share - 1e-9)
+    return low, 1.0 if share == 1 else optimize.brentq(beyond, share + 1e-9, 1 - 1e-12)
+
+
+def expected_difference(values, n_folds, widest):
+    """By two more rows, one without a difference, of the other a half to each side."""
+    each = independent(1, n_folds)
+    seen = np.array([*values, 0.0, widest, -widest])
+    weights = np.array([each] * len(values) + [1.0, 0.5, 0.5])
+    mean = np.average(seen, weights=weights)
+    error = np.sqrt(np.average((seen - mean) ** 2, weights=weights) / weights.sum())
+    return stats.t.interval(0.95, len(values) - 1, mean, error)
 
 
 def paired(study, first, second, metric):
-    a, b = by_fold(study, first, metric), by_fold(study, second, metric)
-    return np.array([a[fold] - b[fold] for fold in sorted(a.keys() & b.keys())])
+    folds = [
+        {r.unit[1:] for r in study.results if r.unit.name == m and r.log_proba is not None} for m in (first, second)
+    ]
+    return np.subtract(*(by_row(study, model, metric, folds[0] & folds[1]) for model in (first, second)))
+
+
+def expected_pair(study, first, second, metric):
+    values = paired(study, first, second, metric)
+    return expected_difference(values, 5, 1.0 if metric == "accuracy" else np.abs(values).max())
 
 
 def numbers(text):
     return [float(number) for number in re.findall(r"(?<![\w.])[+-]?\d+(?:\.\d+)?", text.replace("−", "-"))]
 
 
-def test_an_interval_is_that_of_the_corrected_t_test(rng):
-    for shift in (0.0, 0.3, 0.8):
-        values = rng.normal(shift, 1, size=20)
-        found = interval(values, n_folds=10)
-        assert (found.low, found.high) == pytest.approx(expected_interval(values, 10))
-        assert bool(found.sign) == (compare(values, np.zeros(20), n_folds=10).corrected_t_p < 0.05)
-    assert interval(np.array([0.5]), n_folds=10) == (0.5, None, None)
-    assert interval(np.array([0.5, -np.inf]), n_folds=2) == (-np.inf, None, None)
-    assert interval(np.full(4, 0.5), n_folds=4) == (0.5, 0.5, 0.5)
+def test_intervals_where_there_are_none_and_of_a_mean(rng):
+    values = rng.normal(0.3, 1, size=20)
+    scale = values.std(ddof=1) / np.sqrt(independent(20, 10))
+    found = mean_interval(values, 10)
+    assert (found.low, found.high) == pytest.approx(stats.t.interval(0.95, 19, values.mean(), scale))
+    for made in (mean_interval, lambda values, n_folds: difference_interval(values, n_folds, 1.0)):
+        assert made(np.array([0.5]), 10) == (0.5, None, None)
+        assert made(np.array([0.5, -np.inf]), 2) == (-np.inf, None, None)
+
+
+@pytest.mark.parametrize("n_folds", [2, 10])
+def test_intervals_hold_the_truth_that_often(n_folds):
+    """Rows of folds that err together, as the correction takes them to: 95 of 100 intervals hold the truth."""
+    rng = np.random.default_rng(0)
+    n, inside = 60, np.zeros(3)
+    for _ in range(400):
+        together = np.sqrt(n_folds / (n_folds - 1) / n) * rng.normal()
+        values = 0.4 + rng.normal(size=n) + together
+        share = (rng.random(n) < 0.8 + 0.4 * together).mean()
+        low, high = expected_share(share, n, n_folds)
+        for i, found in enumerate((mean_interval(values, n_folds), difference_interval(values, n_folds, 3.0))):
+            inside[i] += found.low < 0.4 < found.high
+        inside[2] += low < 0.8 < high
+    assert (np.abs(inside / 400 - 0.95) < 0.035).all()
 
 
 def test_every_sentence_of_the_verdict_says_what_the_folds_say(study):
     verdict = Verdict(study)
-    accuracy = np.array(list(by_fold(study, "proposed", "accuracy").values()))
-    low, high = expected_interval(accuracy, 5)
+    accuracy = mean_of(study, "proposed", "accuracy")
+    low, high = expected_share(accuracy, 160, 5)
     shown = numbers(verdict.headline.split(":")[0])
-    assert shown == pytest.approx([100 * accuracy.mean(), 95, 100 * low, 100 * high], abs=0.051)
+    assert shown == pytest.approx([100 * accuracy, 95, 100 * low, 100 * high], abs=0.051)
 
     for sentence, other in zip(verdict.sentences, (BASELINE, LOGISTIC), strict=False):
         assert other in sentence
         points, gain = paired(study, "proposed", other, "accuracy"), paired(study, "proposed", other, "cll")
-        limits, factors = expected_interval(points, 5), np.exp([gain.mean(), *expected_interval(gain, 5)])
+        limits = expected_pair(study, "proposed", other, "accuracy")
+        lowest, highest = expected_pair(study, "proposed", other, "cll")
+        factors = np.exp([gain.mean(), lowest, highest])
         expected = [100 * abs(points.mean()), 100, *(100 * limit for limit in limits), *factors]
         if abs(points.mean()) < 0.0005:
-            expected = expected[2:]
+            expected = [*expected[2:4], 100, *expected[4:]]
         assert numbers(sentence) == pytest.approx(expected, abs=0.051)
         assert ("fewer" in sentence) == (points.mean() < 0)
-        lowest, highest = expected_interval(gain, 5)
         judged = "clearly better" if lowest > 0 else "clearly worse" if highest < 0 else "no clear difference"
         assert sentence.endswith(f": {judged}.")
         told = {"clearly better": "clearly better than", "clearly worse": "clearly worse than"}
@@ -114,7 +158,7 @@ def test_every_sentence_of_the_verdict_says_what_the_folds_say(study):
 def test_the_three_numbers(study):
     right, typical, gap = Verdict(study).figures
     for figure, metric, form in ((right, "accuracy", float), (typical, "cll", np.exp)):
-        own, base = (np.mean(list(by_fold(study, model, metric).values())) for model in ("proposed", BASELINE))
+        own, base = (mean_of(study, model, metric) for model in ("proposed", BASELINE))
         assert numbers(figure.value) == pytest.approx([100 * form(own)], abs=0.051)
         assert numbers(figure.beside) == pytest.approx([100 * form(base)], abs=0.051)
     assert gap.value in Verdict(study).sentences[-1]
@@ -122,12 +166,11 @@ def test_the_three_numbers(study):
 
 def test_bold_is_only_what_every_paired_difference_says(study):
     for metric in ("accuracy", "cll"):
-        values = {model: np.array(list(by_fold(study, model, metric).values())) for model in study.models}
         for standing in standings(study, metric):
-            own = values[standing.model]
-            lows = [expected_interval(own - values[other], 5)[0] for other in values if other != standing.model]
+            own = standing.model
+            lows = [expected_pair(study, own, other, metric)[0] for other in study.models if other != own]
             assert standing.is_best == (min(lows) > 0)
-            assert standing.is_worse == (own.mean() < values[BASELINE].mean())
+            assert standing.is_worse == (mean_of(study, own, metric) < mean_of(study, BASELINE, metric))
 
 
 def test_worse_than_the_class_frequencies_is_never_best(study):
@@ -152,6 +195,48 @@ def test_worse_than_the_class_frequencies_is_never_best(study):
     assert not any(s.is_best for s in standings(alone, "cll") if s.model == "proposed")
 
 
+def test_no_error_is_not_taken_for_certainty(study):
+    """All rows named rightly: the interval of the share, and of differences, still has a length."""
+    sure = [
+        FoldResult(r.unit, r.rows, np.log(np.where(np.eye(2)[study.true[r.rows]] > 0, 0.999, 0.001)))
+        if r.unit.name == "proposed"
+        else r
+        for r in study.results
+    ]
+    verdict = Verdict(replace(study, results=sure))
+    low = 100 * expected_share(1.0, 160, 5)[0]
+    assert f"names the right class for 100 % of the rows it had not seen (95 % interval {low:.1f} % to 100 %)" in (
+        verdict.headline
+    )
+    assert low < 96
+    margin = verdict.over["accuracy"][BASELINE]
+    assert (margin.low, margin.high) == pytest.approx(expected_pair(verdict.study, "proposed", BASELINE, "accuracy"))
+    assert margin.high - margin.low > 0.1
+    gain = verdict.over["cll"][BASELINE]
+    assert gain.high - gain.low > 0.02
+    assert verdict.cll == (pytest.approx(np.log(0.999)), None, None)
+    assert verdict.figures[1].interval == "in no row less than 99.9 %"
+
+
+def test_rows_of_one_group_count_once(study):
+    """Each row three times, as a group: nothing is known better than by one."""
+    thrice = np.repeat(np.arange(160), 3)
+    results = [
+        FoldResult(
+            r.unit, np.flatnonzero(np.isin(thrice, r.rows)), np.repeat(r.log_proba[np.argsort(r.rows)], 3, axis=0)
+        )
+        for r in study.results
+    ]
+    copied = replace(study, X=study.X.iloc[thrice], y=study.y[thrice], results=results, groups=thrice)
+    for metric in ("accuracy", "cll", "brier"):
+        assert beside(copied, "proposed", LOGISTIC, metric) == pytest.approx(
+            beside(study, "proposed", LOGISTIC, metric)
+        )
+        assert [s.value for s in standings(copied, metric)] == pytest.approx(
+            np.array([s.value for s in standings(study, metric)])
+        )
+
+
 def test_models_that_answer_on_some_folds_are_compared_on_those(study):
     gone = {(0, 1), (1, 3)}
     part = [
@@ -159,9 +244,8 @@ def test_models_that_answer_on_some_folds_are_compared_on_those(study):
     ]
     some = replace(study, results=part)
     margin = beside(some, "proposed", LOGISTIC, "cll")
-    kept = paired(some, "proposed", LOGISTIC, "cll")
-    assert len(kept) == 8
-    assert margin.mean == pytest.approx(kept.mean())
+    assert margin.mean == pytest.approx(paired(some, "proposed", LOGISTIC, "cll").mean())
+    assert (margin.low, margin.high) == pytest.approx(expected_pair(some, "proposed", LOGISTIC, "cll"))
     assert "(on the 8 of 10 folds that both answered)" in Verdict(some).sentences[1]
     none = [FoldResult(r.unit, r.rows, None) if r.unit.name == LOGISTIC else r for r in study.results]
     assert beside(replace(study, results=none), "proposed", LOGISTIC, "cll") is None
@@ -204,6 +288,17 @@ def test_calibration_is_judged_against_chance(sharper, judgement):
     found = calibration(replace(made, results=[FoldResult(Unit("m", 0, 0), np.arange(1200), log_proba)]), "m")
     assert found.judgement == judgement
     assert (found.said > found.right) == (sharper > 1 or (sharper == 1 and found.said > found.right))
+
+
+def test_few_rows_vouch_for_no_probabilities(study):
+    few = Calibration(error=0.08, by_chance=0.13, said=0.78, right=0.76)
+    assert few.judgement == "untold"
+    assert few._replace(by_chance=0.09).judgement == "trusted"
+    assert few._replace(error=0.14).judgement == "not"
+    verdict = Verdict(study)
+    vars(verdict)["calibration"] = few
+    assert verdict.headline.endswith("; the rows are too few to tell whether its probabilities can be trusted.")
+    assert verdict.sentences[-1].startswith("Nothing speaks against its probabilities, but the rows are few: ")
 
 
 def test_the_error_of_chance_is_exceeded_by_chance_in_one_of_twenty():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.cli import folder, options
+from cgnlearn.cli import labels as labels_table
 from cgnlearn.cli.models import DEFAULT, compared
 from cgnlearn.cli.parts import evaluate_in_parts
 from cgnlearn.cli.terminal import (
@@ -19,6 +20,7 @@ from cgnlearn.cli.terminal import (
     print_decisions,
     print_table,
     say,
+    tell_of_no_answer,
     waiting,
     warn_of_worse_than_nothing,
 )
@@ -62,7 +64,12 @@ def evaluate(
     if prevalence is not None and positive is None:
         raise click.UsageError("--prevalence is that of a class: name it with --positive CLASS")
     of_spectra = folder.is_folder(data)
-    roles = options.roles_of(data, "label" if of_spectra else target, row_id, groups, ignore, categorical, na)
+    if of_spectra:
+        folder.refuse_options_of_tables(
+            id=row_id, ignore=ignore, categorical=categorical, na=na, drop_missing=drop_missing
+        )
+    of_classes = (target or labels_table.TARGET) if of_spectra else target
+    roles = options.roles_of(data, of_classes, row_id, groups, ignore, categorical, na)
     models = compared(
         structure, parameters, seed=seed, ordered=ordered or (of_spectra and not structure), **model_options
     )
@@ -77,7 +84,9 @@ def evaluate(
 
     read: Any
     if of_spectra:
-        read = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        read = folder.training_spectra(
+            data, labels, groups, target=target, preset=preset, width=width, skip_bad=skip_bad
+        )
         own, models = models, {name: read.before(model) for name, model in models.items()}
     else:
         own, read = models, options.training_data(data, roles, drop_missing)
@@ -91,7 +100,7 @@ def evaluate(
         data.name, read.X, read.y, models, splits, lines=read.lines, ids=read.ids, groups=read.groups,
         proposed=DEFAULT if DEFAULT in models else None, positive=positive, prevalence=prevalence, **_spectrum(read),
         raw=read.spectra if of_spectra else None,
-        settings=_settings(read, roles) | {"Cross-validation": f"{how}, seed {seed}"},
+        settings=_settings(read, roles, of_spectra) | {"Cross-validation": f"{how}, seed {seed}"},
     )  # fmt: skip
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
     is_finished = finish(run, "cross-validating", jobs)
@@ -113,14 +122,17 @@ def evaluate(
     if as_json:
         click.echo(json.dumps(_as_dict(study, read, cv, seed, summaries, decided, mean_costs), indent=1))
     else:
-        print_table(summaries, f"{data.name}: {how}", mean_costs)
+        spread = "mean ± standard deviation of the folds"
+        print_table(summaries, f"{data.name}: {how}, {spread}", mean_costs)
         if positive is not None:
             stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
-            print_decisions(decided, f"{positive} against the others, 95 % intervals; predictive values at {stated}")
+            intervals = f"95 % intervals; predictive values (PPV, NPV) at {stated}"
+            print_decisions(decided, f"{positive} against the others, {intervals}")
             if read.groups is not None:
                 say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
         if of_spectra and read.groups is not None:
             folder.print_by_sample(study)
+    tell_of_no_answer(study.summaries)
     warn_of_worse_than_nothing(study.summaries)
     if not is_finished:
         raise click.exceptions.Exit(1)
@@ -211,16 +223,14 @@ def _manifest(data: Data, roles: Roles, models: dict[str, Any], cv: tuple[int, i
     }  # fmt: skip
 
 
-def _settings(data: Data, roles: Roles) -> dict[str, str]:
+def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
     """What the report says of the data."""
-    settings = {
-        "File": data.path.name,
-        "SHA-256": data.source.sha256,
-        "Class column": str(roles.target),
-        "Row numbers": "lines of the file" if data.source.is_text else "rows of the file, from 0",
-    }
-    if roles.groups:
-        settings["Groups"] = f"{roles.groups}: rows of one group stay on one side of every split"
+    settings = {"File": data.path.name, "SHA-256": data.source.sha256, "Class column": str(roles.target)}
+    if not of_spectra:
+        settings["Row numbers"] = "lines of the file" if data.source.is_text else "rows of the file, from 0"
+    if data.groups is not None:
+        together = "samples" if roles.groups is None else roles.groups
+        settings["Groups"] = f"{together}: {'spectra' if of_spectra else 'rows'} of one stay on one side of every split"
     if roles.id:
         settings["Rows are named by"] = roles.id
     if data.n_dropped:

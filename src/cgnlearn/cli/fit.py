@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from cgnlearn.cli import folder, options
+from cgnlearn.cli import labels as labels_table
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.models import chosen
 from cgnlearn.cli.parts import fitted_in_parts
@@ -52,7 +53,12 @@ def fit(
     of_spectra = folder.is_folder(data)
     if of_spectra and of_statistics:
         raise click.UsageError("statistics are of tables: make one of the spectra first, with cgnlearn spectra")
-    roles = options.roles_of(data, "label" if of_spectra else target, row_id, groups, ignore, categorical, na)
+    if of_spectra:
+        folder.refuse_options_of_tables(
+            id=row_id, ignore=ignore, categorical=categorical, na=na, drop_missing=drop_missing
+        )
+    of_classes = (target or labels_table.TARGET) if of_spectra else target
+    roles = options.roles_of(data, of_classes, row_id, groups, ignore, categorical, na)
     if of_statistics and structure is None:
         structure = "naive_bayes"  # what can be merged
     model = chosen(structure, parameters, ordered=ordered or (of_spectra and structure is None), **model_options)
@@ -61,7 +67,9 @@ def fit(
     missing: dict[str, Any] = {}
     whole = None
     if of_spectra:
-        spectra = folder.training_spectra(data, labels, groups, preset=preset, width=width, skip_bad=skip_bad)
+        spectra = folder.training_spectra(
+            data, labels, groups, target=target, preset=preset, width=width, skip_bad=skip_bad
+        )
         foretell(model, spectra.X, spectra.y)
         with fitting(model):
             whole = spectra.fitted(model)
@@ -86,5 +94,5 @@ def fit(
         click.echo(json.dumps(told | more, indent=1))
     else:
         parts = f"{told['parameters']} parameters" if "parameters" in told else f"{len(told['members'])} members"
-        size = f"{n_rows:.0f} rows, {model.n_features_in_} attributes, {parts}"
+        size = f"{n_rows:.0f} {'spectra' if of_spectra else 'rows'}, {model.n_features_in_} attributes, {parts}"
         say(f"{size}: saved {output}")

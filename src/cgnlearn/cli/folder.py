@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cgnlearn.cli.labels import TARGET, Label, read_labels
 from cgnlearn.cli.options import EXISTING, _options
 from cgnlearn.cli.terminal import print_table, say, waiting
 
@@ -44,14 +44,6 @@ sample_options = _options(
 )  # fmt: skip
 
 
-class Label(NamedTuple):
-    """What a table of labels says of a spectrum."""
-
-    sample: str | None  # None: the table has no such column, and the reader's guess will do
-    label: str | None
-    group: str | None  # of the column that was asked for
-
-
 def is_folder(path: Path) -> bool:
     """Whether data are a folder or an archive of spectra; a zipped table is none."""
     from cgnlearn.spectra.archives import is_archive
@@ -60,28 +52,12 @@ def is_folder(path: Path) -> bool:
     return path.is_dir() or (is_archive(path.name) and inner not in (".csv", ".tsv"))
 
 
-def read_labels(path: Path, *, groups: str | None = None, needed: bool = True) -> dict[str, Label]:
-    """File or sample → what a table says of it."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    columns = set(rows[0]) if rows else set()
-    key = "file" if "file" in columns else "sample"
-    if key not in columns or (needed and "label" not in columns):
-        wanted = "the columns file (or sample) and label" if needed else "the column file (or sample)"
-        raise ValueError(f"{path}: it needs a header line with {wanted}, and rows")
-    if groups is not None and groups not in columns:
-        raise click.UsageError(f"{path} has no column {groups!r} (--groups)")
-    known: dict[str, Label] = {}
-    for number, row in enumerate(rows, start=2):
-        said = {column: (value or "").strip() for column, value in row.items() if isinstance(value, str | None)}
-        for column in (key, *(["label"] if needed else []), *([groups] if groups else [])):
-            if not said.get(column):
-                raise ValueError(f"{path}: line {number} lacks its {column}: fill it in")
-        name = said[key]
-        if name in known:
-            raise ValueError(f"{path}: line {number} names {name!r} for the second time: remove it")
-        known[name] = Label(said.get("sample") or None, said.get("label"), said[groups] if groups else None)
-    return known
+def refuse_options_of_tables(**given: Any) -> None:
+    """Spectra have no columns of which a user could say what they are."""
+    for name, value in given.items():
+        if value:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{option} is about the columns of a table, and spectra have none: leave it out")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +66,7 @@ class Folder:
 
     path: Path
     labels: Path | None = None
+    target: str | None = None  # the column of the classes; None: label
     groups: str | None = None  # a column of the table
     needed: bool = True  # every spectrum needs a label
     skip_bad: bool = False
@@ -102,7 +79,7 @@ class Folder:
         """What the table says."""
         if self.labels is None:
             return {}
-        return read_labels(self.labels, groups=self.groups, needed=self.needed)
+        return read_labels(self.labels, target=self.target, groups=self.groups, needed=self.needed)
 
     def spectra(self, *, quiet: bool = False) -> Iterator[Spectrum]:
         """One after another; afterwards, unless it is ``quiet``, what was left out is said, or refused."""
@@ -115,9 +92,13 @@ class Folder:
         ignore = [*self.ignore, *([self.labels] if self.labels else [])]
         for spectrum in stream(self.path, refused=refused.append if self.skip_bad else None, ignore=ignore):
             file, sample = str(spectrum.metadata["file"]), str(spectrum.metadata["sample"])
-            key = file if file in self.known else sample
+            names = (file, f"{self.path.name}/{file}", sample)  # a table may stand beside the folder
+            key = next((name for name in names if name in self.known), file)
             if key not in self.known and self.labels is not None:
-                raise ValueError(f"{spectrum.name}: {self.labels} has no line for it: add one, or remove the spectrum")
+                raise ValueError(
+                    f"{spectrum.name}: {self.labels} has no line for it (its first names {next(iter(self.known))!r}): "
+                    f"add one for {file!r}, or remove the spectrum"
+                )
             found = self.known.get(key, Label(None, None, None))
             used.add(key)
             self.files.append(file)
@@ -225,8 +206,9 @@ class Training:
 
 
 def training_spectra(
-    path: Path, labels: Path | None, groups: str | None, *, preset: str, width: float | None, skip_bad: bool
-) -> Training:
+    path: Path, labels: Path | None, groups: str | None, *, target: str | None = None, preset: str,
+    width: float | None, skip_bad: bool,
+) -> Training:  # fmt: skip
     """The spectra that the options ask for."""
     import numpy as np
 
@@ -235,12 +217,15 @@ def training_spectra(
     from cgnlearn.spectra.presets import one_by_one, parted
 
     if labels is None:
-        raise click.UsageError(f"{path} is a folder or an archive of spectra: add --labels TABLE")
+        raise click.UsageError(
+            f"{path} is a folder or an archive of spectra: add --labels TABLE, a csv file with the columns file, such "
+            f"as {_first_file(path)}, and {target or TARGET}"
+        )
     steps = preset_of(preset).set_output(transform="pandas")
     if width is not None:
         steps.set_params(bin__width=width)
     done, others = parted(steps)
-    folder = Folder(path, labels, groups, skip_bad=skip_bad)
+    folder = Folder(path, labels, target, groups, skip_bad=skip_bad)
     digest = hashlib.sha256()
 
     def digested() -> Iterator[Spectrum]:
@@ -255,6 +240,16 @@ def training_spectra(
     y = np.array([found.label for found in folder.told], dtype=str)
     source = Source(path, digest.hexdigest(), {}, np.arange(len(y)), False)
     return Training(path, source, spectra, folder.files, y, folder.kept_together(), done, others)
+
+
+def _first_file(path: Path) -> str:
+    """What the first spectrum of a folder is called in a table of labels."""
+    from cgnlearn.spectra import SpectrumError, stream
+
+    try:
+        return str(next(stream(path)).metadata["file"])
+    except (SpectrumError, StopIteration):
+        return "a.mzML"
 
 
 def checked(model: Any, data: Path) -> bool:
@@ -287,7 +282,8 @@ def print_by_sample(study: Study) -> None:
         if log_proba is not None:
             log_proba = combined(log_proba, number[result.rows]).log_proba
         results.append(FoldResult(result.unit, rows, log_proba))
-    print_table(summarise(results, study.true[first]), "by sample, the log odds of its spectra averaged")
+    found = summarise(results, study.true[first])
+    print_table(found, "by sample, the log odds of its spectra averaged", unit="sample")
     best = [result for result in study.results if result.unit.name == study.chosen and not result.unit.repeat]
     if best:
         rows = np.concatenate([result.rows for result in best])

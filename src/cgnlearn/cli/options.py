@@ -131,7 +131,8 @@ cost_option = click.option(
 )
 data_options = _options(
     click.argument("data", type=DATA),
-    click.option("-t", "--target", help="Column (npz: array) of the classes; npz default: y."),
+    click.option("-t", "--target",
+                 help="Column of the classes (npz: array, default y; spectra: of the table of labels, default label)."),
     id_option,
     click.option("--groups", metavar="COLUMN",
                  help="Column that says which rows belong together, such as a subject's."),

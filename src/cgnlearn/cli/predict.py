@@ -53,7 +53,8 @@ def predict(
     """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
     For each row: the most probable class, the probability of every class, the log density of the row, and its surprise:
-    the share of the training rows that are less likely than it. Rows with less than 1 % are marked as unusual.
+    the share of the training rows that are less likely than it. Rows with less than 1 % are marked as unusual. Of a
+    sample it is that of its most surprising spectrum, times their number.
     """
     from cgnlearn.files import write_whole
 
@@ -135,7 +136,7 @@ def _surprise(model: Any, X: Any) -> tuple[Any, str | None]:
 
 
 def _n_unusual(found: pd.DataFrame) -> int:
-    return int(found["unusual"].eq(True).sum()) if "unusual" in found else 0  # samples are not asked
+    return int(found["unusual"].eq(True).sum())
 
 
 def _csv(found: pd.DataFrame, header: bool = True) -> str:
@@ -220,7 +221,12 @@ def _of_spectra(asked: Predictor, source: folder.Folder, correlation: float | No
     log_proba = asked.model.predict_log_proba(X)
     samples = by_sample(log_proba, source.samples, asked.model.class_log_prior_, correlation=correlation)
     columns = {"sample": samples.samples, "spectra": samples.n_spectra}
-    return pd.DataFrame(columns | _said(asked, samples.log_proba))
+    surprise, why = _surprise(asked.model, X)
+    if surprise is not None:
+        # The most surprising spectrum of several is one of several: it may be so by chance that many times as often.
+        least = [surprise[source.samples == sample].min() for sample in samples.samples]
+        surprise = np.minimum(least * samples.n_spectra, 1.0)
+    return pd.DataFrame(columns | _said(asked, samples.log_proba) | _usual(surprise, why))
 
 
 def _said(asked: Predictor, log_proba: Any) -> dict[str, Any]:
@@ -250,11 +256,18 @@ def _lines(asked: Predictor, data: Data, first: int = 0) -> pd.DataFrame:
     columns |= _said(asked, log_proba)
     columns["log_density"] = model.score_samples(X)
     surprise, why = _surprise(model, X)
-    if why and not first:
+    return pd.DataFrame(columns | _usual(surprise, None if first else why))
+
+
+def _usual(surprise: Any, why: str | None) -> dict[str, Any]:
+    """How surprising something is and whether that is unusual; where it cannot be told, why is said."""
+    import numpy as np
+
+    if why:
         say(f"the column surprise is empty: {why}")
-    columns["surprise"] = np.nan if surprise is None else surprise
-    columns["unusual"] = None if surprise is None else surprise < UNUSUAL
-    return pd.DataFrame(columns)
+    if surprise is None:
+        return {"surprise": np.nan, "unusual": None}
+    return {"surprise": surprise, "unusual": surprise < UNUSUAL}
 
 
 def _columns(model: Any, classifier: Any) -> tuple[list[str] | None, Sequence[Any]]:

@@ -13,10 +13,14 @@ from cgnlearn.cli.terminal import say, waiting
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.option("-t", "--target", help="Column of the labels with the classes; default: label.")
 @folders.labels_option
 @folders.preset_options
 @click.option("-o", "--output", type=NEW_FILE, required=True, help="Where the table goes: .parquet or .csv.")
-def spectra(folder: Path, labels: Path | None, preset: str, width: float | None, skip_bad: bool, output: Path) -> None:
+def spectra(
+    folder: Path, target: str | None, labels: Path | None, preset: str, width: float | None, skip_bad: bool,
+    output: Path,
+) -> None:  # fmt: skip
     """Turn raw spectra into a table of features.
 
     FOLDER, or a zip or tar file, holds mzML, mzXML, MGF, two-column text or Bruker flex spectra. The table has a row
@@ -36,7 +40,7 @@ def spectra(folder: Path, labels: Path | None, preset: str, width: float | None,
     if width is not None:
         pipeline.set_params(bin__width=width)
     cleaning, bins = [step for _, step in pipeline.steps[:-1]], pipeline[-1]
-    source = folders.Folder(folder, labels, skip_bad=skip_bad, ignore=[output])
+    source = folders.Folder(folder, labels, target, skip_bad=skip_bad, ignore=[output])
     with waiting(f"reading {folder}"):
         # Where the bins lie depends on the axes alone: the first pass trims, the second does everything.
         bins.fit(one_by_one(cleaning[:1], source.spectra(quiet=True)))

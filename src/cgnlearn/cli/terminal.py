@@ -60,7 +60,7 @@ class Program(click.Group):
         except Exception as error:
             if debug:
                 raise
-            say(f"error: {one_line(str(error)) or type(error).__name__}")
+            say(f"error: {by_options(one_line(str(error))) or type(error).__name__}")
             code = 1
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -81,6 +81,16 @@ def _warned_once() -> Callable[..., None]:
 def one_line(text: str) -> str:
     """Text without line breaks."""
     return " ".join(text.split())
+
+
+def by_options(advice: str) -> str:
+    """What the library advises, in the words of the command line."""
+    for parameter, option in (
+        ('parameters="bayes"', "--parameters bayes"),
+        ("leave the column out", "leave the column out with --ignore"),
+    ):
+        advice = advice.replace(parameter, option)
+    return advice
 
 
 def say(message: str) -> None:
@@ -280,7 +290,9 @@ def finish(run: Run[Any], what: str, jobs: int) -> bool:
     return True
 
 
-def print_table(summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None) -> None:
+def print_table(
+    summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None, unit: str = "row"
+) -> None:
     """A table of metrics, and of mean costs where there are any, on stdout."""
     rows = []
     for summary in summaries:
@@ -290,8 +302,16 @@ def print_table(summaries: Sequence[Summary], title: str, costs: Mapping[str, Es
         if costs:
             cells.append(_with_interval(costs.get(summary.model)))
         rows.append([summary.model + note, *cells])
-    headings = ["accuracy", "CLL per row", "Brier", "calibration error", *(["cost per row"] if costs else [])]
+    headings = ["accuracy", f"CLL per {unit}", "Brier", "calibration error", *([f"cost per {unit}"] if costs else [])]
     _print(title, ["model"], headings, rows)
+
+
+def tell_of_no_answer(summaries: Sequence[Summary]) -> None:
+    """A line for each model that does not exist in some fold: where, and what can be done about it."""
+    for summary in summaries:
+        if summary.n_without and summary.reason is not None:
+            folds = f"{summary.n_without} of {summary.n_folds} folds"
+            say(f"{summary.model} has no answer in {folds}: {by_options(one_line(summary.reason))}")
 
 
 def warn_of_worse_than_nothing(summaries: Sequence[Summary]) -> None:
@@ -311,7 +331,7 @@ def print_decisions(decisions: Mapping[str, Decisions], title: str) -> None:
                                       found.positive_predictive_value, found.negative_predictive_value))]
         for model, found in decisions.items()
     ]  # fmt: skip
-    _print(title, ["model"], ["AUC", "sensitivity", "specificity", "positive value", "negative value"], rows)
+    _print(title, ["model"], ["AUC", "sensitivity", "specificity", "PPV", "NPV"], rows)
 
 
 def _with_interval(found: Estimate | None) -> str:

@@ -115,7 +115,7 @@ def share(n_of: float, n_all: float) -> Estimate:
     p = n_of / n_all
     centre = (p + Z**2 / (2 * n_all)) / (1 + Z**2 / n_all)
     half = Z / (1 + Z**2 / n_all) * np.sqrt(p * (1 - p) / n_all + Z**2 / (4 * n_all**2))
-    return Estimate(p, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+    return Estimate(p, float(centre - half) if n_of else 0.0, float(centre + half) if n_of < n_all else 1.0)
 
 
 def predictive_value(

@@ -37,6 +37,9 @@ def evidence_of(
 
     Reasons are told by `feature`, the number of the one that each attribute belongs to (as the bins of a spectrum to a
     peak); None: each attribute is its own.
+
+    A mixture is less sure than its members are on average, of whose contributions its own are made: these are told on
+    the scale of its log-odds.
     """
     n, p = len(true), model.n_features_in_
     feature = np.arange(p) if feature is None else feature
@@ -44,16 +47,33 @@ def evidence_of(
     wanted = set(listed(log_proba).tolist())
     rival = _best_but(log_proba, true)
     first, second = best_two(log_proba)
+    total = np.zeros(n)
     for rows in np.array_split(np.arange(n), max(1, n * p // CHUNK)):
         parts = getattr(model, "temperature_", 1.0) * model.contributions(_safe_indexing(X, rows))
         at = np.arange(len(rows))
+        total[rows] = (parts[at, :, first[rows]] - parts[at, :, second[rows]]).sum(axis=1)
         found.for_truth[:] += (parts[at, :, true[rows]] - parts[at, :, rival[rows]]).sum(axis=0) / n
         for row in wanted.intersection(rows.tolist()):
             odds = parts[row - rows[0], :, first[row]] - parts[row - rows[0], :, second[row]]
             gathered = np.bincount(feature, odds)
             top = np.argsort(-np.abs(gathered), kind="stable")[:N_REASONS]
             found.reasons[row] = list(zip(top.tolist(), gathered[top].tolist(), strict=True))
+    if hasattr(model, "contributions_remainder"):
+        prior = model.class_log_prior_
+        return _scaled(found, _slope(total, margin(log_proba) - prior[first] + prior[second]))
     return found
+
+
+def _slope(told: Floats, meant: Floats) -> float:
+    """By how much log-odds must be multiplied, at most 1, to be on the scale of others of the same rows."""
+    known = np.isfinite(told) & np.isfinite(meant)
+    square = float((told[known] ** 2).sum())
+    return min(max(float((told[known] * meant[known]).sum()) / square, 0.0), 1.0) if square else 1.0
+
+
+def _scaled(found: Evidence, by: float) -> Evidence:
+    reasons = {row: [(feature, by * odds) for feature, odds in of_row] for row, of_row in found.reasons.items()}
+    return Evidence(by * found.for_truth, reasons)
 
 
 def together(parts: Sequence[tuple[NDArray[np.intp], Evidence]], n_attributes: int) -> Evidence:

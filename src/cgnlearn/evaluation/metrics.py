@@ -48,11 +48,17 @@ def cll(log_proba: Floats, true: NDArray[np.intp]) -> float:
     return float(of_truth(log_proba, true).mean())
 
 
-def brier(log_proba: Floats, true: NDArray[np.intp]) -> float:
-    """Brier score: squared distance from the truth summed over classes, from 0 to 2."""
+def from_truth(log_proba: Floats, true: NDArray[np.intp]) -> Floats:
+    """The squared distance from the truth summed over classes, from 0 to 2, row by row."""
     distance = np.exp(log_proba)
     distance[np.arange(len(true)), true] -= 1.0
-    return float((distance**2).sum(axis=1).mean())
+    squared: Floats = (distance**2).sum(axis=1)
+    return squared
+
+
+def brier(log_proba: Floats, true: NDArray[np.intp]) -> float:
+    """Brier score: the mean squared distance from the truth, from 0 to 2."""
+    return float(from_truth(log_proba, true).mean())
 
 
 def calibration_error(log_proba: Floats, true: NDArray[np.intp], n_bins: int = N_BINS) -> float:

@@ -36,6 +36,7 @@ class FoldResult:
     rows: NDArray[np.intp]
     log_proba: Floats | None  # (rows, classes); None where maximum likelihood does not exist
     evidence: Evidence | None = None  # if it was asked for
+    reason: str | None = None  # why there is no answer, if that is known: files of results do not keep it
 
 
 def fold_result(
@@ -53,8 +54,8 @@ def fold_result(
         warnings.filterwarnings("ignore", ".* is observed in .* of the rows", UserWarning)
         try:
             trained = fitted(model, X, y, split.train, groups)
-        except SampleNotAcceptable:
-            return FoldResult(unit, split.test, None)
+        except SampleNotAcceptable as error:
+            return FoldResult(unit, split.test, None, reason=str(error))
         part = _safe_indexing(X, split.test)
         for step in steps_before(trained):
             part = step.transform(part)
@@ -118,10 +119,14 @@ class Summary:
     n_folds: int  # that have been done
     n_without: int  # those of them in which maximum likelihood does not exist; the metrics leave them out
     metrics: dict[str, Spread]  # by the names in `METRICS`; empty if no fold has an answer
+    reason: str | None = None  # why the first of the folds without an answer has none
 
     def as_dict(self) -> dict[str, Any]:
         """In plain values."""
-        counts = {"model": self.model, "folds": self.n_folds, "folds_without_answer": self.n_without}
+        counts = {
+            "model": self.model, "folds": self.n_folds, "folds_without_answer": self.n_without,
+            "reason_without_answer": self.reason,
+        }  # fmt: skip
         return counts | {name: spread._asdict() for name, spread in self.metrics.items()}
 
 
@@ -138,7 +143,8 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
             # A fold is too small to tell how well calibrated a model is: all rows of a repetition do.
             parts = repetitions(answered) if metric is calibration_error else [[result] for result in answered]
             metrics[name] = Spread.of([metric(*pooled(part, true)) for part in parts])
-        summaries.append(Summary(model, len(found), len(found) - len(answered), metrics))
+        reason = next((result.reason for result in found if result.reason), None)
+        summaries.append(Summary(model, len(found), len(found) - len(answered), metrics, reason))
     return summaries
 
 

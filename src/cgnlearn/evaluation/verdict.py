@@ -1,38 +1,43 @@
 """What an evaluation comes to: which model, how much better than the class frequencies, and whether to trust it.
 
 All comparisons are of two models on the folds that both answered, and every word about them follows from a number that
-stands beside it.
+stands beside it. Values are means over rows; their intervals are of 95 %, from the differences between rows, or between
+groups of them, made wider because the folds share training rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cgnlearn.evaluation.metrics import METRICS, calibration_error, right
-from cgnlearn.evaluation.significance import Interval, interval
+from cgnlearn.evaluation.decisions import answers, share
+from cgnlearn.evaluation.metrics import calibration_error, from_truth, of_truth, right
+from cgnlearn.evaluation.significance import Interval, difference_interval, inflation, mean_interval
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.model.densities import Floats
 
-FOLD_METRICS = {"accuracy": 1, "cll": 1, "brier": -1}  # those that a fold can tell, and 1 where more is better
+SIGNS = {"accuracy": 1, "cll": 1, "brier": -1}  # of metrics that are means over rows: 1 where more is better
+ROW_METRICS: dict[str, Callable[[Floats, NDArray[np.intp]], NDArray[Any]]] = {
+    "accuracy": right,
+    "cll": of_truth,
+    "brier": from_truth,
+}
 N_DRAWS = 500
 SMALL = 0.05  # a calibration error that few decisions depend on
+LARGE = 0.1  # one that many do: rows by which it may be chance are too few to vouch for probabilities
 
 
 # ---- models beside each other
 
 
-def on_folds(study: Study, model: str, metric: str) -> dict[tuple[int, int], float]:
-    """A metric's value in each fold that the model answered."""
-    return {
-        (result.unit.repeat, result.unit.fold): METRICS[metric](result.log_proba, study.true[result.rows])
-        for result in study.results
-        if result.unit.name == model and result.log_proba is not None
-    }
+def answered(study: Study, model: str) -> set[tuple[int, int]]:
+    """Repetition and fold of those that the model answered."""
+    return {result.unit[1:] for result in study.results if result.unit.name == model and result.log_proba is not None}
 
 
 def n_folds(study: Study) -> int:
@@ -40,16 +45,61 @@ def n_folds(study: Study) -> int:
     return 1 + max(split.fold for split in study.splits)
 
 
+def by_row(study: Study, model: str, metric: str, folds: Collection[tuple[int, int]]) -> Floats:
+    """A metric's value in each row, a mean over repetitions; not a number in rows of none of these folds."""
+    total, n = np.zeros(len(study.true)), np.zeros(len(study.true))
+    for result in study.results:
+        if result.unit.name == model and result.log_proba is not None and result.unit[1:] in folds:
+            total[result.rows] += ROW_METRICS[metric](result.log_proba, study.true[result.rows])
+            n[result.rows] += 1
+    with np.errstate(invalid="ignore"):
+        values: Floats = total / n
+    return values
+
+
+def units(study: Study, values: Floats) -> Floats:
+    """Values of rows as those of what is independent: the rows with one, or their groups, with the same mean."""
+    there = ~np.isnan(values)
+    values = values[there]
+    if study.groups is None or not np.isfinite(values).all():
+        return values
+    number = np.unique(np.asarray(study.groups)[there], return_inverse=True)[1]
+    mean = values.mean()
+    found: Floats = mean + np.bincount(number, values - mean) / np.bincount(number).mean()
+    return found
+
+
+def value(study: Study, model: str, metric: str) -> Interval:
+    """A model by one of the `SIGNS`, as a mean over rows; of a share the interval is Wilson's.
+
+    CLL and Brier score have none where no row is named wrongly: what an error would cost has then not been seen.
+    """
+    folds = answered(study, model)
+    found = units(study, by_row(study, model, metric, folds))
+    mean = float(found.mean())
+    if metric == "accuracy":
+        n = len(found) / inflation(n_folds(study))
+        return Interval(*share(mean * n, n))
+    if np.nanmin(by_row(study, model, "accuracy", folds)) == 1:
+        return Interval(mean, None, None)
+    _, low, high = mean_interval(found, n_folds(study))
+    if low is None or high is None:
+        return Interval(mean, None, None)
+    return Interval(mean, low, min(high, 0.0)) if metric == "cll" else Interval(mean, max(low, 0.0), high)
+
+
 def beside(study: Study, model: str, other: str, metric: str) -> Interval | None:
     """How much better a model is than another one, on the folds that both answered; None without such a fold."""
-    first, second = (on_folds(study, name, metric) for name in (model, other))
-    common = sorted(first.keys() & second.keys())
+    common = answered(study, model) & answered(study, other)
     if not common:
         return None
-    pairs = np.array([(first[fold], second[fold]) for fold in common])
-    with np.errstate(invalid="ignore"):  # both may be minus infinity
-        difference = FOLD_METRICS[metric] * (pairs[:, 0] - pairs[:, 1])
-    return interval(np.where(np.isnan(difference), 0.0, difference), n_folds=n_folds(study))
+    first, second = (by_row(study, name, metric, common) for name in (model, other))
+    with np.errstate(invalid="ignore"):
+        difference = SIGNS[metric] * (first - second)
+    difference[first == second] = 0.0  # both may be minus infinity
+    found = units(study, difference)
+    widest = max(1.0 if metric == "accuracy" else 0.0, float(np.abs(found).max()))
+    return difference_interval(found, n_folds(study), widest)
 
 
 class Standing(NamedTuple):
@@ -63,15 +113,15 @@ class Standing(NamedTuple):
 
 
 def standings(study: Study, metric: str) -> list[Standing]:
-    """The models that answered in some fold, in their order, by one of the `FOLD_METRICS`."""
-    values = {summary.model: on_folds(study, summary.model, metric) for summary in study.summaries if summary.metrics}
+    """The models that answered in some fold, in their order, by one of the `SIGNS`."""
+    models = [summary.model for summary in study.summaries if summary.metrics]
     found = []
-    for model, on in values.items():
-        others = [beside(study, model, other, metric) for other in values if other != model]
-        base = beside(study, model, BASELINE, metric) if model != BASELINE and BASELINE in values else None
+    for model in models:
+        others = [beside(study, model, other, metric) for other in models if other != model]
+        base = beside(study, model, BASELINE, metric) if model != BASELINE and BASELINE in models else None
         found.append(
             Standing(
-                model, interval(np.array(list(on.values())), n_folds=n_folds(study)), len(on),
+                model, value(study, model, metric), len(answered(study, model)),
                 is_best=bool(others) and all(margin is not None and margin.sign > 0 for margin in others),
                 is_worse=base is not None and base.mean < 0,
             )
@@ -91,10 +141,10 @@ class Calibration(NamedTuple):
     right: float  # share of rows in which it is right
 
     @property
-    def judgement(self) -> Literal["trusted", "nearly", "not"]:
-        """Within chance; or beyond it by little; or neither."""
+    def judgement(self) -> Literal["trusted", "untold", "nearly", "not"]:
+        """Within chance, or so where chance leaves room for much; or beyond it by little; or neither."""
         if self.error <= self.by_chance:
-            return "trusted"
+            return "trusted" if self.by_chance <= LARGE else "untold"
         return "nearly" if self.error <= SMALL else "not"
 
 
@@ -148,22 +198,18 @@ class Verdict:
     def over(self) -> dict[str, dict[str, Interval]]:
         """By metric: how much better it is than each other model that has a fold in common with it."""
         others = [s.model for s in self.study.summaries if s.metrics and s.model != self.model]
-        found = {metric: {o: beside(self.study, self.model, o, metric) for o in others} for metric in FOLD_METRICS}
+        found = {metric: {o: beside(self.study, self.model, o, metric) for o in others} for metric in SIGNS}
         return {metric: {o: m for o, m in of.items() if m is not None} for metric, of in found.items()}
 
     @cached_property
     def accuracy(self) -> Interval:
         """The share of rows named rightly."""
-        return self._value("accuracy")
+        return value(self.study, self.model, "accuracy")
 
     @cached_property
     def cll(self) -> Interval:
         """The mean log probability of the truth."""
-        return self._value("cll")
-
-    def _value(self, metric: str) -> Interval:
-        values = np.array(list(on_folds(self.study, self.model, metric).values()))
-        return interval(values, n_folds=n_folds(self.study))
+        return value(self.study, self.model, "cll")
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -188,6 +234,7 @@ class Verdict:
         beside = [_standing(self.over["cll"][o], _called(o)) for o in (BASELINE, LOGISTIC) if o in self.over["cll"]]
         trust = {
             "trusted": "its probabilities can be trusted",
+            "untold": "the rows are too few to tell whether its probabilities can be trusted",
             "nearly": "its probabilities can nearly be trusted",
             "not": "its probabilities cannot be trusted",
         }[self.calibration.judgement]
@@ -206,7 +253,7 @@ class Verdict:
         accuracy, cll = self.over["accuracy"][other], self.over["cll"][other]
         words = f"Beside {_called(other)} it is right {_points(accuracy)}"
         words += f", and gives the truth {_times(cll)}{_judged(cll)}"
-        own, of_other = (on_folds(self.study, model, "cll").keys() for model in (self.model, other))
+        own, of_other = (answered(self.study, model) for model in (self.model, other))
         part = f" (on the {len(own & of_other)} of {len(own)} folds that both answered)" if own - of_other else ""
         return f"{words}{part}."
 
@@ -226,31 +273,43 @@ class Verdict:
         measure = f"calibration error {found.error:.3f}, where up to {found.by_chance:.3f} is chance"
         if found.judgement == "trusted":
             return f"Its probabilities can be taken at their word: {said} ({measure})."
+        if found.judgement == "untold":
+            return f"Nothing speaks against its probabilities, but the rows are few: {said} ({measure})."
         way = "high" if found.said > found.right else "low"
         if found.judgement == "nearly":
             return f"Its probabilities are a little too {way}: {said} ({measure})."
         return f"Its probabilities cannot be taken at their word, they are too {way}: {said} ({measure})."
 
     @property
+    def _never_less(self) -> str:
+        """What stands for an interval where no row was named wrongly, else nothing."""
+        if self.accuracy.mean < 1:
+            return ""
+        least = min(of_truth(log_proba, true).min() for log_proba, true in answers(self.study)[self.model])
+        return f"in no row less than {_share(np.exp(least))}"
+
+    @property
     def figures(self) -> list[Figure]:
         """Three numbers."""
-        base = {metric: list(on_folds(self.study, BASELINE, metric).values()) for metric in ("accuracy", "cll")}
-        values = {metric: float(np.mean(of)) for metric, of in base.items() if of}
+        has_base = bool(answered(self.study, BASELINE))
+        base = {metric: value(self.study, BASELINE, metric).mean for metric in ("accuracy", "cll") if has_base}
         found = self.calibration
         return [
             Figure(
                 "right answers", _share(self.accuracy.mean), _range(self.accuracy, _share, brackets=False),
-                f"class frequencies: {_share(values['accuracy'])}" if values else "",
+                f"class frequencies: {_share(base['accuracy'])}" if base else "",
             ),
             Figure(
                 "typical probability of the truth", _share(np.exp(self.cll.mean)),
-                _range(self.cll, lambda value: _share(np.exp(value)), brackets=False),
-                f"class frequencies: {_share(np.exp(values['cll']))}" if values else "",
+                self._never_less or _range(self.cll, lambda value: _share(np.exp(value)), brackets=False),
+                f"class frequencies: {_share(np.exp(base['cll']))}" if base else "",
             ),
             Figure(
                 "calibration error", f"{found.error:.3f}", f"chance alone: up to {found.by_chance:.3f}",
-                {"trusted": "probabilities can be trusted", "nearly": "probabilities nearly right"}.get(
-                    found.judgement, "probabilities cannot be trusted"),
+                {
+                    "trusted": "probabilities can be trusted", "nearly": "probabilities nearly right",
+                    "untold": "too few rows to tell",
+                }.get(found.judgement, "probabilities cannot be trusted"),
             ),
         ]  # fmt: skip
 
@@ -284,7 +343,8 @@ def _points(margin: Interval) -> str:
         words = f"in {abs(points):.1f} {'more' if points > 0 else 'fewer'} of 100 rows"
     if margin.low is None or margin.high is None:
         return words
-    return f"{words} ({_signed(100 * margin.low)} to {_signed(100 * margin.high)})"
+    unit = "" if "100" in words else " of 100 rows"
+    return f"{words} ({_signed(100 * margin.low)} to {_signed(100 * margin.high)}{unit})"
 
 
 def _times(margin: Interval) -> str:

@@ -130,7 +130,7 @@ def histogram_of(values: Values, study: Study, classes: list[int]) -> Histogram 
 
 def _number_bins(known: Floats) -> tuple[NDArray[np.intp], int, list[str]]:
     """Bins of equal width; what lies far out goes into the outermost ones."""
-    low, high = np.quantile(known, (0.005, 0.995))
+    low, high = np.quantile(known, (0.005, 0.995), method="closest_observation")  # as it was written down
     beyond_low, beyond_high = known.min() < low, known.max() > high
     if not high > low:
         low, high = known.min(), known.max()
@@ -193,5 +193,8 @@ def usual(values: Values, study: Study) -> Usual:
             levels, n = np.unique(known.astype(str), return_counts=True)
             shares.append(dict(zip(levels.tolist(), (n / max(1, n.sum())).tolist(), strict=True)))
         return Usual(None, shares)
-    ranges = [tuple(np.quantile(known, USUAL).tolist()) if len(known) else None for known in by_class]
+    ranges = [
+        tuple(np.quantile(known, USUAL, method="closest_observation").tolist()) if len(known) else None
+        for known in by_class
+    ]
     return Usual(ranges, None)

@@ -218,6 +218,7 @@ class Along(NamedTuple):
     of: str
     against: str
     peaks: list[tuple[str, float, float, float]]  # place, mean intensity in either class, log-odds
+    n_mixed_up: int  # rows of one of them that were taken for the other
 
 
 def spectrum_figure(study: Study, name: str) -> Along:
@@ -229,6 +230,7 @@ def spectrum_figure(study: Study, name: str) -> Along:
     assert study.evidence is not None
     mixed_up = study.confusion + study.confusion.T
     np.fill_diagonal(mixed_up, -1)
+    n_mixed_up = int(mixed_up.max())
     second, first = sorted(np.unravel_index(int(mixed_up.argmax()), mixed_up.shape))
     if study.looked_for == study.classes[second]:
         first, second = second, first
@@ -259,7 +261,9 @@ def spectrum_figure(study: Study, name: str) -> Along:
         (features.names[i], float(above[top]), float(below[top]), float(display.evidence_[i]))
         for i, top in enumerate(tops.tolist())
     ]
-    return Along(wide, narrow, (float(left), float(right)), study.classes[first], study.classes[second], peaks)
+    return Along(
+        wide, narrow, (float(left), float(right)), study.classes[first], study.classes[second], peaks, n_mixed_up
+    )
 
 
 def is_drawable(structure: Any) -> bool:

@@ -118,12 +118,14 @@ def _warnings(study: Study) -> list[str]:
         found.append(
             "The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix."
         )
-    found += [
-        f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds, where maximum likelihood "
-        f"does not exist{'; it is compared on the other folds only' if summary.metrics else ''}."
-        for summary in study.summaries
-        if summary.n_without
-    ]
+    for summary in study.summaries:
+        if summary.n_without:
+            why = (summary.reason or "maximum likelihood does not exist in them").rpartition("; use ")
+            compared = "; it is compared on the other folds only" if summary.metrics else ""
+            found.append(
+                f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds{compared}: "
+                f"{why[0] or why[2]}."
+            )
     if study.chosen is not None and study.proposed is None and len(study.able) > 1:
         found.append(
             f"{study.chosen} was picked as the best of {len(study.able)} models by these very folds, so that its "
