@@ -1,6 +1,7 @@
 """How the site is made: `make docs`."""
 
 import os
+import re
 
 from cgnlearn import __version__
 
@@ -49,9 +50,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc has them in words
-numpydoc_show_class_members = True
-numpydoc_class_members_toctree = False
-numpydoc_show_inherited_class_members = True
+numpydoc_show_class_members = False  # _templates/autosummary/class.rst has them whole
 
 sphinx_gallery_conf = {
     "examples_dirs": ["examples"],
@@ -72,3 +71,13 @@ suppress_warnings = [
     "config.cache",
     "ref.ref",  # labels of scikit-learn's own guide, in docstrings that are inherited from it
 ]
+
+
+def without_last_line(_app, _page, source):
+    """An example that doctest reads ends in an empty line, which nobody needs to see."""
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
+
+
+def setup(app):
+    """Hear of pages when they are read."""
+    app.connect("source-read", without_last_line)
