@@ -40,7 +40,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"start": [], "api": []}
+html_sidebars = {"start": [], "api": [], "model": []}
 html_show_sourcelink = False
 html_copy_source = False
 

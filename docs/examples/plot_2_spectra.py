@@ -14,11 +14,13 @@ from cgnlearn.spectra import make_raw_spectra, preset
 
 simulated = make_raw_spectra(60, random_state=1)
 spectra, labels = simulated.spectra, simulated.target
-print(len(spectra), "spectra of", len(spectra[0].mz), "points;", int((simulated.effects != 0).sum()), "peaks differ")
+differ = simulated.effects != 0
+print(f"{len(spectra)} spectra of {len(spectra[0].mz)} points; {differ.sum()} peaks differ")
 
 # %%
 # One pipeline: trim, square root, smooth, baseline, normalise, bin; then a band whose width and temperature are chosen by leave-one-out.
-model = make_pipeline(preset("maldi"), CGNClassifier(Band("cv", k_max=20), sharing=1.0, temperature="cv"))
+band = CGNClassifier(Band("cv", k_max=20), sharing=1.0, temperature="cv")
+model = make_pipeline(preset("maldi"), band)
 model.fit(spectra[:40], labels[:40])
 print(f"accuracy on the other twenty: {model.score(spectra[40:], labels[40:]):.2f}")
 
@@ -35,4 +37,4 @@ SpectrumDisplay.from_estimator(classifier, bins, labels[40:], mz=mz)
 
 # %%
 # The truth:
-print("planted peaks at m/z", simulated.peaks[simulated.effects != 0].round(0).astype(int).tolist())
+print("planted peaks at m/z", simulated.peaks[differ].round(0).astype(int).tolist())
