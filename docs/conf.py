@@ -50,6 +50,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc has them in words
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # _templates/autosummary/class.rst has them whole
 
 sphinx_gallery_conf = {
