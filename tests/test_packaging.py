@@ -66,8 +66,8 @@ def test_the_readmes_three_commands_on_a_file_of_ones_own(built, clean_python, t
     commands = [shlex.split(line, comments=True) for line in section.strip().splitlines()]
     assert [command[:2] for command in commands] == [["pip", "install"], ["cgnlearn", "evaluate"], ["cgnlearn", "fit"]]
     wine = load_wine()
-    columns, classes = wine.data[::4].round(3).astype(str), wine.target_names[wine.target[::4]]
-    lines = [[*wine.feature_names, "class"], *np.column_stack([columns, classes]).tolist()]
+    columns, classes = wine.data[::4, :4].round(3).astype(str), wine.target_names[wine.target[::4]]
+    lines = [[*wine.feature_names[:4], "class"], *np.column_stack([columns, classes]).tolist()]
     (tmp_path / "data.csv").write_text("\n".join(",".join(line) for line in lines), encoding="utf-8")
     bin_folder = str(Path(clean_python).parent)
     links = " ".join(filter(None, [os.environ.get("PIP_FIND_LINKS"), str(built)]))
