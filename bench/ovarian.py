@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy.special import logsumexp
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -50,7 +51,7 @@ def models():
     }
 
 
-LOGISTIC_SETTINGS = {"Cs": 10, "cv": 5, "scoring": "neg_log_loss", "max_iter": 1000, "n_jobs": -1}
+LOGISTIC_SETTINGS = {"Cs": 10, "cv": 5, "scoring": "neg_log_loss", "max_iter": 1000}
 
 
 def scores(log_proba, classes, y):
@@ -80,37 +81,39 @@ def averaged(X, y, X_test, draws=400):
     return logsumexp(np.array(log_proba), axis=0, b=share[:, None, None]), classes
 
 
-def evaluated(X, y, seeds):
-    """Model → (accuracy, CLL, seconds), each (seeds, rows or folds); and the k and temperature chosen."""
-    found = {}
-    chosen = []
-    for seed in seeds:
-        for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(X, y):
-            for name, model in models().items():
-                start = time.perf_counter()
-                model.fit(X[train], y[train])
-                with np.errstate(divide="ignore"):
-                    log_proba = np.log(model.predict_proba(X[test]))
-                took = time.perf_counter() - start
-                if name == BAND:
-                    log_proba = model.predict_log_proba(X[test])
-                    chosen.append((model.k_, model.temperature_))
-                right, cll = scores(log_proba, model.classes_, y[test])
-                found.setdefault(name, {seed: [] for seed in seeds})[seed].append((right, cll, took))
+def evaluated(X, y, seeds, jobs):
+    """Model → seed → its folds, each with accuracies, CLLs and seconds; and the k and temperature chosen."""
+    of_seeds = Parallel(jobs)(delayed(of_seed)(X, y, seed) for seed in seeds)
+    found = {name: {seed: of[0][name] for seed, of in zip(seeds, of_seeds, strict=True)} for name in of_seeds[0][0]}
+    return found, [chosen for of in of_seeds for chosen in of[1]]
+
+
+def of_seed(X, y, seed):
+    warnings.simplefilter("ignore")  # LogisticRegressionCV announces new defaults; wide tables leave out candidates
+    found, chosen = {}, []
+    for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(X, y):
+        for name, model in models().items():
             start = time.perf_counter()
-            log_proba, classes = averaged(X[train], y[train], X[test])
+            model.fit(X[train], y[train])
+            with np.errstate(divide="ignore"):
+                log_proba = np.log(model.predict_proba(X[test]))
             took = time.perf_counter() - start
-            right, cll = scores(log_proba, classes, y[test])
-            found.setdefault(AVERAGED, {seed: [] for seed in seeds})[seed].append((right, cll, took))
-            start = time.perf_counter()
-            joint = ordered_path(
-                X[train], y[train], X[test], k_max=50, structures=["band"], prior=Prior(location="paper")
-            )[0]
-            took = time.perf_counter() - start
-            log_proba = joint - np.logaddexp.reduce(joint, axis=2, keepdims=True)
-            of_k = [scores(of_k, np.unique(y), y[test]) for of_k in log_proba]
-            right, cll = (np.array(part) for part in zip(*of_k, strict=True))
-            found.setdefault(PAPER, {seed: [] for seed in seeds})[seed].append((right, cll, took))
+            if name == BAND:
+                log_proba = model.predict_log_proba(X[test])
+                chosen.append((model.k_, model.temperature_))
+            found.setdefault(name, []).append((*scores(log_proba, model.classes_, y[test]), took))
+        start = time.perf_counter()
+        log_proba, classes = averaged(X[train], y[train], X[test])
+        took = time.perf_counter() - start
+        found.setdefault(AVERAGED, []).append((*scores(log_proba, classes, y[test]), took))
+        start = time.perf_counter()
+        joint = ordered_path(X[train], y[train], X[test], k_max=50, structures=["band"], prior=Prior(location="paper"))[
+            0
+        ]
+        took = time.perf_counter() - start
+        log_proba = joint - np.logaddexp.reduce(joint, axis=2, keepdims=True)
+        of_k = [scores(of_k, np.unique(y), y[test]) for of_k in log_proba]
+        found.setdefault(PAPER, []).append((*(np.array(part) for part in zip(*of_k, strict=True)), took))
     return found, chosen
 
 
@@ -151,16 +154,16 @@ def verdicts(name, right, cll, theirs, most, by, least_right):
         yield f"- {name}: {words}: {value}, {'met' if met else 'missed'}"
 
 
-def report(data_dir, n_seeds):
+def report(data_dir, n_seeds, jobs):
     data = np.load(data_dir / "ms" / "ovarian_216x4000.npz", allow_pickle=False)
     X, y = data["X"].astype(float), data["y"]
-    found, chosen = evaluated(X, y, range(n_seeds))
+    found, chosen = evaluated(X, y, range(n_seeds), jobs)
     k, temperature = np.array(chosen).T
     logistic = ", ".join(f"{key}={value!r}" for key, value in LOGISTIC_SETTINGS.items())
     lines = [
         "# Ovarian cancer spectra",
         "",
-        f"Made by `python bench/ovarian.py --seeds {n_seeds} --write`. "
+        f"Made by `python bench/ovarian.py --seeds {n_seeds} --jobs {jobs} --write`. "
         "216 spectra × 4,000 bins, 121 cancer and 95 normal;",
         f"stratified 10-fold cross-validation, shuffled with seeds 0 to {n_seeds - 1}. CLL is the mean log",
         "probability of the true class, a probability of 0 counted as 1e-15.",
@@ -184,8 +187,8 @@ if __name__ == "__main__":
     options = parser(__doc__, "bench-ovarian.md")
     options.add_argument("--data-dir", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
     options.add_argument("--seeds", type=int, default=10, help="how often the folds are cut")
+    options.add_argument("--jobs", type=int, default=1, help="how many of them side by side")
     arguments = options.parse_args()
     if not (arguments.data_dir / "ms").is_dir():
         options.error(f"there is no {arguments.data_dir / 'ms'}: name the folder that holds ms/ovarian_216x4000.npz")
-    warnings.simplefilter("ignore")  # LogisticRegressionCV announces new defaults; wide tables leave out candidates
-    publish(report(arguments.data_dir, arguments.seeds), "bench-ovarian.md", write=arguments.write)
+    publish(report(arguments.data_dir, arguments.seeds, arguments.jobs), "bench-ovarian.md", write=arguments.write)

@@ -10,7 +10,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import Band, BandAverage, CGNClassifier, Prior, load, save
 from cgnlearn.datasets import make_spectra
-from cgnlearn.model.model import NotExact
 
 KINDS = ("free", "shared", "own")
 
@@ -274,19 +273,10 @@ def test_what_cannot_be_averaged_is_refused(parameters, words):
         CGNClassifier(**{"structure": BandAverage(3)} | parameters).fit(X, y)
 
 
-def test_no_closed_form_without_a_row_and_no_orders_of_one_structure():
+def test_no_orders_of_one_structure():
     X, y, _ = chained()
-    model = CGNClassifier(BandAverage(3)).fit(X, y)
-    with pytest.raises(NotExact, match="take folds"):
-        model._model.leave_one_out(model._table(X, y))
     with pytest.raises(AttributeError, match="relevance_ belongs to an average over structures"):
         _ = CGNClassifier(Band(2)).fit(X, y).relevance_
-
-
-def test_temperature_by_folds():
-    X, y, _ = chained(11, n=60)
-    model = CGNClassifier(BandAverage(3), temperature="cv").fit(X, y)
-    assert model.temperature_ in model.cv_results_["param_temperature"]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -8,9 +8,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cgnlearn import CGNClassifier, CGNClassifierCV, Prior, Tree, load, save
+from cgnlearn import CGNClassifier, CGNClassifierCV, GreedyJan, Prior, Tree, load, save
+from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.model import NotExact
 from cgnlearn.model.table import read_training
 from cgnlearn.tuning import estimator
@@ -389,6 +391,38 @@ def test_missing_values_are_taken_in_training_and_in_prediction():
     nothing = X.iloc[:1].copy()
     nothing.loc[:, :] = np.nan
     np.testing.assert_allclose(model.predict_log_proba(nothing), model.class_log_prior_[None], atol=0.15)
+
+
+def test_a_search_is_judged_by_searches_of_its_own_in_every_fold():
+    X, y = two_classes(60, p=4)
+    model = CGNClassifierCV(candidates=["greedy"], transforms=("none",), cv=3, random_state=0).fit(X, y)
+    found = model.cv_results_
+    (row,) = np.flatnonzero((found["param_kind"] == "greedy") & (found["param_sharing"] == 0.0))
+    seed = check_random_state(0).randint(np.iinfo(np.int32).max)
+    search = GreedyJan("forward", cv="loo", scoring="cll", parameters="bayes")
+    told = np.empty(len(y))
+    for train, test in stratified(y, 3, seed, None).pairs:
+        alone = CGNClassifier(search).fit(X[train], y[train])
+        joint = found["temperature"][row] * (alone.predict_joint_log_proba(X[test]) - alone.class_log_prior_)
+        joint += alone.class_log_prior_
+        told[test] = (joint - logsumexp(joint, axis=1, keepdims=True))[np.arange(len(test)), y[test]]
+    np.testing.assert_allclose(found["mean_test_cll"][row], told.mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("data", "groups", "prior", "reason"),
+    [
+        (mixed(), None, None, "some columns are discrete: the search would take too long"),
+        (two_classes(60), np.arange(60) // 2, None, "rows come in groups, and it leaves them out one by one"),
+        (two_classes(60), None, Prior(location="paper"), 'no leave-one-out with the prior location "paper"'),
+        (two_classes(800, p=26), None, None, "the search would take too long"),
+    ],
+)
+def test_where_no_search_is_made_the_results_say_why(data, groups, prior, reason):
+    X, y = data
+    model = CGNClassifierCV(candidates=["greedy", "naive_bayes"], prior=prior).fit(X, y, groups=groups)
+    results = model.cv_results_
+    assert set(results["reason"][results["param_kind"] == "greedy"]) == {reason}
 
 
 def test_rows_with_holes_are_left_to_the_members_that_take_them():

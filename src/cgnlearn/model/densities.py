@@ -33,6 +33,21 @@ def categorical_evidence(counts: Floats, weight: float) -> Floats:
     return evidence
 
 
+def categorical_of_row(
+    weight: Floats, count: Floats, n: Floats, n_levels: int, dirichlet: float
+) -> tuple[Floats, Floats]:
+    """ln p(level | cell) without a row that has it, and what `categorical_evidence` loses with that row.
+
+    Both are the same if the row has the weight 1. ``count`` and ``n`` are those of the level and of its cell, the row
+    included.
+    """
+    level, total = count + dirichlet, n + dirichlet * n_levels
+    level_left = np.maximum(count - weight, 0.0) + dirichlet
+    total_left = np.maximum(n - weight, 0.0) + dirichlet * n_levels
+    lost: Floats = gammaln(level) - gammaln(level_left) - gammaln(total) + gammaln(total_left)
+    return np.log(level_left) - np.log(total_left), lost
+
+
 def normal(residual: ArrayLike, variance: ArrayLike) -> Floats:
     """ln N(residual | 0, variance)."""
     residual, variance = np.asarray(residual), np.asarray(variance)

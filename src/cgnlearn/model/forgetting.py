@@ -80,6 +80,7 @@ class Forgotten(NamedTuple):
         alone = left <= 1e-9 * behind
         growth = np.where(alone, 1.0, behind / np.where(alone, 1.0, left))
         strength = posterior.strength[configuration][:, None] - np.where(own, weight, 0.0)
+        strength = np.maximum(strength, how.prior.strength)  # rounding may leave less
         down = shares * np.where(alone, 0.0, weight * growth)
         if not how.averages:
             down /= posterior.n[configuration][:, None]  # where the scale is a variance

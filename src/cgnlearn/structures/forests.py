@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from cgnlearn.model import densities
-from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Bayes, Estimation, Units
+from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
-from cgnlearn.model.model import LeftOut, NotExact, refuse_holes
+from cgnlearn.model.model import LeftOut, refuse_holes
+from cgnlearn.model.moments import rows_by_cell
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
-from cgnlearn.model.solver import standard_values
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
@@ -29,7 +27,8 @@ from cgnlearn.structures.arborescence import (
     log_arc_probabilities,
 )
 from cgnlearn.structures.learner import Learner, with_evidence
-from cgnlearn.structures.pairs import conditional_scale, pair_families, pair_scores
+from cgnlearn.structures.pairs import pair_families, pair_scores
+from cgnlearn.structures.ratios import LeftOutPairs, Ratios
 
 MOST_COLUMNS = 700  # whose elimination takes 2 GB
 MOST_RATIOS = 1 << 23  # numbers that are held for one batch of rows
@@ -45,8 +44,9 @@ class TreeAverage(Learner):
     never have a continuous parent; what is constant in the training data stands alone. It needs
     ``parameters="bayes"``, a prior location that is ``"pooled"`` or an array, and sharing 0 or 1. ``structure_`` is
     the most probable forest, ``edge_probability_`` how probable each arc is, from parent (row) to child (column); the
-    rest to 1 is the probability that the child has no parent. An average over forests is no product over attributes,
-    so there are no ``contributions``.
+    rest to 1 is the probability that the child has no parent. Leave-one-out is exact: without a row all weights are
+    what the other rows make them. An average over forests is no product over attributes, so there are no
+    ``contributions``.
 
     Examples
     --------
@@ -161,136 +161,97 @@ class ForestAverage:
 
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class) of every row and class."""
-        from cgnlearn.model.compilation import in_threads
-        from cgnlearn.structures.elimination import log_forest_means
+        from cgnlearn.structures.elimination import log_forest_means, pair_ratios
 
         refuse_holes(table.incomplete, table.schema, "a sum over forests leaves none out in closed form", "take a Tree")
         total = self.alone.log_likelihood(table)
-        n_nodes = len(self.nodes)
-        if n_nodes < 2:
-            return total
-        step = max(8, min(TILE, CHUNK // n_nodes**2))
-        shares = tuple(self.elimination)
-        pairs = self._pairs
+        pairs, shares = self._ratios.pairs, tuple(self.elimination)
 
-        def add(part: Table, of_part: Floats, ratios: Floats | None, rows: slice) -> None:
-            standard = pairs.standard(part, rows)
+        def add(part: Table, of_part: Floats, held: Floats | None, tile: slice) -> None:
+            standard = pairs.standard(part, tile)
             for label, students in enumerate(pairs.students):
-                logs = np.zeros((1 + n_nodes, n_nodes, rows.stop - rows.start))
-                if ratios is not None:
-                    logs[:] = ratios[label, :, :, rows]
+                logs = self._square(tile) if held is None else held[label][..., tile].copy()
+                pair_ratios(standard, pairs.places, students, logs)
                 found = np.empty(logs.shape[2])
-                log_forest_means(standard, pairs.places, students, logs, self.log_weights, shares, found)
-                of_part[rows, label] += found
+                log_forest_means(logs, self.log_weights, shares, found)
+                of_part[tile, label] += found
 
+        if len(self.nodes) > 1:
+            self._by_tiles(table, total, self._ratios.discrete if table.schema.discrete else lambda _: None, add)
+        return total
+
+    def _by_tiles(
+        self,
+        table: Table,
+        total: Floats,
+        hold: Callable[[Table], Any],
+        add: Callable[[Table, Floats, Any, slice], None],
+    ) -> None:
+        """Call ``add`` for tiles of rows: with parts of the table and of the total, and what is held of the part."""
+        from cgnlearn.model.compilation import in_threads
+
+        n_nodes = len(self.nodes)
+        step = max(8, min(TILE, CHUNK // n_nodes**2))
         for start in range(0, table.n_rows, batch := max(step, MOST_RATIOS // (total.shape[1] * n_nodes**2))):
             stop = min(start + batch, table.n_rows)
             part, of_part = table.rows(np.arange(start, stop)), total[start:stop]
-            ratios = self._discrete_ratios(part) if table.schema.discrete else None
+            held = hold(part)
             tiles = [slice(first, min(first + step, part.n_rows)) for first in range(0, part.n_rows, step)]
-            in_threads(partial(add, part, of_part, ratios), tiles)
-        return total
+            in_threads(partial(add, part, of_part, held), tiles)
+
+    def _square(self, tile: slice) -> Floats:
+        """Zeros for all arcs and rows of a tile."""
+        return np.zeros((1 + len(self.nodes), len(self.nodes), tile.stop - tile.start))
 
     @cached_property
-    def _pairs(self) -> _Pairs:
-        """The continuous attributes among the nodes."""
-        return _Pairs.of(self.statistics, self.how, self.nodes)
-
-    @cached_property
-    def _given_discrete(self) -> list[tuple[int, Blocks]]:
-        """For every discrete node the regressions of the continuous columns, in a cell for each of its levels."""
-        layout, schema = self.statistics.layout, self.statistics.schema
-        return [
-            (partition.cells.columns[0], Blocks.of(partition, self.how.posterior(moments, partition, schema), self.how))
-            for partition, moments in zip(layout.partitions, self.statistics.moments, strict=True)
-            if partition.cells.columns and partition.cells.columns[0] in self.nodes
-        ]
-
-    def _discrete_ratios(self, table: Table) -> Floats:
-        """ln p(x_v | x_u, class) - ln p(x_v | class) for discrete u: (classes, 1 + nodes, nodes, rows)."""
-        n_nodes, layout = len(self.nodes), self.statistics.layout
-        place = {int(column): i for i, column in enumerate(self.nodes)}
-        found = np.zeros((table.schema.n_classes, 1 + n_nodes, n_nodes, table.n_rows))
-        alone = self.alone.contributions(table)[:, self.nodes].transpose(2, 1, 0)
-        for family, counts in zip(layout.discrete, self.statistics.counts, strict=True):
-            if not {family.column, *family.cells.columns} <= place.keys() or not family.cells.columns:
-                continue
-            given = densities.categorical(counts, self.how.dirichlet)
-            child, parent = place[family.column], place[family.cells.columns[0]]
-            found[:, 1 + parent, child] = given[:, family.cells.index(table), table.codes[:, family.code]]
-            found[:, 1 + parent, child] -= alone[:, child]
-        for column, solver in self._given_discrete:
-            for part in solver.terms(table):
-                densities_of_part = self.how.log_density(part)
-                for i, child in enumerate(part.columns.tolist()):
-                    if child in place:
-                        at = part.label, 1 + place[column], place[child]
-                        found[at][part.rows] = densities_of_part[i] - alone[part.label, place[child], part.rows]
-        return found
+    def _ratios(self) -> Ratios:
+        return Ratios(self.statistics, self.how, self.alone, self.nodes)
 
     def contributions(self, table: Table) -> Floats:
         """There are none: the average is no product over attributes."""
         raise ValueError("an average over forests has no contributions by attribute: fit its structure_ and ask that")
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """Not in closed form yet."""
-        raise NotExact("TreeAverage goes by folds: its weights change with every row that is left out")
+        """The training rows again, each seen by the average without it.
 
+        Without a row the evidence of every arc is divided by what it loses with the row, so that the weights follow
+        the row: a sum over forests with them stands below the sum over the densities.
+        """
+        refuse_holes(table.incomplete, table.schema, "a sum over forests leaves none out in closed form", "take a Tree")
+        assert table.labels is not None
+        found = self.alone.leave_one_out(table)
+        if len(self.nodes) > 1:
+            groups = 2 * table.labels + self._ratios.pairs.alone(table)
+            for group, rows in rows_by_cell(groups, 2 * table.schema.n_classes):
+                self._add_left_out(table.rows(rows), group // 2, rows, found.log_likelihood)
+        return found
 
-class _Pairs(NamedTuple):
-    """The continuous nodes, and the regressions of each on each in every class."""
+    def _add_left_out(self, table: Table, label: int, rows: NDArray[np.intp], total: Floats) -> None:
+        """Of rows of one class, which are all alone in it or none is, to the ``rows`` of a total."""
+        from cgnlearn.structures.elimination import log_forest_means
 
-    values: NDArray[np.intp]  # positions among a table's values
-    places: NDArray[np.intp]  # positions among the nodes
-    units: Units
-    students: list[tuple[Any, ...]]  # by class: what `pair_ratios` reads
+        pairs, shares = self._ratios.pairs, tuple(self.elimination)
+        n_classes, of_rows = total.shape[1], np.zeros((total.shape[1], table.n_rows)).T
+        classes = [c for c in range(n_classes) if c != label or table.weights is not None]
 
-    @classmethod
-    def of(cls, statistics: Statistics, how: Bayes, nodes: NDArray[np.intp]) -> _Pairs:
-        """From the statistics of all pairs."""
-        schema, layout = statistics.schema, statistics.layout
-        whole = [i for i, partition in enumerate(layout.partitions) if not partition.cells.columns]
-        if not whole:
-            none, empty = np.zeros(0, np.intp), np.zeros(0)
-            square = np.zeros((0, 0))
-            students = [(empty, empty, square, square, square, 1.0, 1.0)] * schema.n_classes
-            return cls(none, none, Units(empty, empty), students)
-        partition = layout.partitions[whole[0]]
-        posterior = how.posterior(statistics.moments[whole[0]], partition, schema)
-        present = np.flatnonzero(~posterior.absent)
-        first, second = np.triu_indices(len(present), 1)
-        parent, child = present[first], present[second]
-        scale = posterior.scale[0]
-        spread = conditional_scale(scale, posterior.pairs, child, parent)
-        spread = np.maximum(spread, np.finfo(float).eps * scale[:, child])  # rounding may leave less than nothing
-        between = scale[:, posterior.pairs.place(parent, child)]
-        shape, least = posterior.shape[0], posterior.least_leverage[0]
-        # `densities.multivariate_student` of two attributes less that of each.
-        constant = (gammaln(shape + 1) + gammaln(shape) - 2 * gammaln(shape + 0.5) - shape * np.log(least))[:, None]
-        constant = constant - 0.5 * np.log(spread / scale[:, child])
+        def hold(part: Table) -> tuple[LeftOutPairs | None, tuple[Floats, Floats] | None]:
+            discrete = self._ratios.discrete_left_out(part) if table.schema.discrete else None
+            return LeftOutPairs.of(pairs, part, label), discrete
 
-        def square_of(entries: Floats) -> Floats:
-            found = np.zeros((len(present), len(present)))
-            found[first, second] = entries
-            return found
+        def add(part: Table, of_part: Floats, held: Any, tile: slice) -> None:
+            of_pairs, discrete = held
+            losses = self._square(tile) if discrete is None else discrete[0][..., tile].copy()
+            standard = None if of_pairs is None else of_pairs.fill(tile, losses)
+            found = np.empty(losses.shape[-1])
+            log_forest_means(-losses, self.log_weights, shares, found)
+            of_part[tile] -= found[:, None]
+            for c in classes:
+                logs = self._square(tile) if discrete is None else discrete[1][c][..., tile].copy()
+                if of_pairs is not None:
+                    of_pairs.fill_ratios(tile, standard, c, losses, logs)
+                logs -= losses
+                log_forest_means(logs, self.log_weights, shares, found)
+                of_part[tile, c] += found
 
-        students = [
-            (
-                posterior.centre[0, label, present],
-                1 / np.sqrt(scale[label, present]),
-                square_of(between[label] / scale[label, parent]),
-                square_of(1 / np.sqrt(spread[label])),
-                square_of(constant[label]),
-                float(least[label]),
-                float(shape[label] + 0.5),
-            )
-            for label in range(schema.n_classes)
-        ]
-        places = np.searchsorted(nodes, partition.columns[present])
-        return cls(partition.values[present], places, Units(*(part[present] for part in posterior.units)), students)
-
-    def standard(self, table: Table, rows: slice) -> Floats:
-        """Values in standard units: (attributes, rows)."""
-        if not len(self.values):
-            return np.zeros((0, rows.stop - rows.start))
-        return np.ascontiguousarray(standard_values(table, rows, self.values, self.units))
+        self._by_tiles(table, of_rows, hold, add)
+        total[rows] += of_rows

@@ -13,6 +13,7 @@ from cgnlearn.ordered.average import BandAverage
 from cgnlearn.structures.fixed import FEW_COLUMNS, Complete, Jan, NaiveBayes
 from cgnlearn.structures.forests import TreeAverage
 from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.search import GreedyJan
 from cgnlearn.structures.selective import SelectiveNaiveBayes
 from cgnlearn.structures.tree import Tree
 from cgnlearn.tuning.counted import Bands, Learned
@@ -32,6 +33,7 @@ MOST_LEVELS = 500  # of all columns together, of which pairs are counted
 K_MAX = 50
 MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
 MOST_FORESTS = 25  # columns whose forests are averaged over
+MOST_SEARCHED = 500_000  # rows × columns², where groups of columns are sought, in folds
 MOST_BINNED = 2000
 MOST_FEATURES = 1000  # besides the columns themselves
 MOST_POWERS = 5000  # columns
@@ -39,8 +41,8 @@ MOST_POWERS = 5000  # columns
 HOLES = "values are missing, and it takes whole rows"
 
 KINDS = (
-    "frequencies", "naive_bayes", "complete", "tree", "selective", "tree_average", "bins", "one_dependence", "logistic",
-    "band", "band_average",
+    "frequencies", "naive_bayes", "complete", "tree", "greedy", "selective", "tree_average", "bins", "one_dependence",
+    "logistic", "band", "band_average",
 )  # fmt: skip
 
 
@@ -64,12 +66,15 @@ class Shape:
     ordered : bool
     has_holes : bool
         Whether values are missing.
+    has_groups : bool
+        Whether some rows belong together.
     """
 
     schema: Schema
     n_rows: int
     ordered: bool
     has_holes: bool = False
+    has_groups: bool = False
 
     @property
     def m(self) -> int:
@@ -166,6 +171,11 @@ def _generative(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omit
     else:
         hows = _smoothed(prior, FEW_SHARINGS if m else FEW_SHARINGS[:1], schema)
         yield Learned("tree", view, Tree(), hows, varying)
+    if why := _why_no_search(shape, prior):
+        yield Omitted("greedy", view, why)
+    else:
+        search = GreedyJan("forward", cv="loo", scoring="cll", parameters="bayes")
+        yield Learned("greedy", view, search, _hows(prior, FEW_SHARINGS), ("sharing",))
     if not prior.is_coherent:
         why = "the prior's location has no evidence"
         yield from (Omitted(kind, view, why) for kind in ("selective", "tree_average"))
@@ -178,6 +188,20 @@ def _generative(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omit
         yield Omitted("tree_average", view, f"fewer than 2 or more than {MOST_FORESTS} columns")
     else:
         yield Learned("tree_average", view, TreeAverage(), hows, varying)
+
+
+def _why_no_search(shape: Shape, prior: Prior) -> str | None:
+    if shape.m < 2:
+        return "fewer than two continuous columns"
+    if shape.schema.discrete:
+        return "some columns are discrete: the search would take too long"
+    if shape.n_rows * shape.schema.n_columns**2 > MOST_SEARCHED:
+        return "the search would take too long"
+    if shape.has_holes:
+        return HOLES
+    if prior.location == "paper":
+        return 'no leave-one-out with the prior location "paper"'
+    return "rows come in groups, and it leaves them out one by one" if shape.has_groups else None
 
 
 def _ordered(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitted]:

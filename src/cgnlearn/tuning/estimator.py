@@ -52,7 +52,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
     ----------
     candidates : collection of str and learners, optional
         What is tried; None: all that suits the table. Names are ``"naive_bayes"``, ``"complete"``, ``"tree"``,
-        ``"selective"``, ``"tree_average"``, ``"bins"``, ``"one_dependence"``, ``"logistic"``, ``"band"``,
+        ``"greedy"``, ``"selective"``, ``"tree_average"``, ``"bins"``, ``"one_dependence"``, ``"logistic"``, ``"band"``,
         ``"band_average"``. The class frequencies always are.
     transforms : sequence of {"none", "power"}, default=("none", "power")
         Of continuous columns. ``"power"``: Yeo and Johnson's, learned from the training rows.
@@ -196,7 +196,7 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         whole = len(self.compared_in_) == table.n_rows
         compared = table if whole else table.rows(self.compared_in_)
         groups = groups if groups is None or whole else groups[self.compared_in_]
-        shape = Shape(table.schema, compared.n_rows, bool(self.ordered), bool(table.incomplete))
+        shape = Shape(table.schema, compared.n_rows, bool(self.ordered), bool(table.incomplete), groups is not None)
         suiting = list(candidates(shape, self.candidates, self.transforms, prior))
         sources = [each for each in suiting if isinstance(each, Source)]
         omitted = [each for each in suiting if isinstance(each, Omitted)]
