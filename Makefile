@@ -33,7 +33,7 @@ $(VENV)-oldest/.installed: pyproject.toml
 	touch $@
 
 test-oldest: $(VENV)-oldest/.installed
-	$(VENV)-oldest/bin/python -m pytest -n auto -o filterwarnings=default --disable-warnings
+	$(VENV)-oldest/bin/python -m pytest -n auto -o filterwarnings=default -W ignore::DeprecationWarning --disable-warnings
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -1,6 +1,7 @@
 """How the site is made: `make docs`."""
 
 import os
+import re
 
 from cgnlearn import __version__
 
@@ -39,7 +40,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"start": [], "api": []}
+html_sidebars = {"start": [], "api": [], "model": []}
 html_show_sourcelink = False
 html_copy_source = False
 
@@ -49,9 +50,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc has them in words
-numpydoc_show_class_members = True
-numpydoc_class_members_toctree = False
-numpydoc_show_inherited_class_members = True
+toc_object_entries_show_parents = "hide"
+numpydoc_show_class_members = False  # _templates/autosummary/class.rst has them whole
 
 sphinx_gallery_conf = {
     "examples_dirs": ["examples"],
@@ -72,3 +72,13 @@ suppress_warnings = [
     "config.cache",
     "ref.ref",  # labels of scikit-learn's own guide, in docstrings that are inherited from it
 ]
+
+
+def without_last_line(_app, _page, source):
+    """An example that doctest reads ends in an empty line, which nobody needs to see."""
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
+
+
+def setup(app):
+    """Hear of pages when they are read."""
+    app.connect("source-read", without_last_line)

@@ -2,15 +2,19 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
-import zipfile
+import tomllib
+import venv
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
 
 
@@ -34,8 +38,7 @@ def test_files_pass_twine(built):
 
 
 def test_the_readme_has_no_links_that_break_elsewhere():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert all(link.startswith("https://") for link in re.findall(r"\]\(([^)]+)\)", text))
+    assert all(link.startswith("https://") for link in re.findall(r"\]\(([^)]+)\)", README))
 
 
 def test_versions_agree():
@@ -44,22 +47,59 @@ def test_versions_agree():
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_three_commands_on_a_file_of_ones_own(built, tmp_path):
-    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
-        wheel.extractall(tmp_path / "site")
-    wine = load_wine(as_frame=True).frame.iloc[::4]
-    wine.to_csv(tmp_path / "data.csv", index=False)
-    wine.drop(columns="target").to_csv(tmp_path / "new.csv", index=False)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+@pytest.fixture(scope="module")
+def clean_python(tmp_path_factory):
+    """An interpreter with nothing beside it, where packages can be had."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder / "venv", with_pip=True)
+    python = str(folder / "venv" / "bin" / "python")
+    try:
+        run(python, "-m", "pip", "download", "--no-deps", "--dest", str(folder / "tried"), "click")
+    except AssertionError:
+        pytest.skip("no package index can be reached")
+    return python
 
-    def cgnlearn(*arguments):
-        run(sys.executable, "-m", "cgnlearn", *arguments, cwd=tmp_path, env=environment)
 
-    where = run(sys.executable, "-c", "import cgnlearn; print(cgnlearn.__file__)", cwd=tmp_path, env=environment)
-    assert Path(where.strip()).is_relative_to(tmp_path / "site")
-    quick = ("--structure", "tree")  # the mixture has tests of its own
-    cgnlearn("evaluate", "data.csv", "--target", "target", *quick, "--cv", "2x1", "--report", "report.html")
-    cgnlearn("fit", "data.csv", "--target", "target", *quick, "-o", "model.skops")
-    cgnlearn("predict", "model.skops", "new.csv", "-o", "predictions.csv")
+def test_the_readmes_three_commands_on_a_file_of_ones_own(built, clean_python, tmp_path):
+    # Built by way of the sdist, so that the wheel has what that has.
+    section = README.partition("## Three commands on a file of your own")[2].partition("```")[2].partition("```")[0]
+    commands = [shlex.split(line, comments=True) for line in section.strip().splitlines()]
+    assert [command[:2] for command in commands] == [["pip", "install"], ["cgnlearn", "evaluate"], ["cgnlearn", "fit"]]
+    wine = load_wine()
+    columns, classes = wine.data[::4, :4].round(3).astype(str), wine.target_names[wine.target[::4]]
+    lines = [[*wine.feature_names[:4], "class"], *np.column_stack([columns, classes]).tolist()]
+    (tmp_path / "data.csv").write_text("\n".join(",".join(line) for line in lines), encoding="utf-8")
+    bin_folder = str(Path(clean_python).parent)
+    links = " ".join(filter(None, [os.environ.get("PIP_FIND_LINKS"), str(built)]))
+    environment = {**os.environ, "PATH": os.pathsep.join([bin_folder, os.environ["PATH"]]), "PIP_FIND_LINKS": links}
+    environment.pop("PYTHONPATH", None)
+    for program, *arguments in commands:
+        run(f"{bin_folder}/{program}", *arguments, cwd=tmp_path, env=environment)
+    run(f"{bin_folder}/cgnlearn", "predict", "model.skops", "data.csv", "-o", "out.csv", cwd=tmp_path, env=environment)
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert len((tmp_path / "predictions.csv").read_text(encoding="utf-8").splitlines()) == len(wine) + 1
+    assert len((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()) == len(lines)
+    where = run(clean_python, "-c", "import cgnlearn; print(cgnlearn.__file__)", cwd=tmp_path, env=environment)
+    assert Path(where.strip()).is_relative_to(Path(clean_python).parents[1])
+
+
+def test_the_first_example_needs_what_every_install_brings_and_no_more():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    of_developers = {"test", "docs", "lint", "bench"}
+    extras = [needs for extra, needs in project["optional-dependencies"].items() if extra not in of_developers]
+    absent = sorted({re.match(r"\w+", need)[0] for needs in extras for need in needs} - {"cgnlearn"})
+    assert "pandas" in absent
+    first = README.partition("## Two commands")[0]
+    run(sys.executable, "-c", WITHOUT, first, *absent)
+
+
+WITHOUT = """
+import doctest, sys
+class Absent:
+    def find_spec(name, *_):
+        if name.partition(".")[0] in sys.argv[2:]:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent)
+examples = doctest.DocTestParser().get_doctest(sys.argv[1], {}, "README", None, 0)
+assert len(examples.examples) > 8
+sys.exit(doctest.DocTestRunner().run(examples).failed)
+"""

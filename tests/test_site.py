@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import cgnlearn
+import cgnlearn.datasets
 import cgnlearn.plots
 import cgnlearn.spectra
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
-PUBLIC = [(module, name) for module in (cgnlearn, cgnlearn.spectra, cgnlearn.plots) for name in module.__all__]
+MODULES = (cgnlearn, cgnlearn.spectra, cgnlearn.plots, cgnlearn.datasets)
+PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -37,6 +39,22 @@ def test_the_places_where_formulas_are_computed_exist():
             module, _, owner = module.rpartition(".")
             found = getattr(import_module(module), owner)
         assert hasattr(found, name), place
+
+
+@pytest.mark.parametrize("page", ["model", "ordered"])
+def test_formulas_stand_beside_the_lines_that_compute_them(page):
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    for section in re.split(r"^#+ ", text, flags=re.MULTILINE):
+        has_formula = re.search(r"\n\n    \S", section)
+        assert not has_formula or "```{literalinclude}" in section, section.partition("\n")[0]
+    blocks = re.findall(r"^```\{literalinclude\} (\S+)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert blocks
+    for path, options in blocks:
+        source = (DOCS / path).read_text(encoding="utf-8")
+        bounds = re.findall(r"^:(?:start|end)-at: [\"'](.*)[\"']$", options, flags=re.MULTILINE)
+        for bound in bounds or [f"def {re.search(r':pyobject: (.*)', options)[1]}("]:
+            assert bound in source, f"{path} has no {bound!r}"
+            source = source[source.index(bound) :]
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC, ids=lambda part: getattr(part, "__name__", part))

@@ -20,7 +20,8 @@ folder = Path(tempfile.mkdtemp())
 X, y = make_waveform(20_000, random_state=0)
 columns = [f"t{i}" for i in range(X.shape[1])]
 for day, rows in enumerate(np.array_split(np.arange(len(X)), 4)):
-    pd.DataFrame(X[rows], columns=columns).assign(wave=y[rows]).to_parquet(folder / f"day{day}.parquet")
+    frame = pd.DataFrame(X[rows], columns=columns).assign(wave=y[rows])
+    frame.to_parquet(folder / f"day{day}.parquet")
 
 # %%
 # Read batch by batch; only one is in memory.

@@ -27,7 +27,7 @@ for name, structure in structures.items():
         left_out = model.leave_one_out_log_proba(X, y) if structure != "tree" else None
         cll = np.nan if left_out is None else left_out[np.arange(len(y)), y].mean()
         found[name, sharing] = model.log_evidence_, cll
-        print(f"{name:12} sharing {sharing}: log evidence {model.log_evidence_:9.1f}, left-out CLL {cll:6.3f}")
+        print(f"{name:12} sharing {sharing}: log evidence {model.log_evidence_:9.1f}, CLL {cll:6.3f}")
 
 # %%
 # Differences are log Bayes factors. Evidence speaks of attributes and class together, leave-one-out of the class alone, so their order may differ: waveforms are

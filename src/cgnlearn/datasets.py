@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state
 
-from cgnlearn.spectra.simulation import make_raw_spectra as make_raw_spectra
+from cgnlearn.spectra.simulation import make_raw_spectra
+
+__all__ = ["load", "make_balance_scale", "make_raw_spectra", "make_spectra", "make_waveform"]
 
 
 def make_balance_scale() -> tuple[NDArray[np.float64], NDArray[np.str_]]:

@@ -104,6 +104,15 @@ def _stderr() -> Any:
     return Console(stderr=True)
 
 
+def _bar(console: Any, *columns: Any) -> Any:
+    """A bar on a terminal; elsewhere nothing, not even the empty line with which rich before 15 ends what it hides."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    shown = console.is_terminal
+    return Progress(*columns, console=console if shown else Console(quiet=True), transient=True, disable=not shown)
+
+
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
     """A sign of life with the time that has passed; what it yields may be called with more words."""
@@ -213,11 +222,11 @@ class Pace:
 
 def with_progress(kinds: Iterable[str], what: str, n_done: int, pace: Pace) -> Iterator[str]:
     """The same kinds of parts that get done, with a bar and the time left on a terminal, or a line now and then."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
     console, said, n_all, is_warned = _stderr(), monotonic(), n_done + pace.todo.total(), False
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with _bar(console, *columns) as progress:
         task = progress.add_task(what, total=n_all, completed=n_done, left="")
         for number, kind in enumerate(kinds, start=n_done + 1):
             seconds = pace.done(kind)
@@ -235,7 +244,7 @@ def with_progress(kinds: Iterable[str], what: str, n_done: int, pace: Pace) -> I
 @contextmanager
 def counted(what: str) -> Iterator[Callable[[int, int], None]]:
     """What may be called with the rows done and all rows: a bar on a terminal, a line now and then elsewhere."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = _stderr()
     said = monotonic()
@@ -248,7 +257,7 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
         progress.update(task, completed=n_done, total=n_all)
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with _bar(console, *columns) as progress:
         task = progress.add_task(what, total=None)
         yield tell
 

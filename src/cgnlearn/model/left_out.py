@@ -67,7 +67,7 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
     products = np.ones((2, ROWS))
     for start in range(0, len(rows), ROWS):
         n = min(ROWS, len(rows) - start)
-        _fill(tile, values, rows[start : start + n], columns, origin[None], same)
+        _fill(tile, values, rows[start : start + n], columns, np.expand_dims(origin, 0), same)
         for t in range(n):
             row = tile[t]
             for j in range(m):

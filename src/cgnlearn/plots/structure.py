@@ -60,9 +60,7 @@ class StructureDisplay(Display):
         ax.set_xlim(x.min() - 0.8, x.max() + 0.8)
         ax.set_ylim(y.min() - 0.5, y.max() + 0.5)
         # As many letters as fit between two neighbours; one is about half as wide as it is high.
-        figure = ax.get_figure(root=True)
-        assert figure is not None
-        gap = GAP / (np.ptp(x) + 1.6) * figure.get_figwidth() * 72
+        gap = GAP / (np.ptp(x) + 1.6) * ax.figure.bbox.width / ax.figure.dpi * 72
         most = int(np.clip((gap - 12) / (0.55 * FONT_SIZE), 4, 20))
         boxes = {
             node: ax.text(
