@@ -11,7 +11,8 @@ PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
     "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema", "model.structure",
     "files", "model.frames", "model.labels", "model.table", "model.layout", "model.compilation", "model.kernels",
-    "model.exponentials", "model.moments", "model.statistics", "model.prior", "model.estimation", "model.forgetting",
+    "model.exponentials", "model.picking", "model.moments",
+    "model.statistics", "model.prior", "model.estimation", "model.forgetting",
     "model.model", "model.indicators", "model.solver", "model.left_out", "model.factors", "model.regressions",
     "model.elimination", "model.subsets", "model.implied", "model.components", "model.integration", "model.blocks",
     "model.rotation", "ordered.recursion", "ordered.mixing", "ordered.left_out", "ordered.reweighing",

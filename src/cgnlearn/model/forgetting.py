@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior
 from cgnlearn.model.layout import Cells
-from cgnlearn.model.moments import rows_by_cell
+from cgnlearn.model.picking import rows_by_cell
 from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp]

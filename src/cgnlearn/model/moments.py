@@ -16,10 +16,10 @@ from threadpoolctl import ThreadpoolController
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.layout import Cells, Pairs, Partition
+from cgnlearn.model.picking import columns_of, rows_by_cell, take
 from cgnlearn.model.table import Table
 
 CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
-FEW_CELLS = 4  # whose rows are found by going through all once for each, sooner than by sorting
 COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 NEAR_ROWS = 64  # of a chunk, from which its mean is guessed
 WINDOW = 64  # columns of one window of a band
@@ -355,49 +355,6 @@ def _scatter(weighted: Floats, centred: Floats, pairs: Pairs, plan: Plan) -> Flo
 def numeric_libraries() -> ThreadpoolController:
     """BLAS and its like, whose threads can be limited."""
     return ThreadpoolController()
-
-
-def columns_of(array: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Columns of an array: a view where they stand side by side, else a copy."""
-    return array[:, _span(columns)]
-
-
-def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Rows and columns of an array: a copy, unless both stand side by side."""
-    span = _span(columns)
-    if (
-        isinstance(span, slice)
-        and not isinstance(rows, slice)
-        and len(columns) == array.shape[1]
-        and (array.flags.c_contiguous)
-    ):
-        return array.take(rows, axis=0)  # whole rows: several times as fast as by index
-    if isinstance(span, slice) or isinstance(rows, slice):
-        return array[rows, span]
-    return array[rows[:, None], columns]
-
-
-def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
-    """The slice that these indexes fill, if they do."""
-    if not len(columns):
-        return slice(0, 0)
-    first, last = int(columns[0]), int(columns[-1])
-    side_by_side = last - first == len(columns) - 1 and bool(np.all(np.diff(columns) == 1))
-    return slice(first, last + 1) if side_by_side else columns
-
-
-def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each occupied cell with the indexes of its rows, in their order."""
-    narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # 8 and 16 bits sort by radix
-    if n_cells <= FEW_CELLS:
-        for place in range(n_cells):
-            if len(rows := np.flatnonzero(narrow == place)):
-                yield place, rows
-        return
-    order = np.argsort(narrow, kind="stable")
-    ends = np.cumsum(np.bincount(cell, minlength=n_cells))
-    for place in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
-        yield place, order[ends[place - 1] if place else 0 : ends[place]]
 
 
 def _chunks(rows: NDArray[np.intp], width: int, size: int) -> Iterator[NDArray[np.intp]]:

@@ -22,7 +22,8 @@ from cgnlearn.model.factors import factorised, whiten
 from cgnlearn.model.families import Families, Family
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Cells, Layout, Partition
-from cgnlearn.model.moments import CHUNK, Moments, moments_of, rows_by_cell
+from cgnlearn.model.moments import CHUNK, Moments, moments_of
+from cgnlearn.model.picking import rows_by_cell
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.solver import standard_values

@@ -15,7 +15,7 @@ from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Terms, Units
 from cgnlearn.model.families import Family
 from cgnlearn.model.layout import Cells
-from cgnlearn.model.moments import rows_by_cell, take
+from cgnlearn.model.picking import rows_by_cell, take
 from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp] | slice  # a slice has a start and a stop

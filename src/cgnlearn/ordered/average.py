@@ -14,8 +14,8 @@ from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.model import LeftOut
-from cgnlearn.model.moments import rows_by_cell
 from cgnlearn.model.network import Network
+from cgnlearn.model.picking import rows_by_cell
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure, check_order

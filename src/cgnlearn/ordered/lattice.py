@@ -22,7 +22,7 @@ from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.model.families import Family
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Partition
-from cgnlearn.model.moments import rows_by_cell
+from cgnlearn.model.picking import rows_by_cell
 from cgnlearn.model.solver import Singular, rounding, standard_values
 from cgnlearn.model.table import Table
 

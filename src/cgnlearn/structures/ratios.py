@@ -16,8 +16,8 @@ from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Posterior, Units
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import DiscreteFamily, Partition
-from cgnlearn.model.moments import rows_by_cell
 from cgnlearn.model.network import Network
+from cgnlearn.model.picking import rows_by_cell
 from cgnlearn.model.solver import standard_values
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.table import Table
