@@ -26,7 +26,7 @@ from cgnlearn.model.estimation import Bayes
 from cgnlearn.model.statistics import collect
 from cgnlearn.model.table import read, read_training
 from cgnlearn.ordered.band import EveryK, every_family
-from cgnlearn.structures.selection import TEMPERATURES, TEMPERED
+from cgnlearn.structures.selection import DOUBT, TEMPERATURES, TEMPERED
 from measuring import parser, publish, versions
 
 K_MAX = 110
@@ -71,8 +71,10 @@ def averaged(X, y, X_test, draws=400):
     of_rows, log_proba = [], []
     for k in range(K_MAX):
         joint = TEMPERATURES[:, None, None] * left_out.log_likelihood[0, k] + left_out.class_log_prior
-        found = normalised(joint)[:, np.arange(len(y)), table.labels]  # (temperatures, rows)
-        best = np.argmax(found.mean(axis=1) - TEMPERED * np.log(TEMPERATURES) ** 2 / len(y))
+        every = normalised(joint)  # (temperatures, rows, classes)
+        found, other = (every[:, np.arange(len(y)), labels] for labels in (table.labels, 1 - table.labels))
+        doubted = DOUBT * other.mean(axis=1) - TEMPERED * np.log(TEMPERATURES) ** 2
+        best = np.argmax(found.mean(axis=1) + doubted / len(y))
         of_rows.append(found[best])
         log_proba.append(normalised(TEMPERATURES[best] * new.log_likelihood[0, k] + new.class_log_prior))
     weights = np.random.default_rng(0).dirichlet(np.ones(len(y)), draws)  # Bayesian bootstraps of the rows

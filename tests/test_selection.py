@@ -22,8 +22,8 @@ def wine():
 
 
 def curve(make, X, y, temperatures, cv, seed=0, weights=None):
-    """Row by row: CLL and accuracy out of fold, (temperatures, rows)."""
-    cll, right = np.zeros((2, len(temperatures), len(y)))
+    """Row by row out of fold: CLL, accuracy and log probability of the likeliest wrong class, (temperatures, rows)."""
+    cll, right, second = np.zeros((3, len(temperatures), len(y)))
     for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed).split(X, y):
         model = make().fit(X[train], y[train], None if weights is None else weights[train])
         likelihood = model.predict_joint_log_proba(X[test]) - model.class_log_prior_
@@ -33,7 +33,8 @@ def curve(make, X, y, temperatures, cv, seed=0, weights=None):
             log_proba = joint - logsumexp(joint, axis=1, keepdims=True)
             cll[place, test] = log_proba[np.arange(len(test)), true]
             right[place, test] = log_proba.argmax(axis=1) == true
-    return cll, right
+            second[place, test] = likeliest_wrong(log_proba, true)
+    return cll, right, second
 
 
 PAPER = Prior(location="paper")  # whose leave-one-out has no closed form, so that folds are cut
@@ -46,9 +47,13 @@ def left_out(model, X, y, weights=None):
     return np.average([log_proba[np.arange(len(y)), y], right], axis=1, weights=weights)
 
 
-def best_temperature(cll, n):
-    """Up to 1, with a weak prior around it."""
-    return TEMPERATURES[np.argmax(cll - 0.2 * np.log(TEMPERATURES) ** 2 / n)]
+def likeliest_wrong(log_proba, true):
+    return np.sort(np.where(np.eye(log_proba.shape[1], dtype=bool)[true], -np.inf, log_proba), axis=1)[:, -1]
+
+
+def judged(cll, second, n):
+    """With a weak prior around 1, and half a row more that is wrong."""
+    return cll + (0.5 * second - 0.2 * np.log(TEMPERATURES) ** 2) / n
 
 
 @pytest.mark.parametrize("structure", [Band, Box])
@@ -75,13 +80,14 @@ def test_temperature_and_sharing_by_leave_one_out(wine, structure):
     best = {}
     for sharing in SHARINGS:
         of_sharing = results[results["param_sharing"] == sharing]
-        for at in (10, 60, 80):
-            plain = CGNClassifier(structure, sharing=sharing, temperature=TEMPERATURES[at]).fit(X, y, weights)
-            np.testing.assert_allclose(
-                of_sharing["mean_test_cll"].iloc[at], left_out(plain, X, y, weights)[0], rtol=1e-8
-            )
-        cll = of_sharing["mean_test_cll"].to_numpy() - 0.2 * np.log(TEMPERATURES) ** 2 / weights.sum()
-        best[sharing] = cll.max(), TEMPERATURES[np.argmax(cll)]
+        second = []
+        for cll, temperature in zip(of_sharing["mean_test_cll"], TEMPERATURES, strict=True):
+            plain = CGNClassifier(structure, sharing=sharing, temperature=temperature).fit(X, y, weights)
+            np.testing.assert_allclose(cll, left_out(plain, X, y, weights)[0], rtol=1e-8)
+            wrong = likeliest_wrong(plain.leave_one_out_log_proba(X, y, weights), y)
+            second.append(np.average(wrong, weights=weights))
+        score = judged(of_sharing["mean_test_cll"].to_numpy(), np.array(second), weights.sum())
+        best[sharing] = score.max(), TEMPERATURES[score.argmax()]
     assert model.sharing_ == max(best, key=lambda sharing: best[sharing][0])
     assert model.temperature_ == best[model.sharing_][1]
 
@@ -129,7 +135,7 @@ def test_k_is_the_best_of_a_loop(wine, structure):
     results = pd.DataFrame(model.cv_results_)
     assert results["param_k"].tolist() == [1, 2, 3, 4, 5, 6]
     for k in range(1, 7):
-        cll, right = curve(lambda k=k: CGNClassifier(structure(k), prior=PAPER), X, y, [1.0], 4, seed=3)
+        cll, right, _ = curve(lambda k=k: CGNClassifier(structure(k), prior=PAPER), X, y, [1.0], 4, seed=3)
         np.testing.assert_allclose(results["mean_test_cll"][k - 1], cll.mean(), rtol=1e-8)
         np.testing.assert_allclose(results["mean_test_accuracy"][k - 1], right.mean(), rtol=1e-8)
     assert model.k_ == results["mean_test_cll"].argmax() + 1
@@ -152,12 +158,13 @@ def test_k_by_accuracy_goes_by_cll_where_equal(wine):
 def test_temperature_of_any_structure(wine, structure):
     X, y = wine
     model = CGNClassifier(structure, temperature="cv", prior=PAPER, random_state=1).fit(X, y)
-    cll, right = curve(lambda: CGNClassifier(structure, prior=PAPER), X, y, TEMPERATURES, 5, seed=1)
+    cll, right, second = curve(lambda: CGNClassifier(structure, prior=PAPER), X, y, TEMPERATURES, 5, seed=1)
     np.testing.assert_allclose(model.cv_results_["mean_test_cll"], cll.mean(axis=1), rtol=1e-8)
     np.testing.assert_allclose(model.cv_results_["mean_test_accuracy"], right.mean(axis=1), rtol=1e-8)
     assert "param_k" not in model.cv_results_
     assert not hasattr(model, "k_")
-    assert model.temperature_ == best_temperature(cll.mean(axis=1), len(y))
+    best = np.argmax(judged(cll.mean(axis=1), second.mean(axis=1), len(y)))
+    assert model.temperature_ == TEMPERATURES[best]
     given = CGNClassifier(structure, temperature=model.temperature_, prior=PAPER).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), given.predict_proba(X))
 
@@ -178,11 +185,20 @@ def test_repeated_columns_are_trusted_less():
     assert 0.05 < model.temperature_ < 0.2  # ten copies of one column are worth one
 
 
-def test_temperature_stays_at_one_where_nothing_is_to_be_gained():
+def test_no_more_certainty_than_the_rows_bear_out():
+    """Classes far apart: any temperature classifies all rows, and 60 rows are no reason to be surer than 1 in 120."""
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
-    X = rng.normal(size=(60, 1)) + 50 * y[:, None]  # classes far apart: any temperature does
-    assert CGNClassifier(temperature="cv").fit(X, y).temperature_ == pytest.approx(1.0)
+    X = rng.normal(size=(60, 1)) + 50 * y[:, None]
+    proba = CGNClassifier(temperature="cv").fit(X, y).predict_proba(X)[np.arange(60), y]
+    assert 1 / 480 < 1 - proba.mean() < 1 / 60
+
+
+def test_temperature_stays_near_one_where_the_model_is_right():
+    rng = np.random.default_rng(0)
+    y = np.arange(2000) % 2
+    X = rng.normal(size=(2000, 3)) + y[:, None]
+    assert CGNClassifier(temperature="cv").fit(X, y).temperature_ > 0.8
 
 
 def test_both_together(wine):
@@ -193,13 +209,15 @@ def test_both_together(wine):
     model = CGNClassifier(structure, temperature="cv", random_state=2, **how).fit(X, y, weights)
     results = pd.DataFrame(model.cv_results_)
     assert len(results) == 5 * len(TEMPERATURES)
-    for k in (1, 4):
-        cll, _ = curve(lambda k=k: CGNClassifier(Box(k), **how), X, y, TEMPERATURES, 3, seed=2, weights=weights)
-        found = results.loc[results["param_k"] == k, "mean_test_cll"]
-        np.testing.assert_allclose(found, np.average(cll, axis=1, weights=weights), rtol=1e-8)
-    judged = results["mean_test_cll"] - 0.2 * np.log(results["param_temperature"]) ** 2 / weights.sum()
-    assert model.k_ == results.loc[judged.idxmax(), "param_k"]
-    assert model.temperature_ == results.loc[judged.idxmax(), "param_temperature"]
+    best = {}
+    for k in range(1, 6):
+        of_rows = curve(lambda k=k: CGNClassifier(Box(k), **how), X, y, TEMPERATURES, 3, seed=2, weights=weights)
+        cll, _, second = (np.average(part, axis=1, weights=weights) for part in of_rows)
+        np.testing.assert_allclose(results.loc[results["param_k"] == k, "mean_test_cll"], cll, rtol=1e-8)
+        score = judged(cll, second, weights.sum())
+        best[k] = score.max(), TEMPERATURES[score.argmax()]
+    assert model.k_ == max(best, key=lambda k: best[k][0])
+    assert model.temperature_ == best[model.k_][1]
 
 
 def test_random_state_cuts_the_folds(wine):

@@ -17,6 +17,7 @@ from cgnlearn.model.table import Table
 
 TEMPERATURES = np.geomspace(1e-4, 1, 81)  # twenty to the decade; where no row is wrong, more would never be enough
 TEMPERED = 0.2  # of a row: how little a logarithm of the temperature's square is held against it
+DOUBT = 0.5  # rows more, as if they were of the class that came second: where none is wrong, none would be too sure
 AT_ONCE = 1 << 20  # numbers that are normalised together
 SHARINGS = (0.0, 0.03, 0.1, 0.3, 1.0)
 
@@ -62,8 +63,9 @@ def choose(
 ) -> Choice:
     """The best candidate and the best temperature, if ``"cv"``, chosen together.
 
-    A temperature is judged with a weak log-normal prior around 1; of equal ones the smaller is taken, as it costs more
-    to be too sure than too unsure. Equal candidates go by the other score, then to the first; ``names`` name them.
+    A temperature is judged with a weak log-normal prior around 1, and as if half a row more were wrong: of the class
+    that comes second. Of equal ones the smaller is taken, as it costs more to be too sure than too unsure. Equal
+    candidates go by the other score, then to the first; ``names`` name them.
     """
     temperatures = TEMPERATURES if temperature == "cv" else np.array([float(temperature)])
     parts, exists, weights = [], [], []
@@ -78,11 +80,15 @@ def choose(
             "maximum likelihood exists for no k without some of the rows, as some attribute has no variance in some "
             'class: use parameters="bayes", more rows or fewer columns'
         )
-    scores = dict(zip(("cll", "accuracy"), np.stack(parts, axis=1), strict=True))  # (folds, candidates, temperatures)
+    names_of_scores = ("cll", "accuracy", "second")
+    scores = dict(zip(names_of_scores, np.stack(parts, axis=1), strict=True))  # (folds, candidates, temperatures)
     mean = {name: np.average(values, axis=0, weights=weights) for name, values in scores.items()}
+    second = mean.pop("second")
     for values in mean.values():
         values[~able] = -np.inf
-    judged = mean["cll"] - TEMPERED * np.log(temperatures) ** 2 / sum(weights)
+    judged = mean["cll"].copy()
+    if temperature == "cv":
+        judged += (DOUBT * second - TEMPERED * np.log(temperatures) ** 2) / sum(weights)
     at = np.argmax(judged, axis=1)
     rows = np.arange(len(at))
     of_best = {"cll": judged[rows, at], "accuracy": mean["accuracy"][rows, at]}
@@ -92,25 +98,29 @@ def choose(
         f"param_{name}": np.repeat(values, len(temperatures)) for name, values in names.items()
     }
     results["param_temperature"] = np.tile(temperatures, len(at))
-    for name, values in scores.items():
-        results[f"mean_test_{name}"] = mean[name].ravel()
+    for name, values in mean.items():
+        results[f"mean_test_{name}"] = values.ravel()
         if len(cuts) > 1:
-            results[f"std_test_{name}"] = values.std(axis=0).ravel()
+            results[f"std_test_{name}"] = scores[name].std(axis=0).ravel()
     score = results[f"mean_test_{scoring}"]
     results[f"rank_test_{scoring}"] = 1 + np.searchsorted(np.sort(-score), -score)
     return Choice(candidate, float(temperatures[at[candidate]]), results)
 
 
 def _scores(found: Scored, table: Table, temperatures: Floats) -> Floats:
-    """Mean CLL and accuracy of every candidate and temperature on the rows of one fold."""
+    """Mean CLL, accuracy and log probability of the likeliest wrong class, of every candidate and temperature on the
+    rows of one fold.
+    """
     assert table.labels is not None
-    scores = np.zeros((2, len(found.exists), len(temperatures)))
+    others = np.arange(table.schema.n_classes)[None, :, None] != table.labels[:, None, None]
+    scores = np.zeros((3, len(found.exists), len(temperatures)))
     step = max(1, AT_ONCE // found.log_likelihood[0].size)
     for candidate in np.flatnonzero(found.exists).tolist():
         for start in range(0, len(temperatures), step):
             part = slice(start, start + step)
             joint = temperatures[part, None, None] * found.log_likelihood[candidate] + found.class_log_prior
             log_proba = normalised(joint).transpose(1, 2, 0)  # (rows, classes, temperatures)
-            of_rows = np.stack([of_truth(log_proba, table.labels), right(log_proba, table.labels[:, None])])
+            second = np.max(log_proba, axis=1, initial=-np.inf, where=others)
+            of_rows = np.stack([of_truth(log_proba, table.labels), right(log_proba, table.labels[:, None]), second])
             scores[:, candidate, part] = np.average(of_rows, axis=1, weights=table.weights)
     return scores
