@@ -146,17 +146,15 @@ def verdicts(name, right, cll, theirs, most, by, least_right):
     """What was aimed at, and whether it is reached."""
     ahead = cll.mean() - theirs.mean()
     n_better = int((cll.mean(axis=1) > theirs.mean(axis=1)).sum())
-    for words, value, met in (
+    aims = [
         (f"CLL {most} or better", f"{cll.mean():.4f}", cll.mean() >= most),
         ("no row below -10", f"{cll.min():.1f}", cll.min() >= -10),
         (f"ahead of {LOGISTIC} in the mean by {by}", f"{ahead:.4f}", ahead >= by),
         ("ahead on at least four seeds of five", f"{n_better} of {len(cll)}", n_better >= 0.8 * len(cll)),
-        *(
-            [(f"accuracy at least {least_right}", f"{right.mean():.3f}", right.mean() >= least_right)]
-            if least_right
-            else ()
-        ),
-    ):
+    ]
+    if least_right is not None:
+        aims.append((f"accuracy at least {least_right}", f"{right.mean():.3f}", right.mean() >= least_right))
+    for words, value, met in aims:
         yield f"- {name}: {words}: {value}, {'met' if met else 'missed'}"
 
 
