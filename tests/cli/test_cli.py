@@ -120,8 +120,9 @@ def test_evaluate_prints_what_it_found(wine, tmp_path):
     truth = [row[f"log p({row['true']})"] for _, row in bayes.iterrows()]
     per_fold = bayes.assign(truth=truth).groupby(["repeat", "fold"])["truth"].mean()
     assert found[1]["cll"]["mean"] == pytest.approx(per_fold.mean())
-    summary = pd.read_csv(tmp_path / "out" / "summary.csv", float_precision="round_trip")
-    assert summary["cll"][1] == found[1]["cll"]["mean"]
+    with open(tmp_path / "out" / "summary.csv", newline="") as file:
+        summary = list(csv.DictReader(file))  # pandas' older ways of reading lose a digit
+    assert float(summary[1]["cll"]) == found[1]["cll"]["mean"]
     lines = wine.read_text().splitlines()
     assert all(lines[line - 1].endswith(f",{true}") for line, true in zip(rows["line"], rows["true"], strict=True))
 
