@@ -27,14 +27,14 @@ from cgnlearn.model.solver import SINGULAR
 def left_out_leverages(
     values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, n_given: int, law: Any, sums: Any
 ) -> None:
-    """Add the leverages of rows of one class, each without itself, over all blocks, to ``sums`` (4, classes, rows).
+    """Add the leverages of rows of one class, each without itself, over all blocks, to ``sums`` (…, classes, rows).
 
     ``units`` are columns, origin and inverse unit (blocks, members), and the farthest value. ``cells`` are centres
     (classes, blocks, members) and factors (classes, or one for all, blocks, members, members). ``forgotten`` are
     ``before`` and ``down`` of `Forgotten` (classes, rows) and ``growth`` (rows,); one stands for all rows if they are
     alike. ``law`` is the rows' class, whether other classes forget the row too, and whether logarithms are wanted.
-    The sums are those of ln h g before the block's own members (if any are given) and after, and of ln g before and
-    after; without logarithms h instead of ln h g, infinite where nothing is left of the own class's scale.
+    The sums are those of ln h g and of ln g after the block's own members and, if any are given, before; without
+    logarithms h instead of ln h g, infinite where nothing is left of the own class's scale.
     """
     columns, origin, per_unit, farthest = units
     centre, factor = cells
@@ -111,9 +111,9 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
             for t in range(n):
                 whole, left, to = products[0, t], products[1, t], start + t
                 if logs and 1.0 / FULL < whole < FULL and left > 1.0 / FULL:
-                    sums[1, c, to] += log_constant if constant and c == label else np.log(whole)
+                    sums[0, c, to] += log_constant if constant and c == label else np.log(whole)
                     if left != 1.0:
-                        sums[3, c, to] += np.log(left)
+                        sums[1, c, to] += np.log(left)
                     continue
                 row, at = tile[t], 0 if alike else start + t
                 least, loss, grown = before[c, at], down[c, at], growth[at] * growth[at]
@@ -126,8 +126,8 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
                     elif crossing:
                         kept = max(1.0 - loss * (white * white), LEAST_LEFT)
                         whole = whole * kept + loss * ((far * white) * (far * white))
-                    sums[1, c, to] += np.log(whole) if logs else _leverage(whole, kept, c == label, 1)
-                    sums[3, c, to] += np.log(kept)
+                    sums[0, c, to] += np.log(whole) if logs else _leverage(whole, kept, c == label, 1)
+                    sums[1, c, to] += np.log(kept)
 
 
 @compiled
@@ -159,7 +159,7 @@ def _of_blocks(
     least, loss, grown = np.ones((n_classes, TILE)), np.zeros((n_classes, TILE)), np.ones(TILE)
     q, own_q, cross = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
     whole, kept = np.ones(TILE), np.ones(TILE)
-    products = np.empty((4, n_classes, TILE))
+    products = np.empty((len(sums), n_classes, TILE))
     for start in range(0, len(rows), TILE):
         n = min(TILE, len(rows) - start)
         products[:] = 1.0
@@ -183,8 +183,8 @@ def _of_blocks(
                 own_q[:n] = 0.0
                 cross[:n] = 0.0
                 first = 0
-                for place in range(0 if n_given else 1, 2):
-                    last = size if place else n_given
+                for place in range(len(sums) - 2, -1, -2):
+                    last = n_given if place else size
                     for i in range(first, last):
                         own = white[i]
                         if crossing and c != label:
@@ -217,16 +217,16 @@ def _of_blocks(
                     if c == label or crossing:
                         if not logs:
                             for t in range(n):
-                                whole[t] = _leverage(whole[t], kept[t], c == label and place == 1, size)
-                        _multiply(kept, n, products[2 + place, c], sums[2 + place, c, start : start + n])
+                                whole[t] = _leverage(whole[t], kept[t], c == label and place == 0, size)
+                        _multiply(kept, n, products[place + 1, c], sums[place + 1, c, start : start + n])
                     if logs:
                         _multiply(whole, n, products[place, c], sums[place, c, start : start + n])
                     else:
                         for t in range(n):
                             sums[place, c, start + t] += whole[t]
-        for place in range(0 if n_given else 1, 4, 1 if n_given else 2):
+        for place in range(len(sums)):
             for c in range(n_classes):
-                if (place < 2 and logs) or (place >= 2 and (c == label or crossing)):
+                if logs if place % 2 == 0 else c == label or crossing:
                     for t in range(n):
                         sums[place, c, start + t] += np.log(products[place, c, t])
 

@@ -263,13 +263,13 @@ class Regressions:
             centre = centre.copy()
             centre[label] = self.overall  # without its only row a class is centred where all rows are
         shared, crossing = how.averages and how.sharing == 1, how.sharing > 0 and not alone
-        sums = np.zeros((4, len(centre), len(rows)))
+        sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
         left_out_leverages(
             table.values, rows, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
             (centre, factor[:1] if shared else factor), (forgotten.before, forgotten.down, forgotten.growth),
             self.n_given, (label, crossing, how.averages), sums,
         )  # fmt: skip
-        given, whole, left_given, left = sums
+        whole, left, *before = sums
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape
         lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that forget the row
@@ -278,6 +278,7 @@ class Regressions:
         if self.n_given == 0:
             given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
         else:
+            given, left_given = before
             left -= left_given
             if how.averages:
                 given -= left_given
