@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import Band, CGNClassifier, Prior, load, save
 from cgnlearn.model import logistic
-from cgnlearn.model.discriminative import _left_out_scores, _standardised, row_space
-from cgnlearn.model.logistic import Point, Rows, fitted, left_out
+from cgnlearn.model.discriminative import _left_out_scores, _penalties, _standardised, row_space
+from cgnlearn.model.logistic import Curvature, Point, Rows, fitted, leaving_out, left_out
 
 MIXED = {0: [], 1: [0], 2: [0, 1], 3: [1, 2], 4: [0, 2, 3]}
 
@@ -66,7 +66,7 @@ def test_without_penalty_and_scores_it_is_logistic_regression(n_classes):
 
 
 def test_with_an_infinite_penalty_it_is_the_tempered_bayesian_classifier(monkeypatch):
-    monkeypatch.setattr(logistic, "_penalties", lambda rows: [])
+    monkeypatch.setattr("cgnlearn.model.discriminative._penalties", lambda rows: [])
     X, y = load_breast_cancer(return_X_y=True)
     model, bayes = discriminative().fit(X, y), CGNClassifier().fit(X, y)
     found = model.discriminative_
@@ -123,6 +123,27 @@ def test_both_optimisers_find_the_optimum(bounds, n_classes, rng, monkeypatch):
     np.testing.assert_allclose(rows.contrasts(other), rows.contrasts(newton), atol=1e-4)
 
 
+@pytest.mark.parametrize("penalty", [0.3, 1e-3, 300.0])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_curvature_nearby_leads_to_the_same_optimum(n_classes, penalty, rng):
+    rows = random_rows(rng, n_classes=n_classes)
+    start = fitted(rows, 1.0, origin(rows), (0.0, 0.0))
+    near = leaving_out(rows, 1.0, start, (0.0, 0.0)).curvature
+    by_products = fitted(rows, penalty, start, (0.0, 0.0), near)
+    assert np.abs(rows.gradient(by_products, penalty)[:-1]).max() < 1e-4
+    directly = fitted(rows, penalty, start, (0.0, 0.0))
+    np.testing.assert_allclose(rows.contrasts(by_products), rows.contrasts(directly), atol=1e-5)
+
+
+def test_a_curvature_that_is_too_far_away_is_given_up(rng, monkeypatch):
+    rows = random_rows(rng)
+    near = Curvature(np.diag(np.geomspace(1e-6, 1e6, rows.n_parameters - 1)), 1.0)
+    monkeypatch.setattr(logistic, "MOST_PRODUCTS", 2)
+    found = fitted(rows, 1.0, origin(rows), (0.0, 0.0), near)
+    directly = fitted(rows, 1.0, origin(rows), (0.0, 0.0))
+    np.testing.assert_allclose(rows.contrasts(found), rows.contrasts(directly), atol=1e-8)
+
+
 @pytest.mark.parametrize("load_data", [load_wine, load_iris])
 @pytest.mark.parametrize("sharing", [0.0, 1.0])
 @pytest.mark.parametrize(
@@ -168,7 +189,7 @@ def test_the_weakest_penalty_leaves_no_more_than_a_parameter_to_four_rows():
     y = np.arange(60) % 3
     rows = rows_of(discriminative(sharing=1.0).fit(rng.normal(size=(60, 30)), y), rng.normal(size=(60, 30)), y)
     squares = np.linalg.svd(rows.design[:, 1:], compute_uv=False) ** 2 / 3
-    effective = [2 * (squares / (squares + penalty)).sum() for penalty in logistic._penalties(rows)]
+    effective = [2 * (squares / (squares + penalty)).sum() for penalty in _penalties(rows)]
     np.testing.assert_allclose([effective[0], effective[-1]], [1.0, 15.0], rtol=1e-6)
     assert np.all(np.diff(effective) > 0)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, helmert
@@ -19,7 +20,7 @@ from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.families import Columns
 from cgnlearn.model.features import features, n_features
-from cgnlearn.model.logistic import Rows, path
+from cgnlearn.model.logistic import Point, Rows, fitted, left_out, penalty_leaving
 from cgnlearn.model.model import LeftOut, Model, NotExact
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.network import Network
@@ -32,6 +33,10 @@ CHUNK = 1 << 22  # features held at once in a prediction
 FOLDS = 5  # by which rows are scored that cannot be left out one by one
 SMALL = 300  # parameters for which one thread is as fast as several
 CONSTANT = 1e-9  # deviation of a feature that says nothing, relative to its greatest value
+WEAKEST = 0.01  # penalty: slopes of ten to a standard deviation are then nothing unusual
+N_PENALTIES = 10
+LEAST_EFFECTIVE = 0.5  # parameters to a contrast, at the strongest penalty
+ROWS_TO_A_PARAMETER = 4  # at the weakest penalty: below it the leave-one-out flatters
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +168,39 @@ def fit_discriminative(model: Model, table: Table) -> Correction:
         np.array([candidate.penalty for candidate in candidates]),
         np.array([candidate.cll for candidate in candidates]),
     )
+
+
+class Candidate(NamedTuple):
+    """A penalty, its parameters, and the mean log probability of the true class of rows left out."""
+
+    penalty: float
+    point: Point
+    cll: float
+
+
+def path(rows: Rows) -> Iterator[Candidate]:
+    """Ever weaker penalties, from infinite on, each fit starting at the one before."""
+    n = rows.n_contrasts
+    alone = rows.without_features()
+    point = fitted(alone, 0.0, Point(np.zeros((1, n)), 1.0))
+    yield Candidate(np.inf, point, _cll(rows, left_out(alone, 0.0, point)))
+    point = Point(np.concatenate([point.slopes, np.zeros((rows.design.shape[1] - 1, n))]), point.temperature)
+    for penalty in _penalties(rows):
+        point = fitted(rows, penalty, point)
+        yield Candidate(penalty, point, _cll(rows, left_out(rows, penalty, point)))
+
+
+def _cll(rows: Rows, log_proba: Floats) -> float:
+    return float(np.average(log_proba[np.arange(len(rows.labels)), rows.labels], weights=rows.weights))
+
+
+def _penalties(rows: Rows) -> list[float]:
+    """From one that leaves next to nothing to one that leaves a parameter to every four rows."""
+    if not rows.design.shape[1] > 1:
+        return []
+    strongest = penalty_leaving(rows, LEAST_EFFECTIVE)
+    weakest = max(WEAKEST, penalty_leaving(rows, rows.weights.sum() / ROWS_TO_A_PARAMETER / rows.n_contrasts))
+    return np.geomspace(strongest, weakest, N_PENALTIES).tolist() if strongest > weakest else []
 
 
 def _left_out_scores(network: Network, table: Table) -> Floats:

@@ -8,7 +8,6 @@ one fewer than there are classes. The norm of δ is the same there, and b and δ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,19 +16,19 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq, minimize
-from scipy.special import log_softmax
 
+from cgnlearn.evaluation.metrics import normalised
 from cgnlearn.model.densities import Floats
 
 Bounds = tuple[float, float]
+Factor = tuple[Floats, bool]  # Cholesky's
 
 MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
-N_PENALTIES = 10
-WEAKEST = 0.01  # penalty: slopes of ten to a standard deviation are then nothing unusual
 OFFSET = 1e-9  # penalty of b for every row: where the scores leave no doubt, nothing else would hold it
-LEAST_EFFECTIVE = 0.5  # parameters to a contrast, at the strongest penalty
-ROWS_TO_A_PARAMETER = 4  # at the weakest penalty: below it the leave-one-out flatters
+LEAST_PENALTY = 1e-5  # that leaves a number of parameters: none below is looked for
 MOST_STEPS = 100
+MOST_PRODUCTS = 30  # of a Hessian with a direction; with more of them in a step it is cheaper to have it whole
+STEP_ERROR = 1e-2  # of a step that is found by such products
 
 
 class Point(NamedTuple):
@@ -37,6 +36,20 @@ class Point(NamedTuple):
 
     slopes: Floats  # (1 + features, contrasts), the first row being b
     temperature: float
+
+
+class Curvature(NamedTuple):
+    """The Hessian of the slopes at a fit, by which one nearby is found without Hessians of its own."""
+
+    hessian: Floats
+    penalty: float
+
+    def factor(self, rows: Rows, penalty: float) -> Factor:
+        """As it would be with another penalty."""
+        hessian = self.hessian.copy()
+        more = rows.penalties(penalty) - rows.penalties(self.penalty)
+        np.fill_diagonal(hessian, hessian.diagonal() + np.tile(more, rows.n_contrasts))
+        return _factor(hessian)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +100,13 @@ class Rows:
         found += self.offset + point.temperature * self.scores
         return found
 
-    def loss(self, point: Point, penalty: float) -> float:
-        """The penalised log loss, summed over the rows."""
-        truth = self.log_proba(self.contrasts(point))[np.arange(len(self.labels)), self.labels]
-        return float(0.5 * (self._penalties(penalty) @ np.square(point.slopes)).sum() - self.weights @ truth)
+    def loss(self, point: Point, penalty: float, log_proba: Floats | None = None) -> float:
+        """The penalised log loss, summed over the rows; ``log_proba``: where it is known already."""
+        log_proba = self.log_proba(self.contrasts(point)) if log_proba is None else log_proba
+        truth = log_proba[np.arange(len(self.labels)), self.labels]
+        return float(0.5 * (self.penalties(penalty) @ np.square(point.slopes)).sum() - self.weights @ truth)
 
-    def _penalties(self, penalty: float) -> Floats:
+    def penalties(self, penalty: float) -> Floats:
         """Of b and of the features: (1 + features,)."""
         found = np.full(self.design.shape[1], penalty)
         found[0] = OFFSET * self.weights.sum()
@@ -100,7 +114,7 @@ class Rows:
 
     def log_proba(self, contrasts: Floats) -> Floats:
         """Of the classes: (rows, classes)."""
-        return np.asarray(log_softmax(contrasts @ helmert(self.n_contrasts + 1), axis=1))
+        return normalised(contrasts @ helmert(self.n_contrasts + 1))
 
     def gradient(self, point: Point, penalty: float) -> Floats:
         """Of the loss, contrast by contrast, the temperature last."""
@@ -114,7 +128,7 @@ class Rows:
 
     def _gradient(self, excess: Floats, point: Point, penalty: float) -> Floats:
         excess = excess * self.weights[:, None]
-        slopes = self.design.T @ excess + self._penalties(penalty)[:, None] * point.slopes
+        slopes = self.design.T @ excess + self.penalties(penalty)[:, None] * point.slopes
         return np.append(slopes.T.ravel(), (excess * self.scores).sum())
 
     def curvature(self, proba: Floats) -> Floats:
@@ -145,44 +159,90 @@ class Rows:
 
     def _block(self, weights: Floats, penalty: float | None) -> Floats:
         """Between two contrasts, or of one, which is penalised."""
-        block: Floats = self.design.T @ (self.design * weights[:, None])
-        if penalty is not None:
-            np.fill_diagonal(block, block.diagonal() + self._penalties(penalty))
+        if penalty is None:
+            between: Floats = self.design.T @ (self.design * weights[:, None])
+            return between
+        root = self.design * np.sqrt(np.maximum(weights, 0.0))[:, None]  # where a class is certain, rounding goes below
+        block: Floats = root.T @ root  # of one matrix with itself: half the work
+        np.fill_diagonal(block, block.diagonal() + self.penalties(penalty))
         return block
 
+    def along(self, curvature: Floats, direction: Floats, penalty: float) -> Floats:
+        """The slopes' Hessian times a direction, both in the gradient's order but without the temperature."""
+        slopes = direction.reshape(self.n_contrasts, -1).T
+        bent = (curvature @ (self.design @ slopes)[:, :, None])[:, :, 0] * self.weights[:, None]
+        found: Floats = self.design.T @ bent + self.penalties(penalty)[:, None] * slopes
+        return found.T.ravel()
 
-def fitted(rows: Rows, penalty: float, start: Point, bounds: Bounds = (0.0, 1.0)) -> Point:
-    """The parameters of least penalised loss, the temperature within bounds."""
+
+def fitted(
+    rows: Rows, penalty: float, start: Point, bounds: Bounds = (0.0, 1.0), near: Curvature | None = None
+) -> Point:
+    """The parameters of least penalised loss, the temperature within bounds.
+
+    With the curvature of a fit nearby, of the same rows or of most of them, and a temperature that does not move,
+    steps are found by conjugate gradients.
+    """
     start = Point(start.slopes, min(max(start.temperature, bounds[0]), bounds[1]))
-    return _by_newton(rows, penalty, start, bounds) if _is_dense(rows) else _by_gradient(rows, penalty, start, bounds)
+    if not _is_dense(rows):
+        return _by_gradient(rows, penalty, start, bounds)
+    if near is None or bounds[0] < bounds[1]:
+        return _by_newton(rows, penalty, start, bounds)
+    return _by_newton(rows, penalty, start, bounds, near.factor(rows, penalty))
 
 
 def _is_dense(rows: Rows) -> bool:
     return rows.n_parameters <= MOST_DENSE
 
 
-def _by_newton(rows: Rows, penalty: float, point: Point, bounds: Bounds) -> Point:
+def _by_newton(rows: Rows, penalty: float, point: Point, bounds: Bounds, near: Factor | None = None) -> Point:
     """Damped Newton; each step minimises the quadratic model within the bounds, which hold one parameter only."""
-    loss = rows.loss(point, penalty)
+    log_proba = rows.log_proba(rows.contrasts(point))
+    loss = rows.loss(point, penalty, log_proba)
     for _ in range(MOST_STEPS):
-        proba = np.exp(rows.log_proba(rows.contrasts(point)))
+        proba = np.exp(log_proba)
         gradient = rows._gradient(rows._excess(proba), point, penalty)
-        step = _newton_step(rows._hessian(rows.curvature(proba), penalty), gradient, point.temperature, bounds)
+        curvature = rows.curvature(proba)
+        step = None if near is None else _conjugate_step(rows, curvature, gradient, penalty, near)
+        if step is None:
+            near = None
+            step = _newton_step(rows._hessian(curvature, penalty), gradient, point.temperature, bounds)
         expected = -float(gradient @ step)
         if expected <= 0:
             return point
         length = 1.0
         while True:
             next_point = _moved(point, length * step, bounds)
-            next_loss = rows.loss(next_point, penalty)
+            log_proba = rows.log_proba(rows.contrasts(next_point))
+            next_loss = rows.loss(next_point, penalty, log_proba)
             # Near the optimum the loss no longer tells two points apart, where Newton's step still does.
             if next_loss <= loss - 1e-4 * length * expected or expected <= 1e-9 * (1 + abs(loss)):
                 break
             length /= 2
         point, loss = next_point, next_loss
-        if expected <= 1e-11 * (1 + abs(loss)):
+        if expected <= 1e-8 * (1 + abs(loss)):  # what this step has left is next to nothing of it
             return point
     return point
+
+
+def _conjugate_step(rows: Rows, curvature: Floats, gradient: Floats, penalty: float, near: Factor) -> Floats | None:
+    """Newton's step by conjugate gradients in the units of a curvature nearby; None where that is too far."""
+    step = np.zeros(len(gradient) - 1)
+    rest = -gradient[:-1]
+    solved = cho_solve(near, rest, check_finite=False)
+    direction = solved
+    size = first = float(rest @ solved)
+    for _ in range(MOST_PRODUCTS):
+        if size <= STEP_ERROR**2 * first:
+            return np.append(step, 0.0)
+        bent = rows.along(curvature, direction, penalty)
+        length = size / float(direction @ bent)
+        step += length * direction
+        rest -= length * bent
+        solved = cho_solve(near, rest, check_finite=False)
+        size, before = float(rest @ solved), size
+        direction = solved + size / before * direction
+    return None
 
 
 def _moved(point: Point, step: Floats, bounds: Bounds) -> Point:
@@ -191,7 +251,7 @@ def _moved(point: Point, step: Floats, bounds: Bounds) -> Point:
 
 
 def _newton_step(hessian: Floats, gradient: Floats, temperature: float, bounds: Bounds) -> Floats:
-    rest = cho_factor(hessian[:-1, :-1], lower=True, check_finite=False)
+    rest = _factor(hessian[:-1, :-1])
     alone = cho_solve(rest, gradient[:-1], check_finite=False)
     along = cho_solve(rest, hessian[:-1, -1], check_finite=False)
     left = hessian[-1, -1] - hessian[-1, :-1] @ along  # the temperature's curvature once the rest has followed
@@ -226,35 +286,42 @@ def left_out(rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.
     One Newton step from the fit to all rows (Rad and Maleki 2020). Of a row of weight 2, which is a row twice, one is
     left out. Where a Hessian would be too large, its blocks between contrasts are taken for 0.
     """
-    return left_out_and_effective(rows, penalty, point, bounds)[0]
+    return leaving_out(rows, penalty, point, bounds).log_proba
 
 
-def left_out_and_effective(
-    rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.0)
-) -> tuple[Floats, float]:
-    """The same, and the effective number of parameters: the more there are to a row, the more leaving out flatters."""
+class LeftOut(NamedTuple):
+    """What rows are without themselves, and what was come by on the way."""
+
+    log_proba: Floats  # (rows, classes)
+    effective: float  # number of parameters: the more there are to a row, the more leaving out flatters
+    curvature: Curvature | None  # where a Hessian would not be too large
+
+
+def leaving_out(rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.0)) -> LeftOut:
+    """The same, and more."""
     contrasts = rows.contrasts(point)
     proba = np.exp(rows.log_proba(contrasts))
     curvature, excess = rows.curvature(proba), rows._excess(proba)
-    leverage = _leverage(rows, curvature, penalty, moves=bounds[0] < point.temperature < bounds[1])
+    hessian = rows._hessian(curvature, penalty) if _is_dense(rows) else None
+    leverage = _leverage(rows, curvature, penalty, hessian, moves=bounds[0] < point.temperature < bounds[1])
     effective = float(rows.weights @ np.einsum("rab,rba->r", leverage, curvature))
     leverage *= np.minimum(rows.weights, 1.0)[:, None, None]
     system = np.eye(rows.n_contrasts) - leverage @ curvature
     moved = np.linalg.solve(system, leverage @ excess[:, :, None])[:, :, 0]
-    return rows.log_proba(contrasts + moved), effective
+    near = None if hessian is None else Curvature(hessian[:-1, :-1], penalty)
+    return LeftOut(rows.log_proba(contrasts + moved), effective, near)
 
 
-def _leverage(rows: Rows, curvature: Floats, penalty: float, *, moves: bool) -> Floats:
+def _leverage(rows: Rows, curvature: Floats, penalty: float, hessian: Floats | None, *, moves: bool) -> Floats:
     """A of every row: (rows, contrasts, contrasts); ``moves``: whether the temperature is free."""
     design, n = rows.design, rows.n_contrasts
     size = design.shape[1]
     found = np.zeros((len(design), n, n))
-    if not _is_dense(rows):
+    if hessian is None:
         for a in range(n):
             inverse = _inverse(rows._block(rows.weights * curvature[:, a, a], penalty))
             found[:, a, a] = ((design @ inverse) * design).sum(axis=1)
         return found
-    hessian = rows._hessian(curvature, penalty)
     inverse = _inverse(hessian if moves else hessian[:-1, :-1])
     for a in range(n):
         for b in range(a + 1):
@@ -267,45 +334,18 @@ def _leverage(rows: Rows, curvature: Floats, penalty: float, *, moves: bool) -> 
     return found
 
 
-def _inverse(matrix: Floats) -> Floats:
-    """Of a positive definite one, from its Cholesky factor."""
-    factor, _ = cho_factor(matrix, lower=True, check_finite=False)
-    lower = np.tril(dpotri(factor, lower=True)[0])
-    found: Floats = lower + np.tril(lower, -1).T
+def _factor(matrix: Floats) -> Factor:
+    """Of a positive definite one."""
+    found: Factor = cho_factor(matrix, lower=True, check_finite=False)
     return found
 
 
-class Candidate(NamedTuple):
-    """A penalty, its parameters, and the mean log probability of the true class of rows left out."""
-
-    penalty: float
-    point: Point
-    cll: float
-
-
-def path(rows: Rows) -> Iterator[Candidate]:
-    """Ever weaker penalties, from infinite on, each fit starting at the one before."""
-    n = rows.n_contrasts
-    alone = rows.without_features()
-    point = fitted(alone, 0.0, Point(np.zeros((1, n)), 1.0))
-    yield Candidate(np.inf, point, _cll(rows, left_out(alone, 0.0, point)))
-    point = Point(np.concatenate([point.slopes, np.zeros((rows.design.shape[1] - 1, n))]), point.temperature)
-    for penalty in _penalties(rows):
-        point = fitted(rows, penalty, point)
-        yield Candidate(penalty, point, _cll(rows, left_out(rows, penalty, point)))
-
-
-def _cll(rows: Rows, log_proba: Floats) -> float:
-    return float(np.average(log_proba[np.arange(len(rows.labels)), rows.labels], weights=rows.weights))
-
-
-def _penalties(rows: Rows) -> list[float]:
-    """From one that leaves next to nothing to one that leaves a parameter to every four rows."""
-    if not rows.design.shape[1] > 1:
-        return []
-    strongest = penalty_leaving(rows, LEAST_EFFECTIVE)
-    weakest = max(WEAKEST, penalty_leaving(rows, rows.weights.sum() / ROWS_TO_A_PARAMETER / rows.n_contrasts))
-    return np.geomspace(strongest, weakest, N_PENALTIES).tolist() if strongest > weakest else []
+def _inverse(matrix: Floats) -> Floats:
+    """Of a positive definite one, from its Cholesky factor."""
+    factor, _ = _factor(matrix)
+    lower = np.tril(dpotri(factor, lower=True)[0])
+    found: Floats = lower + np.tril(lower, -1).T
+    return found
 
 
 def penalty_leaving(rows: Rows, effective: float) -> float:
@@ -321,7 +361,7 @@ def penalty_leaving(rows: Rows, effective: float) -> float:
     def excess(log_penalty: float) -> float:
         return float((scatter / (scatter + np.exp(log_penalty))).sum() - effective)
 
-    least = np.log(WEAKEST) - 7
+    least = np.log(LEAST_PENALTY)
     if not len(scatter) or excess(least) <= 0:
         return 0.0
     return float(np.exp(brentq(excess, least, np.log(scatter.sum() / effective) + 1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,25 @@ from cgnlearn.model.structure import Structure
 from cgnlearn.report.figures import is_drawable, path_figure, structure_figure
 
 MOST_IN_TREE = 120
-MOST_MEMBERS = 12
+MOST_KINDS = 8  # of members of a mixture
+IN_WORDS = {
+    "frequencies": "the class frequencies alone",
+    "naive_bayes": "each attribute by itself (naive Bayes)",
+    "complete": "every attribute with every other (complete)",
+    "tree": "each attribute with the one that tells most of it (tree)",
+    "greedy": "attributes in groups, sought by how well they predict",
+    "selective": "each attribute by itself, as far as it tells the classes apart (selective naive Bayes)",
+    "tree_average": "each attribute with at most one other, averaged over all ways (forests)",
+    "bins": "each attribute by itself, cut into bins",
+    "one_dependence": "each attribute with one other, which all take in turn, cut into bins",
+    "logistic": "a weight for each attribute, fitted to the answers (logistic regression)",
+    "band": "each attribute with its neighbours (bands)",
+    "band_average": "each attribute with its neighbours, averaged over how many (band average)",
+}  # fmt: skip
+OF_TERMS = {
+    "squares": ", and its square", "products": ", and products of two", "pairs": ", and pairs of levels",
+    "steps": ", in steps",
+}  # fmt: skip
 
 
 class Branch(NamedTuple):
@@ -20,6 +39,14 @@ class Branch(NamedTuple):
 
     name: str
     branches: list[Branch]
+
+
+class Members(NamedTuple):
+    """Those of a mixture that see the attributes alike, and differ in their settings."""
+
+    words: str
+    n: int
+    weight: float
 
 
 class Shape(NamedTuple):
@@ -30,7 +57,7 @@ class Shape(NamedTuple):
     groups: list[list[str]] | None
     figure: Markup | None
     path: Markup | None
-    members: list[tuple[str, float]]  # of a mixture, the heaviest first
+    members: list[Members]
     n_more: int  # members that are not listed
 
 
@@ -40,8 +67,9 @@ def shape_of(study: Study, name: str) -> Shape:
     structure: Structure | None = getattr(model, "structure_", None)
     path = path_figure(study, f"{name}-path")
     if structure is None:
-        members = sorted(((str(one), float(one.weight)) for one in getattr(model, "members_", ())), key=lambda m: -m[1])
-        return Shape("", None, None, None, path, members[:MOST_MEMBERS], max(0, len(members) - MOST_MEMBERS))
+        members = _members(getattr(model, "members_", ()))
+        shown, rest = members[:MOST_KINDS], members[MOST_KINDS:]
+        return Shape("", None, None, None, path, shown, sum(each.n for each in rest))
     said = _said_of(model, structure)
     tree = groups = figure = None
     n = len(structure.nodes)
@@ -54,6 +82,19 @@ def shape_of(study: Study, name: str) -> Shape:
         elif tree is None:
             said += f" It has {structure.n_edges} edges, too many for a drawing that can be read."
     return Shape(said, tree, groups, figure, path, [], 0)
+
+
+def _members(members: Sequence[Any]) -> list[Members]:
+    """Gathered by what they do with the attributes, the heaviest first."""
+    weights: dict[str, list[float]] = {}
+    for member in members:
+        said = member.description
+        words = IN_WORDS.get(said["kind"], said["kind"]) + OF_TERMS.get(said.get("terms", ""), "")
+        if said["transform"] == "power":
+            words += ", columns made bell-shaped first (Yeo-Johnson)"
+        weights.setdefault(words, []).append(float(member.weight))
+    found = [Members(words, len(those), sum(those)) for words, those in weights.items()]
+    return sorted(found, key=lambda each: -each.weight)
 
 
 def _said_of(model: Any, structure: Structure) -> str:

@@ -36,6 +36,7 @@ MOST_FORESTS = 25  # columns whose forests are averaged over
 MOST_SEARCHED = 500_000  # rows × columns², where groups of columns are sought, in folds
 MOST_BINNED = 2000
 MOST_FEATURES = 1000  # besides the columns themselves
+MOST_TWICE = 5e8  # rows × parameters² of a regression that is tried of transformed columns too
 MOST_POWERS = 5000  # columns
 
 HOLES = "values are missing, and it takes whole rows"
@@ -249,8 +250,11 @@ def _logistic(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitte
     base = m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
     n_pairs = base * (base - 1) // 2 if base > m else 0
     for terms, n_terms in (("squares", m), ("products", m * (m - 1) // 2), ("pairs", n_pairs)):
+        work = shape.n_rows * ((base + m + n_terms) * (shape.schema.n_classes - 1)) ** 2
         if n_terms > MOST_FEATURES:
             yield Omitted(f"logistic, {terms}", view, f"{n_terms} more features")
+        elif view != "none" and work > MOST_TWICE:
+            yield Omitted(f"logistic, {terms}", view, "tried of the columns as they are, and would take as long again")
         elif n_terms:
             yield Ridge(view, terms, prior.dirichlet)
 

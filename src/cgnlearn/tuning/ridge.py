@@ -14,7 +14,7 @@ from cgnlearn.evaluation.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.discriminative import CHUNK, CONSTANT, row_space
 from cgnlearn.model.families import Columns
-from cgnlearn.model.logistic import Point, Rows, fitted, left_out_and_effective, penalty_leaving
+from cgnlearn.model.logistic import Curvature, Point, Rows, fitted, leaving_out, penalty_leaving
 from cgnlearn.model.model import NotExact
 from cgnlearn.model.table import Table
 from cgnlearn.tuning.source import Description, Fit, Scored, Source, frequencies, frequencies_left_out
@@ -28,6 +28,8 @@ N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
 ROWS_TO_A_PARAMETER = 4  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
 N_FOLDS = 5
 HOPELESS = 10.0  # nats behind the best penalty: no weight is left
+ALIKE = 0.1  # nats of all rows together: two penalties that say the same
+LEAST_SPREAD = 0.2  # of log odds that the strongest penalty expects
 N_STEPS = 8  # bins between whose edges features step
 
 
@@ -252,24 +254,28 @@ class Ridge(Source):
         by: list[str] = []
         best = -np.inf
         held_out: HeldOut | None = None
+        near: Curvature | None = None
+        before: Floats | None = None
         for penalty in self.path if self.path is not None else _path(rows):
-            point = fitted(rows, penalty, point, NO_SCORES)
+            point = fitted(rows, penalty, point, NO_SCORES, near)
             points.append(point)
             if not leave_out:
                 continue
             if held_out is None:
-                found, effective = left_out_and_effective(rows, penalty, point, NO_SCORES)
+                found, effective, near = leaving_out(rows, penalty, point, NO_SCORES)
                 if ROWS_TO_A_PARAMETER * effective > rows.weights.sum():
                     held_out = HeldOut.of(rows)
             if held_out is not None:
-                found = held_out.log_proba(penalty, point)
+                found = held_out.log_proba(penalty, point, near)
             by.append("leave-one-out" if held_out is None else f"{len(held_out.folds)} folds")
             said.append(found - without)
             temperature = tempered(said[-1], without, rows.labels, rows.weights)
-            cll = float(rows.weights @ of_truth(normalised(temperature * said[-1] + without), rows.labels))
+            truth = of_truth(normalised(temperature * said[-1] + without), rows.labels)
+            cll = float(rows.weights @ truth)
             best = max(best, cll)
-            if cll < best - HOPELESS:  # weaker ones are worse still
+            if cll < best - HOPELESS or _are_alike(truth, before, rows.weights):  # weaker ones are no better
                 break
+            before = truth
         n_classes, n = table.schema.n_classes, len(points)
         path = (self.path or _path(rows))[:n]
         fit = RidgeFit(
@@ -300,11 +306,11 @@ class HeldOut(NamedTuple):
             return None
         return cls(rows, stratified(rows.labels, N_FOLDS, 0).pairs)
 
-    def log_proba(self, penalty: float, start: Point) -> Floats:
+    def log_proba(self, penalty: float, start: Point, near: Curvature | None) -> Floats:
         """Of every row by a fit to the other folds, which begins at a fit to all: (rows, classes)."""
         found = np.empty((len(self.rows.labels), self.rows.n_contrasts + 1))
         for train, test in self.folds:
-            point = fitted(self._some(train), penalty, start, NO_SCORES)
+            point = fitted(self._some(train), penalty, start, NO_SCORES, near)
             some = self._some(test)
             found[test] = some.log_proba(some.contrasts(point))
         return found
@@ -321,6 +327,18 @@ class HeldOut(NamedTuple):
 
 
 def _path(rows: Rows) -> list[float]:
-    """Penalties, the strongest first."""
+    """Penalties, the strongest first; of many rows none that would hide what they say."""
     strongest = penalty_leaving(rows, LEAST_EFFECTIVE)
-    return np.geomspace(strongest, WEAKEST, N_PENALTIES).tolist() if strongest > WEAKEST else []
+    if strongest <= WEAKEST:
+        return []
+    spread = np.average(np.square(rows.design[:, 1:]).sum(axis=1), weights=rows.weights)
+    path = np.geomspace(strongest, WEAKEST, N_PENALTIES)
+    return path[path <= max(spread / LEAST_SPREAD**2, WEAKEST)].tolist()
+
+
+def _are_alike(truth: Floats, before: Floats | None, weights: Floats) -> bool:
+    """Whether log probabilities differ neither in sum nor row by row."""
+    if before is None:
+        return False
+    moved = truth - before
+    return bool(abs(weights @ moved) < ALIKE and weights @ np.square(moved) < ALIKE**2)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import softmax
 
-from cgnlearn.evaluation.metrics import of_truth
 from cgnlearn.model.densities import Floats
 from cgnlearn.structures.selection import TEMPERATURES, TEMPERED
 
@@ -14,7 +14,7 @@ N_BOOTSTRAPS = 400
 N_STEPS = 300  # of expectation and maximisation; the weights that still move then are of candidates that are alike
 TRUSTED = 0.5  # of the rows: so many candidates were fitted to them, or tempered by them, that they tell less than all
 SPREAD = 3.0  # rows that stacking supposes beforehand, spread over all candidates
-N_HALVINGS = 20  # of the logarithm of the temperature's range
+ACCURACY = 1e-5  # of the logarithm of a temperature
 N_SHARES = 101  # of the class frequencies, among which the best is sought
 MOST_DROPPED = 0.01  # of all weight, by leaving out the lightest
 
@@ -22,27 +22,29 @@ MOST_DROPPED = 0.01  # of all weight, by leaving out the lightest
 def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np.intp], weights: Floats) -> float:
     """The temperature up to 1 under which rows that were left out have the best mean CLL.
 
-    CLL is concave in the temperature: bisection of its slope. A weak log-normal prior holds it near 1.
+    CLL is concave in the temperature: where its slope is 0. A weak log-normal prior holds it near 1.
     """
     n = weights.sum()
-    scores = log_likelihood - log_likelihood.max(axis=1, keepdims=True)
-    truth = of_truth(scores, labels)
+    scores = np.ascontiguousarray(log_likelihood.T)  # (classes, rows): loops over rows are long
+    scores = scores - scores.max(axis=0)
+    prior = np.ascontiguousarray(np.broadcast_to(class_log_prior, log_likelihood.shape).T)
+    truth = scores[labels, np.arange(len(labels))]
 
     def slope(log_temperature: float) -> float:
         temperature = np.exp(log_temperature)
-        joint = temperature * scores + class_log_prior
-        joint -= joint.max(axis=1, keepdims=True)
+        joint = temperature * scores
+        joint += prior
+        joint -= joint.max(axis=0)
         proba = np.exp(joint, out=joint)
-        expected = (proba * scores).sum(axis=1) / proba.sum(axis=1)
+        expected = np.einsum("cr,cr->r", proba, scores) / proba.sum(axis=0)
         return float(weights @ (truth - expected) * temperature - 2 * TEMPERED * log_temperature) / n
 
     low, high = float(np.log(TEMPERATURES[0])), 0.0
     if slope(high) >= 0:
         return 1.0
-    for _ in range(N_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
-    return float(np.exp(low))
+    if slope(low) <= 0:
+        return float(np.exp(low))
+    return float(np.exp(brentq(slope, low, high, xtol=ACCURACY)))
 
 
 def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomState) -> Floats:
