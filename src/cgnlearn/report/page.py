@@ -150,7 +150,8 @@ def _number(value: float | None) -> str:
 def _signed(value: float, digits: int = 1) -> str:
     if np.isinf(value):
         return "+∞" if value > 0 else "−∞"
-    return f"{value:+.{digits if abs(value) < 100 else 0}f}".replace("-", "−")
+    decimals = digits if abs(value) < 10 else min(digits, 1) if abs(value) < 100 else 0
+    return f"{value:+.{decimals}f}".replace("-", "−")
 
 
 def _adds(value: float) -> str:
