@@ -13,6 +13,7 @@ from cgnlearn.spectra.peaks import peak_regions
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+LABEL, TICK = 28.0, 50.0  # points along the axis, of a peak's label and between ticks
 MOST_LABELS = 8
 
 
@@ -185,7 +186,9 @@ class SpectrumDisplay:
         ax.bar(self.peaks_, self.evidence_, widths, color=colours, linewidth=0)
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.margins(y=0.18)
-        for peak in self._labelled():
+        width = ax.get_window_extent().width * 72 / ax.figure.dpi  # points
+        ax.locator_params(axis="x", nbins=int(np.clip(width / TICK, 3, 9)))
+        for peak in self._labelled((self.mz[-1] - self.mz[0]) * LABEL / width):
             value = self.evidence_[peak]
             ax.annotate(
                 f"{self.peaks_[peak]:.0f}",
@@ -202,9 +205,8 @@ class SpectrumDisplay:
         ax.set_title(f"{self.subject}; between the peaks {self.between_:+.2f}", fontsize=9, color=INK, loc="left")
         without_frame(ax)
 
-    def _labelled(self) -> list[int]:
+    def _labelled(self, apart: float) -> list[int]:
         """The strongest peaks, without those whose labels would lie on a stronger one's."""
-        apart = (self.mz[-1] - self.mz[0]) / 25
         chosen: list[int] = []
         for peak in np.argsort(-np.abs(self.evidence_), kind="stable").tolist():
             clear = all(abs(self.peaks_[peak] - self.peaks_[other]) > apart for other in chosen)
