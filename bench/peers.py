@@ -26,7 +26,7 @@ from measuring import parser, publish, versions
 from peer import LEVELS, LONG, MODELS
 
 WORKER = Path(__file__).with_name("peer.py")
-MOST_SECONDS = 300.0
+MOST_SECONDS = 60.0
 
 
 def sets(data_dir):
