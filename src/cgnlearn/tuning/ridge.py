@@ -270,9 +270,10 @@ class Ridge(Source):
             by.append("leave-one-out" if held_out is None else f"{len(held_out.folds)} folds")
             said.append(found - without)
             temperature = tempered(said[-1], without, rows.labels, rows.weights)
-            truth = of_truth(normalised(temperature * said[-1] + without), rows.labels)
-            cll = float(rows.weights @ truth)
+            cll = float(rows.weights @ of_truth(normalised(temperature * said[-1] + without), rows.labels))
             best = max(best, cll)
+            # As they are: two that tempering makes nothing of may be far apart, and the next one better than both.
+            truth = of_truth(normalised(said[-1] + without), rows.labels)
             if cll < best - HOPELESS or _are_alike(truth, before, rows.weights):  # weaker ones are no better
                 break
             before = truth
