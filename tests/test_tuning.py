@@ -265,6 +265,34 @@ def test_the_best_one_alone():
     assert np.isfinite(model.score_samples(X)).all()
 
 
+LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+
+
+def end_games():
+    """Every board on which a game of noughts and crosses can end, and whether the first player has won."""
+    found = {}
+
+    def play(board, player):
+        won = [any(all(board[i] == one for i in line) for line in LINES) for one in (1, 2)]
+        if any(won) or 0 not in board:
+            found[board] = won[0]
+            return
+        for i in (i for i in range(9) if board[i] == 0):
+            play((*board[:i], player, *board[i + 1 :]), 3 - player)
+
+    play((0,) * 9, 1)
+    return np.array(sorted(found)), np.array([found[board] for board in sorted(found)], int)
+
+
+def test_penalties_that_only_tempering_makes_alike_do_not_end_the_path():
+    X, y = end_games()
+    assert X.shape == (958, 9)
+    some = np.random.default_rng(1).permutation(958)[:50]
+    model = CGNClassifierCV(candidates=["naive_bayes", "logistic"], categorical_features=list(range(9)))
+    results = model.fit(X[some], y[some]).cv_results_
+    assert results["param_penalty"][results["param_terms"] == "linear"].min() == pytest.approx(1e-3)
+
+
 def test_the_same_numbers_whatever_n_jobs():
     X, y = mixed(60)
     found = [CGNClassifierCV(n_jobs=n_jobs).fit(X, y).predict_log_proba(X) for n_jobs in (None, 2)]
