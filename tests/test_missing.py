@@ -255,7 +255,9 @@ def assert_equal(a, b):
         np.testing.assert_allclose(mine.n, theirs.n, atol=1e-12)
         np.testing.assert_allclose(mine.scatter, theirs.scatter, atol=1e-9)
         some = np.broadcast_to(mine.by_attribute(mine.n) > 0, mine.mean.shape)
-        np.testing.assert_allclose((mine.mean + mine.origin)[some], (theirs.mean + theirs.origin)[some], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(
+            (mine.mean + mine.origin)[some], (theirs.mean + theirs.origin)[some], rtol=1e-12, atol=1e-14
+        )
 
 
 @given(st.integers(0, 10**6), st.integers(0, 4), st.integers(1, 39))
