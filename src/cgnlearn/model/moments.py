@@ -20,6 +20,7 @@ from cgnlearn.model.picking import columns_of, rows_by_cell, take
 from cgnlearn.model.table import Table
 
 CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
+ROWS_TO_A_COLUMN = 2  # of a chunk whose columns are all multiplied with each other
 COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
 NEAR_ROWS = 64  # of a chunk, from which its mean is guessed
 WINDOW = 64  # columns of one window of a band
@@ -196,10 +197,15 @@ def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Mom
     mean = np.zeros((*shape, m))
     scatter = np.zeros((*shape, len(pairs)))
     plan = _plan(pairs)
-    wide = isinstance(plan, _Windows)  # whose products are taken in cache-sized pieces anyway
+    size = CHUNK
+    if isinstance(plan, _Windows):
+        size = CHUNK << 6  # whose products are taken in cache-sized pieces anyway
+    elif plan is None:
+        # Or adding up matrices would take as long as making them.
+        size = min(max(CHUNK, ROWS_TO_A_COLUMN * m * m), CHUNK << 6)
     for place, rows in rows_by_cell(cell, shape[0] * n_classes):
         total: Moments | None = None
-        for part in _chunks(rows, max(m, 1), CHUNK << 6 if wide else CHUNK):
+        for part in _chunks(rows, max(m, 1), size):
             chunk = _chunk_moments(table, partition.values, origin, pairs, plan, part)
             total = chunk if total is None else total + chunk
         if total is not None:
