@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,6 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
     """Stratified folds, as many as the rarest class has rows (or groups) if these are fewer, and at least two.
 
     Rows of one group, such as the spectra of one person, never stand on both sides of a split.
-    scikit-learn is imported here: its splitters take a quarter of a second, which most users need not wait for.
 
     Examples
     --------
@@ -39,6 +39,20 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
     >>> len(folds.pairs), folds.fewer
     (3, 'the smallest class has 3 rows, so that 3 folds are cut instead of 5')
     """
+    pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in _cut(labels, n_folds, seed, groups)]
+    return Cut(pairs, fewer(labels, n_folds, groups))
+
+
+def one_part(labels: NDArray[Any], n_parts: int, seed: Any, groups: NDArray[Any] | None = None) -> Rows:
+    """The rows of one of so many parts, the classes in their proportions and groups whole; in ascending order."""
+    _, part = next(_cut(labels, n_parts, seed, groups))
+    return np.sort(part.astype(np.intp))
+
+
+def _cut(
+    labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    # Its splitters take a quarter of a second to import, which most users need not wait for.
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     codes = np.unique(labels, return_inverse=True)[1]
@@ -49,8 +63,7 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
     splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(n_cut, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # a class of one row will do
-        pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in splitter.split(codes, codes, groups)]
-    return Cut(pairs, fewer(labels, n_folds, groups))
+        yield from splitter.split(codes, codes, groups)
 
 
 def allowed(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> int:

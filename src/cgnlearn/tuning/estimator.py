@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from cgnlearn.classifier import fitting, without_weightless
 from cgnlearn.evaluation.metrics import normalised
-from cgnlearn.evaluation.splits import stratified
+from cgnlearn.evaluation.splits import one_part
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import class_prior_of
 from cgnlearn.model.frames import readable
@@ -338,4 +338,4 @@ def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
         return np.arange(table.n_rows)
     assert table.labels is not None
     n_parts = -(-table.n_rows // MOST_ROWS)
-    return np.sort(stratified(table.labels, n_parts, seed, groups).pairs[0][1])
+    return one_part(table.labels, n_parts, seed, groups)
