@@ -61,9 +61,9 @@ def report(n_rows):
     lines = [
         "# What tuning itself costs",
         "",
-        "Made by `python bench/tuning.py --write`: default fits, best times in one run, both sides taking turns, with as many",
-        "threads as the libraries take by themselves; and the same with one thread of BLAS for each, as those of the peer may",
-        "wait for each other.",
+        "Made by `python bench/tuning.py --write`: default fits, best times in one run, both sides taking turns,",
+        "with as many threads as the libraries take by themselves; and the same with one thread of BLAS for each,",
+        "as those of the peer may wait for each other.",
         versions(),
         "",
         "| CGNClassifierCV | beside | ours, s | theirs, s | ratio | at most | | theirs on one, s | ratio on one |",
