@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.compilation import in_threads
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.surprise import evenly
@@ -66,6 +65,8 @@ class Power:
     @classmethod
     def of(cls, table: Table) -> Power:
         """By golden sections, of some columns at once."""
+        from cgnlearn.model.compilation import in_threads
+
         values, weights = _some_rows(table)
         step = max(1, PIECE // max(1, len(values)))
         parts = [values[:, start : start + step] for start in range(0, values.shape[1], step)]
@@ -106,6 +107,8 @@ class Power:
 
     def __call__(self, table: Table) -> Table:
         """The same rows, transformed; NaN stays."""
+        from cgnlearn.model.compilation import in_threads
+
         values = np.asarray(table.values, float)
         moved = np.empty_like(values)
 
