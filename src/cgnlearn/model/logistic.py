@@ -27,6 +27,8 @@ MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
 OFFSET = 1e-9  # penalty of b for every row: where the scores leave no doubt, nothing else would hold it
 LEAST_PENALTY = 1e-5  # that leaves a number of parameters: none below is looked for
 MOST_STEPS = 100
+SHORTEST = 1e-9  # part of a step: if that is too long, none is short enough
+MANY = 100  # parameters from which a Hessian is worth keeping for the next step
 MOST_PRODUCTS = 30  # of a Hessian with a direction; with more of them in a step it is cheaper to have it whole
 STEP_ERROR = 1e-2  # of a step that is found by such products
 
@@ -205,8 +207,10 @@ def _by_newton(rows: Rows, penalty: float, point: Point, bounds: Bounds, near: F
         curvature = rows.curvature(proba)
         step = None if near is None else _conjugate_step(rows, curvature, gradient, penalty, near)
         if step is None:
-            near = None
-            step = _newton_step(rows._hessian(curvature, penalty), gradient, point.temperature, bounds)
+            hessian = rows._hessian(curvature, penalty)
+            factor = _factor(hessian[:-1, :-1])
+            step = _newton_step(hessian, factor, gradient, point.temperature, bounds)
+            near = factor if bounds[0] == bounds[1] and len(gradient) > MANY else None
         expected = -float(gradient @ step)
         if expected <= 0:
             return point
@@ -219,6 +223,8 @@ def _by_newton(rows: Rows, penalty: float, point: Point, bounds: Bounds, near: F
             if next_loss <= loss - 1e-4 * length * expected or expected <= 1e-9 * (1 + abs(loss)):
                 break
             length /= 2
+            if length < SHORTEST:
+                return point
         point, loss = next_point, next_loss
         if expected <= 1e-8 * (1 + abs(loss)):  # what this step has left is next to nothing of it
             return point
@@ -250,8 +256,7 @@ def _moved(point: Point, step: Floats, bounds: Bounds) -> Point:
     return Point(point.slopes + step[:-1].reshape(point.slopes.T.shape).T, float(temperature))
 
 
-def _newton_step(hessian: Floats, gradient: Floats, temperature: float, bounds: Bounds) -> Floats:
-    rest = _factor(hessian[:-1, :-1])
+def _newton_step(hessian: Floats, rest: Factor, gradient: Floats, temperature: float, bounds: Bounds) -> Floats:
     alone = cho_solve(rest, gradient[:-1], check_finite=False)
     along = cho_solve(rest, hessian[:-1, -1], check_finite=False)
     left = hessian[-1, -1] - hessian[-1, :-1] @ along  # the temperature's curvature once the rest has followed
