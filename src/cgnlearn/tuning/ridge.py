@@ -25,6 +25,7 @@ NO_SCORES = (0.0, 0.0)  # between which the temperature of scores that are not t
 LEAST_EFFECTIVE = 1.5  # parameters to a contrast, at the strongest penalty
 WEAKEST = 1e-3  # penalty
 N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
+FEW_PENALTIES, MANY_ROWS = 8, 2000  # with many rows neighbours are hardly told apart, and a fit is dear
 ROWS_TO_A_PARAMETER = 4  # with fewer the fit knows the rows by heart, and leaving one out in one step flatters
 N_FOLDS = 5
 HOPELESS = 10.0  # nats behind the best penalty: no weight is left
@@ -333,7 +334,7 @@ def _path(rows: Rows) -> list[float]:
     if strongest <= WEAKEST:
         return []
     spread = np.average(np.square(rows.design[:, 1:]).sum(axis=1), weights=rows.weights)
-    path = np.geomspace(strongest, WEAKEST, N_PENALTIES)
+    path = np.geomspace(strongest, WEAKEST, FEW_PENALTIES if len(rows.labels) > MANY_ROWS else N_PENALTIES)
     return path[path <= max(spread / LEAST_SPREAD**2, WEAKEST)].tolist()
 
 
