@@ -325,13 +325,13 @@ def _leverage(rows: Rows, curvature: Floats, penalty: float, hessian: Floats | N
     if hessian is None:
         for a in range(n):
             inverse = _inverse(rows._block(rows.weights * curvature[:, a, a], penalty))
-            found[:, a, a] = ((design @ inverse) * design).sum(axis=1)
+            found[:, a, a] = np.einsum("rf,rf->r", design @ inverse, design)
         return found
     inverse = _inverse(hessian if moves else hessian[:-1, :-1])
     for a in range(n):
         for b in range(a + 1):
             block = inverse[a * size : (a + 1) * size, b * size : (b + 1) * size]
-            found[:, a, b] = found[:, b, a] = ((design @ block) * design).sum(axis=1)
+            found[:, a, b] = found[:, b, a] = np.einsum("rf,rf->r", design @ block, design)
     if moves:
         across = design @ inverse[-1, :-1].reshape(n, size).T
         found += across[:, :, None] * rows.scores[:, None, :] + rows.scores[:, :, None] * across[:, None, :]

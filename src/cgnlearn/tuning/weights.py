@@ -14,7 +14,7 @@ N_BOOTSTRAPS = 400
 N_STEPS = 300  # of expectation and maximisation; the weights that still move then are of candidates that are alike
 TRUSTED = 0.5  # of the rows: so many candidates were fitted to them, or tempered by them, that they tell less than all
 SPREAD = 3.0  # rows that stacking supposes beforehand, spread over all candidates
-ACCURACY = 1e-5  # of the logarithm of a temperature
+ACCURACY = 1e-4  # of the logarithm of a temperature
 N_SHARES = 101  # of the class frequencies, among which the best is sought
 MOST_DROPPED = 0.01  # of all weight, by leaving out the lightest
 
