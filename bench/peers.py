@@ -97,7 +97,7 @@ def report(data_dir, cache):
     lines = [
         "# Libraries side by side",
         "",
-        "Made by `python bench/peers.py --write`, in one run: 70 % of the rows to train, 30 % to test, stratified; the best of three fits and",
+        "Made by `python bench/peers.py --data-dir DIR --write`, in one run: 70 % of the rows to train, 30 % to test, stratified; the best of three fits and",
         f"predictions of the test rows after a first one (or that one, where it takes more than {LONG:.0f} s), one thread each; memory is the peak of the",
         "whole process, libraries included. Probabilities below 1e-15 count as that. The classifiers are as they come: scikit-learn's get numbers",
         f"standardised and levels one-hot; pgmpy gets {LEVELS} quantiles of each number, pyAgrum cuts them itself.",

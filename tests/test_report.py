@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from cgnlearn import Band, CGNClassifier, Jan
+from cgnlearn import Band, CGNClassifier, CGNClassifierCV, Jan
 from cgnlearn.evaluation.metrics import METRICS
 from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.splits import cut
@@ -29,7 +29,8 @@ from cgnlearn.report.cards import cards, column, histogram_of
 from cgnlearn.report.figures import VARIABLES, roc
 from cgnlearn.report.panels import panels
 from cgnlearn.report.rows import Viewer, strip_of
-from cgnlearn.report.shape import shape_of
+from cgnlearn.report.shape import IN_WORDS, shape_of
+from cgnlearn.tuning.candidates import KINDS
 
 HOSTILE = "<script>alert('x')</script>&\"' $\\nonsense{$"
 
@@ -434,6 +435,19 @@ def test_the_model_is_told_in_words_and_drawn_where_it_can_be_read(mixed_study, 
     assert of("complete")[1:4] == (None, None, None)
     assert of(Jan([["a", "b", "c"], ["level"]])).groups == [["a", "b", "c"], ["level"]]
     assert of({"level": [], "a": ["level"], "b": ["level"], "c": ["a", "b"]}).figure is not None
+
+
+def test_members_of_a_mixture_are_told_by_kind():
+    assert set(IN_WORDS) == set(KINDS)
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.normal(size=(40, 3)) + np.arange(40)[:, None] % 2), np.arange(40) % 2
+    mixture = CGNClassifierCV(candidates=["naive_bayes", "complete"])
+    study = study_of(X, y, {"mixture": mixture}, proposed="mixture")
+    told, members = shape_of(study, "mixture").members, study.final.members_
+    assert sum(kind.n for kind in told) == len(members)
+    assert sum(kind.weight for kind in told) == pytest.approx(1)
+    assert len({kind.words for kind in told}) == len(told) < len(members)
+    assert [kind.weight for kind in told] == sorted((kind.weight for kind in told), reverse=True)
 
 
 def test_without_any_answer_the_page_says_so(tmp_path):

@@ -52,7 +52,7 @@ def one_part(labels: NDArray[Any], n_parts: int, seed: Any, groups: NDArray[Any]
 def _cut(
     labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    # Its splitters take a quarter of a second to import, which most users need not wait for.
+    # scikit-learn's splitters take a quarter of a second to import, which most users need not wait for.
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     codes = np.unique(labels, return_inverse=True)[1]

@@ -294,7 +294,7 @@ def left_out(rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.
     return leaving_out(rows, penalty, point, bounds).log_proba
 
 
-class LeftOut(NamedTuple):
+class WithoutRows(NamedTuple):
     """What rows are without themselves, and what was come by on the way."""
 
     log_proba: Floats  # (rows, classes)
@@ -302,7 +302,7 @@ class LeftOut(NamedTuple):
     curvature: Curvature | None  # where a Hessian would not be too large
 
 
-def leaving_out(rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.0)) -> LeftOut:
+def leaving_out(rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0, 1.0)) -> WithoutRows:
     """The same, and more."""
     contrasts = rows.contrasts(point)
     proba = np.exp(rows.log_proba(contrasts))
@@ -314,7 +314,7 @@ def leaving_out(rows: Rows, penalty: float, point: Point, bounds: Bounds = (0.0,
     system = np.eye(rows.n_contrasts) - leverage @ curvature
     moved = np.linalg.solve(system, leverage @ excess[:, :, None])[:, :, 0]
     near = None if hessian is None else Curvature(hessian[:-1, :-1], penalty)
-    return LeftOut(rows.log_proba(contrasts + moved), effective, near)
+    return WithoutRows(rows.log_proba(contrasts + moved), effective, near)
 
 
 def _leverage(rows: Rows, curvature: Floats, penalty: float, hessian: Floats | None, *, moves: bool) -> Floats:

@@ -27,7 +27,7 @@ IN_WORDS = {
     "logistic": "a weight for each attribute, fitted to the answers (logistic regression)",
     "band": "each attribute with its neighbours (bands)",
     "band_average": "each attribute with its neighbours, averaged over how many (band average)",
-}  # fmt: skip
+}
 OF_TERMS = {
     "squares": ", and its square", "products": ", and products of two", "pairs": ", and pairs of levels",
     "steps": ", in steps",

@@ -245,12 +245,11 @@ def _one_dependence(shape: Shape) -> Iterator[Source | Omitted]:
 
 
 def _logistic(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitted]:
-    m = shape.m
+    m, base = shape.m, n_features(shape, "linear")
     yield Ridge(view, "linear", prior.dirichlet)
-    base = m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
     n_pairs = base * (base - 1) // 2 if base > m else 0
     for terms, n_terms in (("squares", m), ("products", m * (m - 1) // 2), ("pairs", n_pairs)):
-        work = shape.n_rows * ((base + m + n_terms) * (shape.schema.n_classes - 1)) ** 2
+        work = shape.n_rows * (n_features(shape, terms) * (shape.schema.n_classes - 1)) ** 2
         if n_terms > MOST_FEATURES:
             yield Omitted(f"logistic, {terms}", view, f"{n_terms} more features")
         elif view != "none" and work > MOST_TWICE:
@@ -259,8 +258,20 @@ def _logistic(shape: Shape, view: str, prior: Prior) -> Iterator[Source | Omitte
             yield Ridge(view, terms, prior.dirichlet)
 
 
+def n_features(shape: Shape, terms: str) -> int:
+    """Of a regression with these terms."""
+    m, base = shape.m, shape.m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
+    return {
+        "linear": base,
+        "squares": base + m,
+        "products": base + m * (m + 1) // 2,
+        "pairs": base * (base + 1) // 2,
+        "steps": 7 * m,
+    }[terms]
+
+
 def _steps(shape: Shape, prior: Prior) -> Iterator[Source | Omitted]:
-    if shape.m and 7 * shape.m <= MOST_FEATURES:
+    if shape.m and n_features(shape, "steps") <= MOST_FEATURES:
         yield Ridge("none", "steps", prior.dirichlet)
     elif shape.m:
-        yield Omitted("logistic, steps", "none", f"{7 * shape.m} features")
+        yield Omitted("logistic, steps", "none", f"{n_features(shape, 'steps')} features")

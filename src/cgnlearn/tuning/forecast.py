@@ -9,14 +9,14 @@ from cgnlearn.classifier import without_weightless
 from cgnlearn.model.frames import readable
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.table import read_training
-from cgnlearn.tuning.candidates import MOST_ROWS, Shape, candidates
+from cgnlearn.tuning.candidates import MOST_ROWS, Shape, candidates, n_features
 from cgnlearn.tuning.ridge import Ridge
 from cgnlearn.tuning.source import Source
 
 if TYPE_CHECKING:
     from cgnlearn.tuning.estimator import CGNClassifierCV
 
-HESSIANS = 70  # of a path of penalties
+HESSIANS = 15  # that a path of penalties costs, leaving rows out included
 FLOPS = 4e9  # of a slow processor, in a second
 LEAST = 0.05  # seconds of any source
 CELLS = 2e6  # rows × columns × classes in a second, where there is a closed form
@@ -26,15 +26,12 @@ CELLS_WITH_HOLES = 1e4  # where each pattern of holes has its own networks
 
 def seconds_of(sources: Sequence[Source], shape: Shape) -> list[float]:
     """About how long each source takes; where it is long, almost all of it are the Hessians of logistic regressions."""
-    base = shape.m + sum(len(shape.schema.levels_of(column)) for column in shape.schema.discrete)
-    size = {"linear": base, "squares": base + shape.m, "steps": 7 * shape.m}
-    size |= {"products": base + shape.m * (shape.m + 1) // 2, "pairs": base * (base + 1) // 2}
     cells = shape.n_rows * shape.schema.n_columns * shape.schema.n_classes
     found = []
     for source in sources:
         if isinstance(source, Ridge):
-            n_features = min(size[source.terms], shape.n_rows)
-            work = shape.n_rows * float(n_features * (shape.schema.n_classes - 1)) ** 2
+            size = min(n_features(shape, source.terms), shape.n_rows)
+            work = shape.n_rows * float(size * (shape.schema.n_classes - 1)) ** 2
             found.append(LEAST + HESSIANS * work / FLOPS)
         else:
             with_holes = shape.has_holes and source.kind in ("complete", "tree")

@@ -257,7 +257,8 @@ class Ridge(Source):
         held_out: HeldOut | None = None
         near: Curvature | None = None
         before: Floats | None = None
-        for penalty in self.path if self.path is not None else _path(rows):
+        path = _path(rows) if self.path is None else self.path
+        for penalty in path:
             point = fitted(rows, penalty, point, NO_SCORES, near)
             points.append(point)
             if not leave_out:
@@ -279,7 +280,6 @@ class Ridge(Source):
                 break
             before = truth
         n_classes, n = table.schema.n_classes, len(points)
-        path = (self.path or _path(rows))[:n]
         fit = RidgeFit(
             self.view,
             design.expansion,
@@ -288,7 +288,7 @@ class Ridge(Source):
             np.array([each.slopes[0] @ helmert(n_classes) for each in points]).reshape(n, n_classes),
         )
         described: list[Description] = [
-            {"kind": self.kind, "transform": self.view, "terms": self.terms, "penalty": penalty} for penalty in path
+            {"kind": self.kind, "transform": self.view, "terms": self.terms, "penalty": penalty} for penalty in path[:n]
         ]
         if not leave_out:
             return Scored(fit, described, None)
