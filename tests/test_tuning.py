@@ -104,17 +104,35 @@ def test_the_temperature_is_the_best_of_a_fine_grid(stretch):
 
     def judged(tau):
         joint = tau * scores + prior
-        truth = (joint - logsumexp(joint, axis=1, keepdims=True))[np.arange(80), y]
-        return np.average(truth, weights=weights) - 0.2 * np.log(tau) ** 2 / weights.sum()
+        log_proba = joint - logsumexp(joint, axis=1, keepdims=True)
+        truth, doubt = (np.average(log_proba[np.arange(80), of], weights=weights) for of in (y, second))
+        return truth + (0.25 * doubt - 0.4 * np.log(tau) ** 2) / weights.sum()
+
+    second = np.array([max({0, 1, 2} - {own}, key=row.__getitem__) for own, row in zip(y, scores + prior, strict=True)])
 
     grid = np.geomspace(1e-4, 1, 4001)
     best = grid[np.argmax([judged(tau) for tau in grid])]
     assert tempered(scores, prior, y, weights) == pytest.approx(best, rel=5e-3)
 
 
-def test_where_no_row_is_wrong_the_temperature_stays_at_one():
-    y = np.arange(10) % 2
-    assert tempered(5.0 * np.eye(2)[y], np.log([0.5, 0.5]), y, np.ones(10)) == 1.0
+def test_where_no_row_is_wrong_a_quarter_of_one_is_supposed_to_be():
+    y, even = np.arange(10) % 2, np.log([0.5, 0.5])
+    assert tempered(2.0 * np.eye(2)[y], even, y, np.ones(10)) == 1.0  # not sure anyway
+    for margin in (10.0, 30.0):
+        doubt = 1 / (1 + np.exp(margin * tempered(margin * np.eye(2)[y], even, y, np.ones(10))))
+        assert 0.25 / 10.25 / 10 < doubt < 0.25 / 10.25
+
+
+def test_one_class_has_no_second():
+    assert tempered(np.zeros((5, 1)), np.zeros(1), np.zeros(5, int), np.ones(5)) == 1.0
+
+
+def test_a_mixture_that_was_always_right_is_not_sure():
+    rng = np.random.default_rng(0)
+    y = np.arange(12) % 2
+    X = rng.normal(size=(12, 400)) + 2.0 * y[:, None]
+    proba = CGNClassifierCV().fit(X, y).predict_proba(X)[np.arange(12), y]
+    assert 0.9 < proba.min() and proba.max() < 1 - 0.25 / 12.25 / 10
 
 
 def left_out_truth(n=40, k=4, seed=0):

@@ -15,7 +15,15 @@ from cgnlearn.model.table import Table
 from cgnlearn.tuning.candidates import Omitted
 from cgnlearn.tuning.comparison import Judged
 from cgnlearn.tuning.source import Description
-from cgnlearn.tuning.weights import not_worse_than, pseudo_bma, stacking, tempered, worth_keeping
+from cgnlearn.tuning.weights import (
+    HALF_DOUBT,
+    not_worse_than,
+    pseudo_bma,
+    second_best,
+    stacking,
+    tempered,
+    worth_keeping,
+)
 
 WORDS = ("kind", "transform", "terms")
 NUMBERS = ("sharing", "prior_scale", "dirichlet", "backoff", "k", "penalty")
@@ -58,17 +66,21 @@ class Weighed:
 
     @classmethod
     def of(cls, judged: Sequence[Judged], table: Table, combine: str, random_state: np.random.RandomState) -> Weighed:
-        """Temperatures first, then weights; ``combine="best"``: all of it to the best."""
+        """Temperatures first, then weights; ``combine="best"``: all of it to the best.
+
+        Weights are judged as if part of a row more were of the class that comes second, as temperatures are.
+        """
         assert table.labels is not None
         labels = table.labels
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        temperatures, truths, accuracies = [], [], []
+        temperatures, truths, seconds, accuracies = [], [], [], []
         for each in judged:
             for likelihood in each.log_likelihood:
                 temperature = tempered(likelihood, each.class_log_prior, labels, weights)
                 log_proba = normalised(temperature * likelihood + each.class_log_prior)
                 temperatures.append(temperature)
                 truths.append(of_truth(log_proba, labels))
+                seconds.append(weights @ of_truth(log_proba, second_best(log_proba, labels)) / weights.sum())
                 accuracies.append(float(np.average(right(log_proba, labels), weights=weights)))
         described = [description for each in judged for description in each.described]
         truth = np.stack(truths, axis=1)
@@ -76,6 +88,7 @@ class Weighed:
         if combine == "best":
             weight = (np.arange(len(cll)) == cll.argmax()).astype(float)
         else:
+            truth, weights = np.vstack([truth, seconds]), np.append(weights, HALF_DOUBT)
             weight = (pseudo_bma(truth, weights, random_state) + stacking(truth, weights)) / 2
             weight = np.where(worth_keeping(weight), weight, 0.0)
             weight /= weight.sum()

@@ -8,11 +8,13 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 
 from cgnlearn.model.densities import Floats
-from cgnlearn.structures.selection import TEMPERATURES, TEMPERED
+from cgnlearn.structures.selection import DOUBT, TEMPERATURES, TEMPERED
 
 N_BOOTSTRAPS = 400
 N_STEPS = 300  # of expectation and maximisation; the weights that still move then are of candidates that are alike
 TRUSTED = 0.5  # of the rows: so many candidates were fitted to them, or tempered by them, that they tell less than all
+# Many candidates guard against one that is too sure: half the doubt that one alone needs, and a prior twice as firm.
+HALF_DOUBT, TWICE_TEMPERED = DOUBT / 2, TEMPERED * 2
 SPREAD = 3.0  # rows that stacking supposes beforehand, spread over all candidates
 ACCURACY = 1e-4  # of the logarithm of a temperature
 N_SHARES = 101  # of the class frequencies, among which the best is sought
@@ -22,13 +24,16 @@ MOST_DROPPED = 0.01  # of all weight, by leaving out the lightest
 def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np.intp], weights: Floats) -> float:
     """The temperature up to 1 under which rows that were left out have the best mean CLL.
 
-    CLL is concave in the temperature: where its slope is 0. A weak log-normal prior holds it near 1.
+    CLL is concave in the temperature: where its slope is 0. A weak log-normal prior holds it near 1, and part of a row
+    more, of the class that comes second, keeps it from being too sure where no row is wrong.
     """
     n = weights.sum()
     scores = np.ascontiguousarray(log_likelihood.T)  # (classes, rows): loops over rows are long
     scores = scores - scores.max(axis=0)
     prior = np.ascontiguousarray(np.broadcast_to(class_log_prior, log_likelihood.shape).T)
-    truth = scores[labels, np.arange(len(labels))]
+    rows = np.arange(len(labels))
+    truth = scores[labels, rows]
+    second = weights @ scores[second_best(log_likelihood + class_log_prior, labels), rows] / n
 
     def slope(log_temperature: float) -> float:
         temperature = np.exp(log_temperature)
@@ -37,7 +42,8 @@ def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np
         joint -= joint.max(axis=0)
         proba = np.exp(joint, out=joint)
         expected = np.einsum("cr,cr->r", proba, scores) / proba.sum(axis=0)
-        return float(weights @ (truth - expected) * temperature - 2 * TEMPERED * log_temperature) / n
+        more = weights @ (truth - expected) + HALF_DOUBT * (second - weights @ expected / n)
+        return float(more * temperature - 2 * TWICE_TEMPERED * log_temperature) / n
 
     low, high = float(np.log(TEMPERATURES[0])), 0.0
     if slope(high) >= 0:
@@ -45,6 +51,13 @@ def tempered(log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np
     if slope(low) <= 0:
         return float(np.exp(low))
     return float(np.exp(brentq(slope, low, high, xtol=ACCURACY)))
+
+
+def second_best(log_proba: Floats, labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The likeliest class of each row that is not its own."""
+    others = log_proba.copy()
+    others[np.arange(len(labels)), labels] = -np.inf
+    return others.argmax(axis=1)
 
 
 def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomState) -> Floats:
