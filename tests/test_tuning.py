@@ -6,6 +6,8 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils import check_random_state
@@ -199,6 +201,25 @@ def test_out_of_fold_scores_are_those_of_refits():
         refit = CGNClassifier("tree", temperature=results["temperature"][at]).fit(X[train], y[train])
         truth[test] = refit.predict_log_proba(X[test])[np.arange(len(test)), y[test]]
     assert results["mean_test_cll"][at] == pytest.approx(truth.mean(), abs=1e-9)
+
+
+def test_one_column_has_a_logistic_regression():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 1))
+    y = (rng.uniform(size=400) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
+    results = CGNClassifierCV(candidates=["naive_bayes", "logistic"], transforms=["none"]).fit(x, y).cv_results_
+    linear = results["mean_test_cll"][results["param_terms"] == "linear"]
+    assert len(linear) > 4
+    said = cross_val_predict(LogisticRegression(), x, y, cv=LeaveOneOut(), method="predict_log_proba")
+    assert linear.max() == pytest.approx(said[np.arange(400), y].mean(), abs=2e-3)
+
+
+def test_where_nothing_can_be_learned_a_row_says_so():
+    X, y = two_classes(30)
+    model = CGNClassifierCV(candidates=["naive_bayes", "logistic"]).fit(X, y, sample_weight=np.full(30, 1e-6))
+    results = model.cv_results_
+    assert all("nothing can be learned" in reason for reason in results["reason"][results["param_kind"] == "logistic"])
+    assert np.isfinite(model.score_samples(X)).all()
 
 
 # ---- the mixture

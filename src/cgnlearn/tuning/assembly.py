@@ -72,8 +72,10 @@ def _best_density(
     """The best candidate that is a density, and what it says of rows left out."""
     best: tuple[float, Judged, int] | None = None
     for each, part in zip(judged, parts, strict=True):
+        if not each.source.has_density:
+            continue
         at = int(weighed.cll[part].argmax())
-        if each.source.has_density and (best is None or weighed.cll[part][at] > best[0]):
+        if best is None or weighed.cll[part][at] > best[0]:
             best = float(weighed.cll[part][at]), each, at
     if best is None:
         raise ValueError("there is no density of x among the candidates: add naive_bayes to them")

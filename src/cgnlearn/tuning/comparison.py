@@ -18,6 +18,7 @@ from cgnlearn.tuning.source import Description, Fit, Source, frequencies, freque
 from cgnlearn.tuning.transforms import Views, learned
 
 FOLDS = 5
+NOTHING = "the rows weigh so little, or the columns vary so little, that nothing can be learned"
 
 
 class Judged(NamedTuple):
@@ -107,6 +108,8 @@ class Comparison:
     def _judged(self, source: Source) -> Judged | Omitted:
         if self.leaves_one_out:
             scored = source.scored(self.views, leave_out=True)
+            if not scored.described:
+                return Omitted(source.kind, source.view, NOTHING)
             if scored.left_out is not None:
                 prior = frequencies_left_out(self.table, self.dirichlet)
                 by = scored.by or ["leave-one-out"] * len(scored.described)
@@ -127,5 +130,7 @@ class Comparison:
             prior[test] = frequencies(inside.table, self.dirichlet)
             described = scored.described
         assert likelihood is not None
+        if not described:
+            return Omitted(source.kind, source.view, NOTHING)
         by = [f"{len(self.folds)} folds"] * len(described)
         return Judged(source, None, described, likelihood, prior, by)

@@ -22,7 +22,7 @@ from cgnlearn.tuning.transforms import Bins, Views
 from cgnlearn.tuning.weights import tempered
 
 NO_SCORES = (0.0, 0.0)  # between which the temperature of scores that are not there may move
-LEAST_EFFECTIVE = 1.5  # parameters to a contrast, at the strongest penalty
+LEAST_EFFECTIVE, LEAST_SHARE = 1.5, 0.75  # parameters to a contrast, at the strongest penalty; of one feature so much
 WEAKEST = 1e-3  # penalty
 N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
 FEW_PENALTIES, MANY_ROWS = 8, 2000  # with many rows neighbours are hardly told apart, and a fit is dear
@@ -330,7 +330,8 @@ class HeldOut(NamedTuple):
 
 def _path(rows: Rows) -> list[float]:
     """Penalties, the strongest first; of many rows none that would hide what they say."""
-    strongest = penalty_leaving(rows, LEAST_EFFECTIVE)
+    n_features = rows.design.shape[1] - 1
+    strongest = penalty_leaving(rows, min(LEAST_EFFECTIVE, LEAST_SHARE * n_features))
     if strongest <= WEAKEST:
         return []
     spread = np.average(np.square(rows.design[:, 1:]).sum(axis=1), weights=rows.weights)
