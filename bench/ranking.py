@@ -11,7 +11,7 @@ from cgnlearn.evaluation.run import read_rows
 from cgnlearn.evaluation.significance import ALPHA, holm, mean_ranks, signed_rank
 from cgnlearn.plots import RanksDisplay
 from cgnlearn.plots.style import new_axes
-from collection import MOST_TEST, MOST_TRAINING, NARROW, SETS, SIZES, WIDE
+from collection import FEWEST_TEST, MOST_TEST, MOST_TRAINING, NARROW, SETS, SIZES, WIDE
 from contenders import BASELINE, MOST_COLUMNS, NAMES, OURS, OURS_ORDERED, PEERS
 from measuring import DOCS, versions
 
@@ -42,6 +42,7 @@ class Figures:
     n_seeds: int
     values: dict[str, np.ndarray]  # by measure: (sets, models)
     seconds: np.ndarray  # (sets, models)
+    n_test: np.ndarray  # (sets,): rows predicted
     silent: np.ndarray  # (sets, models): where a model gave no answer, and the class frequencies stand in
     notes: dict[tuple[str, str], str]  # by model and set
 
@@ -54,21 +55,14 @@ class Figures:
 
     @property
     def best_peer(self) -> np.ndarray:
-        """Of each set the position of the peer that turns out to be the best."""
+        """Of each set the position of the peer that turns out to be the best, of those that answered."""
         positions = np.array([self.models.index(model) for model in self.peers])
-        return positions[self.values["cll"][:, positions].argmax(axis=1)]
+        answered = np.where(self.silent, -np.inf, self.values["cll"])
+        return positions[answered[:, positions].argmax(axis=1)]
 
     @property
     def in_hindsight(self) -> np.ndarray:
         return self.values["cll"][np.arange(len(self.sets)), self.best_peer]
-
-    def only(self, sets: Sequence[str]) -> Figures:
-        at = [i for i, name in enumerate(self.sets) if name in sets]
-        values = {measure: found[at] for measure, found in self.values.items()}
-        names = [self.sets[i] for i in at]
-        return Figures(
-            self.size, self.models, names, self.n_seeds, values, self.seconds[at], self.silent[at], self.notes
-        )
 
 
 def figures(results, size, models, n_seeds) -> Figures | None:
@@ -106,7 +100,8 @@ def figures(results, size, models, n_seeds) -> Figures | None:
             for measure in MEASURES:
                 values[measure][i, j] = np.mean([float(row[measure]) for row in stand_in])
             seconds[i, j] = np.mean([float(row["seconds"]) for row in rows])
-    return Figures(size, models, sets, most, values, seconds, silent, notes)
+    n_test = np.array([int(found[NOTHING][name, by_set[name][0]]["n_test"]) for name in sets])
+    return Figures(size, models, sets, most, values, seconds, n_test, silent, notes)
 
 
 # ---- tables
@@ -156,16 +151,10 @@ def pairwise(here: Figures) -> Iterator[str]:
         )
 
 
-def behind(here: Figures) -> list[tuple[str, str, float]]:
-    """Sets on which ours is far behind the best peer: set, peer and by how much."""
-    gap = here.in_hindsight - here.of(US)
-    found = [(here.sets[i], here.models[here.best_peer[i]], float(gap[i])) for i in np.flatnonzero(gap > FAR_BEHIND)]
-    return sorted(found, key=lambda each: -each[2])
-
-
 def verdict(here: Figures) -> Iterator[str]:
-    ranks, far = ranked(here), behind(here)
+    ranks = ranked(here)
     gap = here.of(US) - here.in_hindsight
+    far = [i for i in np.argsort(gap) if gap[i] < -FAR_BEHIND]
     rival = min(here.peers, key=ranks.__getitem__)
     first = "first" if ranks[US] < ranks[rival] else "not first"
     yield (
@@ -173,16 +162,29 @@ def verdict(here: Figures) -> Iterator[str]:
         f"average {abs(gap.mean()):.3f} nats {'ahead of' if gap.mean() >= 0 else 'behind'} the best peer of each set in "
         f"hindsight; it is ahead of that peer on {(gap > 0).sum()} of {len(gap)} sets."
     )
+    few = here.n_test < FEWEST_TEST
+    if few.any():
+        names = ", ".join(f"{here.sets[i]} ({here.n_test[i]} rows)" for i in np.flatnonzero(few))
+        mean = gap[~few].mean()
+        yield (
+            f"Without what has fewer than {FEWEST_TEST} rows to predict, {names}, it is {abs(mean):.3f} nats "
+            f"{'ahead' if mean >= 0 else 'behind'}."
+        )
     if far:
         yield f"More than {FAR_BEHIND} nats behind the best peer on {len(far)} of them:"
         yield ""
-        for name, peer, nats in far:
-            yield f"- {name}: {nats:.3f} behind {NAMES[peer]} ({reason(peer)})"
+        for i in far:
+            peer = NAMES[here.models[here.best_peer[i]]]
+            yield f"- {here.sets[i]}: {-gap[i]:.3f} behind {peer} ({reason(here, i)})"
     else:
         yield f"On no set is it more than {FAR_BEHIND} nats behind the best peer."
 
 
-def reason(peer: str) -> str:
+def reason(here: Figures, i: int) -> str:
+    """Why the best peer may be ahead on a set."""
+    if here.n_test[i] < FEWEST_TEST:
+        return "chance, as so few rows are there to learn from and to predict"
+    peer = here.models[here.best_peer[i]]
     return next(words for peers, words in REASONS.items() if peer in peers)
 
 
@@ -193,8 +195,7 @@ def limits(all_sizes: Sequence[Figures]) -> Iterator[str]:
         lost = gap > 0.02
         counts = {}
         for i in np.flatnonzero(lost):
-            peer = here.models[here.best_peer[i]]
-            counts.setdefault(reason(peer), []).append(here.sets[i])
+            counts.setdefault(reason(here, i), []).append(here.sets[i])
         yield f"- {HEADINGS[here.size]}: a peer is ahead by more than .02 nats on {lost.sum()} of {len(gap)} sets."
         for words, sets in sorted(counts.items(), key=lambda each: -len(each[1])):
             yield f"  - {words}: {', '.join(sets)}"
@@ -283,12 +284,13 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
         "OpenML-CC18, four of gene expression with all columns, and four of mass spectra (IMAC and Fiedler divided by person).",
         f"With {_listed([HEADINGS[here.size].lower() for here in all_sizes])} (half: at most {MOST_TRAINING:,}; sizes that are not in "
         "the store yet are not shown), divided at random with the classes in their proportions, "
-        f"{' or '.join(str(n) for n in sorted(seeds))} time(s); at most {MOST_TEST:,} of the other rows are predicted. A set counts at a size if at",
-        "least 20 rows are left to predict.",
+        f"{' or '.join(str(n) for n in sorted(seeds))} time(s); at most {MOST_TEST:,} of the other rows are predicted. A set counts at 50 and",
+        f"100 rows if at least {FEWEST_TEST} are left to predict.",
         "",
         "CLL is the mean log probability of the true class in nats, for all models alike with probabilities below 1e-15 counted as 1e-15;",
         "the Brier score sums over classes; the calibration error is that of the predicted class over ten bins; AUC is the mean over classes",
-        "against the rest; times are processor seconds of one thread. Where a model gives no answer the class frequencies stand in for it.",
+        "against the rest; times are processor seconds of one thread. Where a model gives no answer the class frequencies stand in for it",
+        "in the tables; the best peer is one that answered.",
         "",
         "What the peers get: numbers standardised, missing ones by the training median (HistGradientBoosting, CatBoost and ours take them as they are),",
         "categories one-hot (CatBoost and ours as they are), a missing category as a level of its own. `LogisticRegressionCV(Cs=10, cv=5,",

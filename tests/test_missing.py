@@ -200,6 +200,45 @@ def test_missing_discrete_parents_are_summed_over(how):
         np.testing.assert_allclose(found[row], expected, rtol=1e-9, atol=1e-9)
 
 
+FOREST = Structure.from_parents({3: [], 4: [3], 5: [4], 0: [5], 1: [0], 2: [4]})
+
+
+@pytest.mark.parametrize("how", [Bayes(), Bayes(sharing=1.0), MaximumLikelihood()])
+def test_a_forest_is_summed_from_its_leaves(how, monkeypatch):
+    X, y = mixed()
+    H = table_of(punched(X, 0.4, columns=slice(0, 6)), **LEVELS)
+    network = network_of(FOREST, table_of(X, y, **LEVELS), how)
+    along, total = network.contributions(H), network.log_likelihood(H)
+    monkeypatch.setattr(components.Component, "is_forest", False)
+    np.testing.assert_allclose(along, network.contributions(H), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(along.sum(axis=1), total, rtol=1e-9, atol=1e-9)
+
+
+def test_a_forest_sums_over_any_number_of_combinations():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 5, (200, 10)).astype(float)
+    y = np.arange(200) % 2
+    levels = {"discrete": tuple(range(10)), "levels": (5,) * 10}
+    chain = Structure.from_parents({0: [], **{i: [i - 1] for i in range(1, 10)}})
+    network = network_of(chain, table_of(codes, y, **levels), Bayes())
+    hidden = np.full((5, 10), np.nan)
+    hidden[:, 9] = range(5)  # eight links between it and the first, 5⁹ combinations
+    log_proba = network.log_likelihood(table_of(hidden, **levels))
+    np.testing.assert_allclose(logsumexp(log_proba, axis=0), 0.0, atol=1e-9)
+    tables = []
+    for i in range(10):
+        pairs = np.zeros((5, 10))
+        pairs[:, i] = range(5)
+        first = pairs if i == 0 else np.repeat(pairs, 5, axis=0)
+        if i:
+            first[:, i - 1] = np.tile(range(5), 5)
+        tables.append(np.exp(network.contributions(table_of(first, **levels))[:, i]))
+    expected = tables[0]
+    for found in tables[1:]:
+        expected = np.einsum("lpc,pc->lc", found.reshape(5, 5, 2), expected)
+    np.testing.assert_allclose(np.exp(log_proba), expected, rtol=1e-9)
+
+
 def test_too_many_combinations_are_refused(monkeypatch):
     X, y = mixed()
     network = network_of(MIXED, table_of(X, y, **LEVELS), Bayes())

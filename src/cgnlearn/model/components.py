@@ -135,37 +135,91 @@ class Component:
             summed = with_observed_descendants(self.parents, seen) & ~seen & discrete
             if summed:
                 plain[number] = False
-                self._sum_over(table, rows[of_row == number], [self.columns[i] for i in bits(summed)], apart)
+                self._sum(table, rows[of_row == number], [self.columns[i] for i in bits(summed)], seen, apart)
         rows = rows[plain[of_row]]
         if len(rows):
             self._integrate_continuous(table, rows, apart)
 
-    def _sum_over(self, table: Table, rows: NDArray[np.intp], missing: list[int], apart: Floats) -> None:
-        """Sum over the levels of missing discrete attributes."""
-        schema = table.schema
-        levels = [len(schema.levels_of(column)) for column in missing]
-        if prod(levels) > MOST_COMBINATIONS:
-            raise ValueError(
-                f"row {rows[0]} lacks {len(missing)} discrete attributes on which others depend, whose levels have "
-                f"{prod(levels)} combinations, more than {MOST_COMBINATIONS}: use a simpler structure or impute some"
-            )
-        combinations = np.array(list(product(*map(range, levels))), np.int32)
-        codes = [schema.position[column] for column in missing]
-        columns = self.columns
-        after = np.zeros(len(columns))  # ln of the combinations that make no difference yet
-        for column, n in zip(missing, levels, strict=True):
-            after[: self.place[column]] += np.log(n)
-        step = max(1, ROWS // len(combinations))
+    def _sum(self, table: Table, rows: NDArray[np.intp], missing: list[int], seen: int, apart: Floats) -> None:
+        """Sum over the levels of missing discrete attributes, some rows at a time; all of them lack the same."""
+        levels = sorted(len(table.schema.levels_of(column)) for column in missing)
+        step = max(1, ROWS // prod(levels[-2:] if self.is_forest else levels))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
-            expanded = table.rows(np.repeat(part, len(combinations)))
-            expanded.codes[:, codes] = np.tile(combinations, (len(part), 1))
-            found = self.network.contributions(expanded)[:, columns]
-            found = found.reshape(len(part), len(combinations), *found.shape[1:])
-            joint = logsumexp(np.cumsum(found, axis=2), axis=1) - after[:, None]
-            joint[:, 1:] -= joint[:, :-1].copy()
-            joint[:, [self.place[column] for column in missing]] = 0.0
-            apart[part[:, None], columns] = joint
+            some = table.rows(part)
+            found = self._sum_along(some, missing, seen) if self.is_forest else self._sum_over(some, missing)
+            found[:, [self.place[column] for column in missing]] = 0.0
+            apart[part[:, None], self.columns] = found
+
+    @cached_property
+    def is_forest(self) -> bool:
+        """Whether each one has at most one parent."""
+        return all(len(self.parents_of[column]) <= 1 for column in self.columns)
+
+    def _sum_over(self, table: Table, missing: list[int]) -> Floats:
+        """Log densities apart, summed over levels of missing discrete attributes: (rows, these columns, classes)."""
+        levels = [len(table.schema.levels_of(column)) for column in missing]
+        if prod(levels) > MOST_COMBINATIONS:
+            raise ValueError(
+                f"a row lacks {len(missing)} discrete attributes on which others depend, whose levels have "
+                f"{prod(levels)} combinations, more than {MOST_COMBINATIONS}: use a simpler structure or impute some"
+            )
+        after = np.zeros(len(self.columns))  # ln of the combinations that make no difference yet
+        for column, n in zip(missing, levels, strict=True):
+            after[: self.place[column]] += np.log(n)
+        found = self._by_levels(table, missing, missing)
+        found = found.reshape(table.n_rows, prod(levels), *found.shape[-2:])
+        joint = logsumexp(np.cumsum(found, axis=2), axis=1) - after[:, None]
+        return np.diff(joint, axis=1, prepend=0.0)
+
+    def _sum_along(self, table: Table, missing: list[int], seen: int) -> Floats:
+        """The same in a forest, from the leaves up: never more levels at once than of an attribute and its parent."""
+        # On which missing discrete one a column hangs, beyond continuous ones that are missing too.
+        hangs_on: dict[int, int | None] = {}
+        for column, parents in zip(self.columns, self.parents, strict=True):
+            above = None if parents & seen else next((self.columns[i] for i in bits(parents)), None)
+            hangs_on[column] = above if above is None or above in missing else hangs_on[above]
+        own, below = {}, {}  # by level: of an attribute given the one it hangs on, and of all columns
+        for column in missing:
+            upper = hangs_on[column]
+            found = self._by_levels(table, [column] if upper is None else [upper, column], missing)
+            found = found[:, None] if upper is None else found
+            own[column], below[column] = found[:, :, :, self.place[column]], found[:, 0]
+        found = np.zeros_like(below[missing[0]][:, 0])
+        told = {column: np.zeros_like(own[column][:, 0]) for column in missing}
+        before = np.zeros_like(found[:, 0])
+        for i in bits(seen):
+            upper = hangs_on[self.columns[i]]
+            if upper is None:
+                found[:, i] = below[missing[0]][:, 0, i]
+                continue
+            told[upper] += below[upper][:, :, i]
+            joint, passed = np.zeros_like(before), dict(told)
+            for column in reversed(missing):
+                summed = logsumexp(own[column] + passed[column][:, None], axis=2)
+                higher = hangs_on[column]
+                if higher is None:
+                    joint += summed[:, 0]
+                else:
+                    passed[higher] = passed[higher] + summed
+            found[:, i], before = joint - before, joint
+        return found
+
+    def _by_levels(self, table: Table, varied: list[int], missing: list[int]) -> Floats:
+        """Log densities apart, with all levels of some and the first one of other missing ones.
+
+        Returns
+        -------
+        ndarray (rows, levels of the first, ..., these columns, classes)
+        """
+        schema = table.schema
+        levels = [len(schema.levels_of(column)) for column in varied]
+        combinations = np.array(list(product(*map(range, levels))), np.int32)
+        expanded = table.rows(np.repeat(np.arange(table.n_rows), len(combinations)))
+        expanded.codes[:, [schema.position[column] for column in missing]] = 0
+        expanded.codes[:, [schema.position[column] for column in varied]] = np.tile(combinations, (table.n_rows, 1))
+        found = self.network.contributions(expanded)[:, self.columns]
+        return found.reshape(table.n_rows, *levels, *found.shape[1:])
 
     # ---- continuous ones
 
