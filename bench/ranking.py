@@ -188,6 +188,15 @@ def reason(here: Figures, i: int) -> str:
     return next(words for peers, words in REASONS.items() if peer in peers)
 
 
+def together(all_sizes: Sequence[Figures]) -> str:
+    gaps = np.concatenate([here.of(US) - here.in_hindsight for here in all_sizes])
+    word = "ahead of" if gaps.mean() >= 0 else "behind"
+    return (
+        f"Over the {len(gaps)} pairs of a set and a size together, {NAMES[US]} is on average {abs(gaps.mean()):.3f} nats {word} the best "
+        "peer of each in hindsight."
+    )
+
+
 def limits(all_sizes: Sequence[Figures]) -> Iterator[str]:
     """Who wins where, counted."""
     for here in all_sizes:
@@ -305,6 +314,8 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
         "",
         "Methods under one bar cannot be told apart by Nemenyi's test at 5 %. The tables below compare ours with each peer by Wilcoxon's test, which",
         "asks less; its p values are corrected for nine comparisons (Holm).",
+        "",
+        together(all_sizes),
     ]
     for here in all_sizes:
         lines += [
