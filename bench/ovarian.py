@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import Band, BandAverage, CGNClassifier, CGNClassifierCV, Prior, ordered_path
-from cgnlearn.evaluation.metrics import normalised
+from cgnlearn.model.densities import normalised
 from cgnlearn.model.estimation import Bayes
 from cgnlearn.model.statistics import collect
 from cgnlearn.model.table import read, read_training

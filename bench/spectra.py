@@ -23,9 +23,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV
+from cgnlearn.data.splits import cut
 from cgnlearn.evaluation.evidence import evidence_of
 from cgnlearn.evaluation.grouped import fit_options
-from cgnlearn.evaluation.splits import cut
 from cgnlearn.spectra import Bin, Spectrum, by_sample, make_raw_spectra, preset, stream
 from cgnlearn.spectra.peaks import region_ranks
 from measuring import parser, peak_megabytes, publish, versions

@@ -9,7 +9,7 @@ import cgnlearn
 
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
-    "model.densities", "evaluation.splits", "evaluation.metrics", "model.families", "model.schema", "model.structure",
+    "model.densities", "data", "model.families", "model.schema", "model.structure",
     "files", "model.frames", "model.labels", "model.table", "model.layout", "model.compilation", "model.kernels",
     "model.exponentials", "model.picking", "model.moments",
     "model.statistics", "model.prior", "model.estimation", "model.forgetting",
@@ -23,6 +23,7 @@ ORDER = [
     "structures.forests", "structures.odds", "structures.left_out", "structures.moves", "structures.search",
     "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier", "tuning",
     "ordered.path", "persistence", "rowfiles", "streams", "distributed", "spectra", "datasets", "evaluation.run",
+    "evaluation.metrics",
     "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study",
     "evaluation.streamed", "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli",
     "__main__",

@@ -18,9 +18,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, Jan
+from cgnlearn.data.splits import cut
 from cgnlearn.evaluation.metrics import METRICS
 from cgnlearn.evaluation.run import Run
-from cgnlearn.evaluation.splits import cut
 from cgnlearn.evaluation.study import BASELINE, Study, pooled
 from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.plots.style import BY_NIGHT

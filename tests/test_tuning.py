@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, CGNClassifierCV, GreedyJan, Prior, Tree, load, save
-from cgnlearn.evaluation.splits import stratified
+from cgnlearn.data.splits import stratified
 from cgnlearn.model.model import NotExact
 from cgnlearn.model.table import read_training
 from cgnlearn.tuning import estimator

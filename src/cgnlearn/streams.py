@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cgnlearn.classifier import CGNClassifier, counting_learner
-from cgnlearn.evaluation.splits import hashed
+from cgnlearn.data.splits import hashed
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect

@@ -11,8 +11,8 @@ from sklearn.metrics import accuracy_score, log_loss
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, SelectiveNaiveBayes, TreeAverage, evaluate_stream, fit_stream
 from cgnlearn.cli.main import main
+from cgnlearn.data.splits import hashed
 from cgnlearn.evaluation.metrics import calibration_error
-from cgnlearn.evaluation.splits import hashed
 
 
 @pytest.fixture

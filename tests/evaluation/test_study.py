@@ -9,9 +9,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import cross_val_score
 
 from cgnlearn import CGNClassifier
+from cgnlearn.data.splits import cut
 from cgnlearn.evaluation.evidence import evidence_of
 from cgnlearn.evaluation.run import OtherResults, Run, Unit
-from cgnlearn.evaluation.splits import cut
 from cgnlearn.evaluation.study import Study, summarise, summary_text
 
 X, Y = load_iris(return_X_y=True)

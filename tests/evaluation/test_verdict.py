@@ -11,9 +11,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from cgnlearn import CGNClassifier
+from cgnlearn.data.splits import cut
 from cgnlearn.evaluation.run import Run, Unit
 from cgnlearn.evaluation.significance import difference_interval, mean_interval
-from cgnlearn.evaluation.splits import cut
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, FoldResult, Study
 from cgnlearn.evaluation.verdict import Calibration, Verdict, beside, calibration, standings
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from cgnlearn import Band, CGNClassifier, load, save
+from cgnlearn.data.splits import cut
 from cgnlearn.evaluation.evidence import evidence_of
-from cgnlearn.evaluation.splits import cut
 from cgnlearn.persistence import read_header
 from cgnlearn.spectra import Peaks, make_raw_spectra, preset
 from cgnlearn.spectra.peaks import region_ranks

@@ -77,8 +77,8 @@ def evaluate(
         refused = {"--positive": positive, "--cost": cost}
         evaluate_in_parts(models, data, roles, drop_missing, cv, seed, output, report, refused, as_json=as_json)
         return
+    from cgnlearn.data.splits import cut, fewer
     from cgnlearn.evaluation.run import Run
-    from cgnlearn.evaluation.splits import cut, fewer
     from cgnlearn.evaluation.study import Study, summary_text
     from cgnlearn.files import write_whole
 

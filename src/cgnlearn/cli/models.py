@@ -136,13 +136,13 @@ class _Folds:
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """How many folds there are."""
-        from cgnlearn.evaluation.splits import allowed
+        from cgnlearn.data.splits import allowed
 
         return allowed(y, 5)
 
     def split(self, X: Any, y: Any, groups: Any = None) -> Any:
         """Training and test rows of each fold."""
-        from cgnlearn.evaluation.splits import stratified
+        from cgnlearn.data.splits import stratified
 
         return iter(stratified(y, 5, self.seed).pairs)
 

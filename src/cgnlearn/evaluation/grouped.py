@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from cgnlearn.evaluation.splits import stratified
+from cgnlearn.data.splits import stratified
 
 USUAL_FOLDS = 5  # what None means to scikit-learn
 

@@ -5,37 +5,16 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, normalised, of_truth, right
 
 N_BINS = 10  # of the calibration error
 LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double
-
-
-def normalised(log_joint: Floats) -> Floats:
-    """Log probabilities of the classes, along the last axis, from log joint ones."""
-    classes = range(log_joint.shape[-1])  # one after the other: loops over rows are long
-    highest = reduce(np.maximum, (log_joint[..., c] for c in classes))
-    log_proba: Floats = log_joint - highest[..., None]
-    log_proba -= np.log(sum(np.exp(log_proba[..., c]) for c in classes))[..., None]
-    return log_proba
-
-
-def right(log_proba: Floats, true: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Whether the most probable class is the true one, row by row."""
-    found: NDArray[np.bool_] = log_proba.argmax(axis=1) == true
-    return found
-
-
-def of_truth(log_proba: Floats, true: NDArray[np.intp]) -> Floats:
-    """The log probability of the true class, row by row."""
-    return log_proba[np.arange(len(true)), true]
 
 
 def accuracy(log_proba: Floats, true: NDArray[np.intp]) -> float:

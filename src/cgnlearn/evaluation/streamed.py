@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.classifier import CGNClassifier, counting_learner
-from cgnlearn.evaluation.metrics import N_BINS, normalised, of_truth, right
-from cgnlearn.evaluation.splits import hashed
+from cgnlearn.data.splits import hashed
+from cgnlearn.evaluation.metrics import N_BINS
 from cgnlearn.evaluation.study import BASELINE, Spread, Summary, fitted
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, normalised, of_truth, right
 from cgnlearn.model.estimation import SampleNotAcceptable
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.schema import Schema

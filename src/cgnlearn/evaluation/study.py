@@ -14,13 +14,13 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
+from cgnlearn.data.splits import Split
 from cgnlearn.evaluation import evidence as why
 from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
 from cgnlearn.evaluation.features import Features, columns, peaks
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import METRICS, calibration_error
 from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
-from cgnlearn.evaluation.splits import Split
 from cgnlearn.model.densities import Floats
 
 BASELINE = "class frequencies"  # the classifier that looks at nothing; it has nothing to explain

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.evaluation.decisions import answers, share
-from cgnlearn.evaluation.metrics import calibration_error, from_truth, of_truth, right
+from cgnlearn.evaluation.metrics import calibration_error, from_truth
 from cgnlearn.evaluation.significance import Interval, difference_interval, inflation, mean_interval
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, of_truth, right
 
 SIGNS = {"accuracy": 1, "cll": 1, "brier": -1}  # of metrics that are means over rows: 1 where more is better
 ROW_METRICS: dict[str, Callable[[Floats, NDArray[np.intp]], NDArray[Any]]] = {

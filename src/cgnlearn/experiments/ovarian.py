@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure, ordered_path
+from cgnlearn.data.splits import cut
 from cgnlearn.datasets import make_spectra
-from cgnlearn.evaluation.metrics import normalised, worth
+from cgnlearn.evaluation.metrics import worth
 from cgnlearn.evaluation.run import Row, Unit, Work
-from cgnlearn.evaluation.splits import cut
 from cgnlearn.experiments.uci import description, folds_work
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, normalised
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")
 MODELS: dict[str, dict[str, Any]] = {

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
+from cgnlearn.data.splits import allowed, cut, scarce
 from cgnlearn.datasets import UCI, load, make_waveform
 from cgnlearn.evaluation.metrics import worth
 from cgnlearn.evaluation.run import Row, Unit, Work, fingerprint
 from cgnlearn.evaluation.significance import Comparison, compare
-from cgnlearn.evaluation.splits import allowed, cut, scarce
 from cgnlearn.experiments import published
 from cgnlearn.model.densities import Floats
 

@@ -6,6 +6,7 @@ one. Shapes broadcast.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -189,3 +190,26 @@ def block_evidence(
         + size / 2 * np.asarray(log_strength_ratio)
     )
     return evidence
+
+
+# ---- of classes
+
+
+def normalised(log_joint: Floats) -> Floats:
+    """Log probabilities of the classes, along the last axis, from log joint ones."""
+    classes = range(log_joint.shape[-1])  # one after the other: loops over rows are long
+    highest = reduce(np.maximum, (log_joint[..., c] for c in classes))
+    log_proba: Floats = log_joint - highest[..., None]
+    log_proba -= np.log(sum(np.exp(log_proba[..., c]) for c in classes))[..., None]
+    return log_proba
+
+
+def right(log_proba: Floats, true: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether the most probable class is the true one, row by row."""
+    found: NDArray[np.bool_] = log_proba.argmax(axis=1) == true
+    return found
+
+
+def of_truth(log_proba: Floats, true: NDArray[np.intp]) -> Floats:
+    """The log probability of the true class, row by row."""
+    return log_proba[np.arange(len(true)), true]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh, helmert
 
-from cgnlearn.evaluation.splits import stratified
+from cgnlearn.data.splits import stratified
 from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.families import Columns

@@ -17,8 +17,7 @@ from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq, minimize
 
-from cgnlearn.evaluation.metrics import normalised
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, normalised
 
 Bounds = tuple[float, float]
 Factor = tuple[Floats, bool]  # Cholesky's

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cgnlearn.evaluation.metrics import accuracy, cll, normalised
+from cgnlearn.evaluation.metrics import accuracy, cll
+from cgnlearn.model.densities import normalised
 from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, taken_literally, without_frame
 
 if TYPE_CHECKING:

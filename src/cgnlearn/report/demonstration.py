@@ -11,8 +11,8 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.dummy import DummyClassifier
 
 from cgnlearn import CGNClassifier
+from cgnlearn.data.splits import cut, scarce
 from cgnlearn.datasets import make_balance_scale, make_raw_spectra, make_waveform
-from cgnlearn.evaluation.splits import cut, scarce
 from cgnlearn.evaluation.study import BASELINE, Study
 from cgnlearn.spectra import RawSpectra
 from cgnlearn.spectra.peaks import region_ranks

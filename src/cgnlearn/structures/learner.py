@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from cgnlearn.evaluation.splits import stratified
+from cgnlearn.data.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Columns, Families

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.evaluation.splits import stratified
+from cgnlearn.data.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, MaximumLikelihood
 from cgnlearn.model.families import Columns, Families, Node

@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.evaluation.metrics import normalised, of_truth, right
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, normalised, of_truth, right
 from cgnlearn.model.estimation import SampleNotAcceptable
 from cgnlearn.model.families import Columns
 from cgnlearn.model.model import Model

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from cgnlearn.evaluation.metrics import normalised
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, normalised
 from cgnlearn.model.surprise import MOST_ROWS, Reference, evenly
 from cgnlearn.tuning.comparison import Judged
 from cgnlearn.tuning.mixture import Mixture, Rules, mixed_density

@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from cgnlearn.evaluation.splits import stratified
+from cgnlearn.data.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.table import Table
 from cgnlearn.tuning.candidates import Omitted

@@ -14,9 +14,8 @@ from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from cgnlearn.classifier import fitting, without_weightless
-from cgnlearn.evaluation.metrics import normalised
-from cgnlearn.evaluation.splits import one_part
-from cgnlearn.model.densities import Floats
+from cgnlearn.data.splits import one_part
+from cgnlearn.model.densities import Floats, normalised
 from cgnlearn.model.estimation import class_prior_of
 from cgnlearn.model.frames import readable
 from cgnlearn.model.moments import numeric_libraries

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from cgnlearn.evaluation.metrics import normalised
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, normalised
 from cgnlearn.model.table import Table
 from cgnlearn.tuning.source import Fit
 from cgnlearn.tuning.transforms import Transform, Views

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.evaluation.metrics import normalised, of_truth, right
-from cgnlearn.model.densities import Floats
+from cgnlearn.model.densities import Floats, normalised, of_truth, right
 from cgnlearn.model.table import Table
 from cgnlearn.tuning.candidates import Omitted
 from cgnlearn.tuning.comparison import Judged

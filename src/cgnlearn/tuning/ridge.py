@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import helmert
 
-from cgnlearn.evaluation.metrics import normalised, of_truth
-from cgnlearn.evaluation.splits import stratified
-from cgnlearn.model.densities import Floats
+from cgnlearn.data.splits import stratified
+from cgnlearn.model.densities import Floats, normalised, of_truth
 from cgnlearn.model.discriminative import CHUNK, CONSTANT, row_space
 from cgnlearn.model.families import Columns
 from cgnlearn.model.logistic import Curvature, Point, Rows, fitted, leaving_out, penalty_leaving

@@ -8,8 +8,8 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, train_test_split
 
+from cgnlearn.data.splits import allowed, cut, scarce, stratified
 from cgnlearn.datasets import load
-from cgnlearn.evaluation.splits import allowed, cut, scarce, stratified
 
 Y = load_iris().target
 LABELS = np.array(["a", "b", "c"])[Y]
@@ -64,7 +64,7 @@ def test_without_two_rows_of_any_class_there_are_no_folds():
 
 
 def test_the_splitters_wait_until_they_are_needed():
-    code = "import sys, cgnlearn.evaluation.splits, cgnlearn.evaluation.metrics; print('sklearn' in sys.modules)"
+    code = "import sys, cgnlearn.data.splits, cgnlearn.evaluation.metrics; print('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
 
 

@@ -1,0 +1,1 @@
+"""Tables: what the columns are, and how samples are divided."""
