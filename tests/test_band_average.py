@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import Band, BandAverage, CGNClassifier, Prior, load, save
 from cgnlearn.datasets import make_spectra
+from cgnlearn.model.model import NotExact
 
 KINDS = ("free", "shared", "own")
 
@@ -271,6 +272,14 @@ def test_what_cannot_be_averaged_is_refused(parameters, words):
     X, y, _ = chained()
     with pytest.raises(ValueError, match=words):
         CGNClassifier(**{"structure": BandAverage(3)} | parameters).fit(X, y)
+
+
+def test_leave_one_out_takes_folds():
+    X, y, _ = chained()
+    model = CGNClassifier(BandAverage(3), temperature="cv").fit(X, y)
+    assert "std_test_cll" in model.cv_results_
+    with pytest.raises(NotExact, match="take folds"):
+        model.leave_one_out_log_proba(X, y)
 
 
 def test_no_orders_of_one_structure():

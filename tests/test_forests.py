@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, Prior, Structure, TreeAverage, load, save
+from cgnlearn.model.model import NotExact
 from cgnlearn.structures.arborescence import eliminated, heaviest_parents, log_arc_probabilities
 
 
@@ -227,6 +228,9 @@ def test_what_an_average_does_not_have_is_said():
     model = CGNClassifier(TreeAverage()).fit(X, y)
     with pytest.raises(ValueError, match="no contributions by attribute"):
         model.contributions(X)
+    with pytest.raises(NotExact, match="take folds"):
+        model.leave_one_out_log_proba(X, y)
+    assert "std_test_cll" in CGNClassifier(TreeAverage(), temperature="cv").fit(X, y).cv_results_
     with pytest.raises(AttributeError, match="inclusion_probability_ belongs"):
         _ = model.inclusion_probability_
     with pytest.raises(ValueError, match="from one structure"):

@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
-from cgnlearn.model.forgetting import Forgotten
-from cgnlearn.model.model import LeftOut
+from cgnlearn.model.model import LeftOut, NotExact
 from cgnlearn.model.network import Network
-from cgnlearn.model.picking import rows_by_cell
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure, check_order
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.band import every_family, refuse_holes_in_order
-from cgnlearn.ordered.forgetful import Forgetful
-from cgnlearn.ordered.lattice import ROWS_LEFT_OUT, Lattice
+from cgnlearn.ordered.lattice import Lattice
 from cgnlearn.structures.learner import Learner
 
 
@@ -33,7 +30,7 @@ class BandAverage(Learner):
     regression on them is each class's own, shared by the classes except for the intercept (as with ``sharing=1``), or
     the same for all classes. Of these up to 3 × ``k_max`` regressions, equally probable beforehand, the predictive
     density is the mixture, weighted by how probable the training data make each one. Discrete columns depend on the
-    class alone. Leave-one-out is exact: without a row all weights are what the other rows make them.
+    class alone.
 
     Needs ``parameters="bayes"`` and a prior location that is ``"pooled"`` or an array; the classifier's ``sharing``
     plays no part and is left at 0.
@@ -52,6 +49,8 @@ class BandAverage(Learner):
     >>> model.order_probability_.shape, model.relevance_.shape
     ((60, 5), (60,))
     """
+
+    forgets = False
 
     def __init__(self, k_max: int = 50) -> None:
         self.k_max = k_max
@@ -191,47 +190,8 @@ class AveragedBand:
         return apart
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """The training rows again, each seen by the average without it.
-
-        Without a row the evidence of every order and kind is divided by what it loses with the row, so that the weights
-        follow the row.
-        """
-        refuse_holes_in_order(table.incomplete, table.schema)
-        found = self.discrete.leave_one_out(table)
-        for rows, of_columns in self._log_densities_left_out(table):
-            found.log_likelihood[rows] += of_columns.sum(axis=1).T
-        return found
-
-    def _log_densities_left_out(self, table: Table) -> Iterator[tuple[NDArray[np.intp], Floats]]:
-        """Rows, and the log mixtures of all columns without each of them: (classes, columns, rows)."""
-        if not self.lattices:
-            return
-        assert table.labels is not None
-        own = self.lattices[-1]
-        present = np.flatnonzero(~own.posterior.absent)
-        log_unit = np.log(own.posterior.units.unit[present, None])
-        alone = Forgotten.of(table, np.arange(table.n_rows), 0, own.posterior, own.how).alone
-        for group, rows in rows_by_cell(2 * table.labels + alone, 2 * table.schema.n_classes):
-            part, label = table.rows(rows), group // 2
-            for batch, width, values in own.batches(part, ROWS_LEFT_OUT):
-                sums = self._reweighed(part.rows(np.arange(batch.start, batch.stop)), label, width, values)
-                weights, mixtures = (of[..., present, : batch.stop - batch.start] for of in sums)
-                yield rows[batch], mixtures - weights - log_unit
-
-    def _reweighed(self, table: Table, label: int, width: int, values: Floats) -> tuple[Floats, Floats]:
-        """Of rows of one class: ln of the sum of all weights without each (attributes, rows), and of all densities."""
-        weights, mixtures = np.full(values.shape, -np.inf), np.full((1, *values.shape), -np.inf)
-        whole = table.weights is None
-        if whole:  # a weight then is divided by just the density of the row, which the class-free regressions share
-            mixtures[0] = _log_sum(self._log_weight[:1])[:, None]
-        for lattice, log_weight in zip(self.lattices, self._log_weight, strict=True):
-            if len(mixtures) < len(lattice.centre):
-                mixtures = np.repeat(mixtures, len(lattice.centre), axis=0)
-            forgetful = Forgetful.of(lattice, table, label if len(mixtures) > 1 else 0, values)
-            forgetful.add(width, log_weight, (weights, mixtures), mix_own=not whole)
-        if whole:
-            mixtures[label] = 0.0
-        return weights, mixtures
+        """Not exact: the weights of the orders change with every row."""
+        raise NotExact("an average over bands weighs its orders anew without every row: take folds")
 
     def _log_densities(self, table: Table) -> Iterator[tuple[slice, NDArray[np.intp], Floats]]:
         """Rows and columns of X, and the log mixtures there: (classes, columns, rows)."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.model.compilation import compiled
-from cgnlearn.model.densities import LEAST_LEFT
 from cgnlearn.model.exponentials import exponentials, logarithms
 
 FARTHEST_APART = 600.0  # nats that factors of all nodes together may span before plain numbers might underflow
@@ -82,97 +81,6 @@ def pair_ratios(standard: Any, places: Any, students: Any, logs: Any) -> None:
             for t in range(n_rows):
                 there[t] = height + power * (single[u, t] + single[v, t]) - (power + 0.5) * log_whole[t]
                 back[t] = there[t]
-
-
-@compiled
-def pair_losses(standard: Any, places: Any, students: Any, log_spread: Any, lost: Any, logs: Any) -> None:
-    """What the log evidence of v loses with a training row, given u less alone, of all continuous pairs, into ``logs``.
-
-    With g = 1 - down · q what is left of the determinant of a scale (see `cgnlearn.model.forgetting`) without a row of
-    weight w, and ρ⁻ = ρ' - w/2, that is a constant - w/2 ln of the share of the spread + (ρ⁻ + ½) ln g of both - ρ⁻ ln
-    g of each. ``lost`` are, of each row, that constant, down, w/2 and ρ⁻.
-    """
-    centre, shrink, slope, own_shrink, _, _, _ = students
-    constant, down, half, rho = lost
-    m, n_rows = standard.shape
-    away, q, single = np.empty((m, n_rows)), np.empty((m, n_rows)), np.empty((m, n_rows))
-    inverse, both = np.empty(n_rows), np.empty(n_rows)  # 1 / g, which is no less than 1, and its logarithm
-    for v in range(m):
-        for t in range(n_rows):
-            away[v, t] = standard[v, t] - centre[v]
-            white = away[v, t] * shrink[v]
-            q[v, t] = white * white
-            inverse[t] = 1.0 / max(1.0 - down[t] * q[v, t], LEAST_LEFT)
-        logarithms(inverse, single[v])
-    for v in range(m):
-        for u in range(v):
-            tilt, scale, share = slope[u, v], own_shrink[u, v], log_spread[u, v]
-            for t in range(n_rows):
-                white = (away[v, t] - tilt * away[u, t]) * scale
-                inverse[t] = 1.0 / max(1.0 - down[t] * (q[u, t] + white * white), LEAST_LEFT)
-            logarithms(inverse, both)
-            there, back = logs[1 + places[u], places[v]], logs[1 + places[v], places[u]]
-            for t in range(n_rows):
-                there[t] = rho[t] * (single[u, t] + single[v, t]) - (rho[t] + 0.5) * both[t]
-            for t in range(n_rows):
-                there[t] += constant[t] - half[t] * share
-                back[t] = there[t]
-
-
-@compiled
-def pair_ratios_left_out(
-    standard: Any, places: Any, students: Any, centre: Any, log_spread: Any, lost: Any, law: Any, losses: Any, logs: Any
-) -> None:
-    """As `pair_ratios`, of training rows under a class that forgets each, into ``logs``.
-
-    ``students`` and ``lost`` are those of the rows' own class, as for `pair_losses`, which gave ``losses``; ``centre``
-    is that of the class in question. ``law`` is the constant, h at the centre and growth² of each row, and whether the
-    class is their own.
-    """
-    own_centre, shrink, slope, own_shrink, _, _, _ = students
-    lost_constant, down, half, rho = lost
-    constant, least, grown, own = law
-    m, n_rows = standard.shape
-    away, far = np.empty((m, n_rows)), np.empty((m, n_rows))
-    left, single = np.empty((m, n_rows)), np.empty((m, n_rows))  # ln of 1 / g and of h
-    whole, log_whole = np.empty(n_rows), np.empty(n_rows)
-    for v in range(m):
-        for t in range(n_rows):
-            away[v, t] = standard[v, t] - own_centre[v]
-            far[v, t] = standard[v, t] - centre[v]
-            white = away[v, t] * shrink[v]
-            whole[t] = 1.0 / max(1.0 - down[t] * (white * white), LEAST_LEFT)
-        logarithms(whole, left[v])
-        for t in range(n_rows):
-            white, other = away[v, t] * shrink[v], far[v, t] * shrink[v]
-            whole[t] = _leverage(white * white, other * other, white * other, down[t], least[t], grown[t], own)
-        logarithms(whole, single[v])
-    for v in range(m):
-        for u in range(v):
-            tilt, scale, share = slope[u, v], own_shrink[u, v], log_spread[u, v]
-            for t in range(n_rows):
-                white, other = away[u, t] * shrink[u], far[u, t] * shrink[u]
-                more, further = (away[v, t] - tilt * away[u, t]) * scale, (far[v, t] - tilt * far[u, t]) * scale
-                q, far_q = white * white + more * more, other * other + further * further
-                cross = white * other + more * further
-                whole[t] = _leverage(q, far_q, cross, down[t], least[t], grown[t], own)
-            logarithms(whole, log_whole)
-            lost_both = losses[1 + places[u], places[v]]
-            there, back = logs[1 + places[u], places[v]], logs[1 + places[v], places[u]]
-            for t in range(n_rows):
-                apart = left[u, t] + left[v, t]
-                both = (lost_constant[t] - half[t] * share + rho[t] * apart - lost_both[t]) / (rho[t] + 0.5)
-                found = constant[t] + 0.5 * (both - apart - share)
-                found += (rho[t] + 0.5) * (single[u, t] + single[v, t]) - (rho[t] + 1.0) * log_whole[t]
-                there[t] = found
-                back[t] = found
-
-
-@compiled
-def _leverage(q: float, far: float, cross: float, down: float, least: float, grown: float, own: bool) -> float:
-    """h without the row, whose products with itself are q in the measure of its own class, far in that of another."""
-    kept = max(1.0 - down * q, LEAST_LEFT)
-    return least + (grown * q / kept if own else far + down * cross * cross / kept)
 
 
 @compiled

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +11,16 @@ from numpy.typing import NDArray
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
-from cgnlearn.model.model import LeftOut, refuse_holes
+from cgnlearn.model.model import LeftOut, NotExact, refuse_holes
 from cgnlearn.model.network import Network
-from cgnlearn.model.picking import rows_by_cell
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
-from cgnlearn.structures.arborescence import (
-    Elimination,
-    eliminated,
-    heaviest_parents,
-    log_arc_probabilities,
-)
+from cgnlearn.structures.arborescence import Elimination, eliminated, heaviest_parents, log_arc_probabilities
 from cgnlearn.structures.learner import Learner, with_evidence
 from cgnlearn.structures.pairs import pair_families, pair_scores
-from cgnlearn.structures.ratios import LeftOutPairs, Ratios
+from cgnlearn.structures.ratios import Ratios
 
 MOST_COLUMNS = 700  # whose elimination takes 2 GB
 MOST_RATIOS = 1 << 23  # numbers that are held for one batch of rows
@@ -44,9 +36,8 @@ class TreeAverage(Learner):
     never have a continuous parent; what is constant in the training data stands alone. It needs
     ``parameters="bayes"``, a prior location that is ``"pooled"`` or an array, and sharing 0 or 1. ``structure_`` is
     the most probable forest, ``edge_probability_`` how probable each arc is, from parent (row) to child (column); the
-    rest to 1 is the probability that the child has no parent. Leave-one-out is exact: without a row all weights are
-    what the other rows make them. An average over forests is no product over attributes, so there are no
-    ``contributions``.
+    rest to 1 is the probability that the child has no parent. An average over forests is no product over attributes, so
+    there are no ``contributions``.
 
     Examples
     --------
@@ -60,6 +51,8 @@ class TreeAverage(Learner):
            [0.5 , 0.  , 0.  , 0.75],
            [0.  , 0.  , 0.25, 0.  ]])
     """
+
+    forgets = False
 
     def families(self, schema: Schema) -> Families:
         """Every attribute alone and, once for each pair that may be joined, with a parent."""
@@ -161,47 +154,34 @@ class ForestAverage:
 
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class) of every row and class."""
+        from cgnlearn.model.compilation import in_threads
         from cgnlearn.structures.elimination import log_forest_means, pair_ratios
 
         refuse_holes(table.incomplete, table.schema, "a sum over forests leaves none out in closed form", "take a Tree")
         total = self.alone.log_likelihood(table)
         pairs, shares = self._ratios.pairs, tuple(self.elimination)
 
-        def add(part: Table, of_part: Floats, held: Floats | None, tile: slice) -> None:
-            standard = pairs.standard(part, tile)
-            for label, students in enumerate(pairs.students):
-                logs = self._square(tile) if held is None else held[label][..., tile].copy()
-                pair_ratios(standard, pairs.places, students, logs)
-                found = np.empty(logs.shape[2])
-                log_forest_means(logs, self.log_weights, shares, found)
-                of_part[tile, label] += found
-
-        if len(self.nodes) > 1:
-            self._by_tiles(table, total, self._ratios.discrete if table.schema.discrete else lambda _: None, add)
-        return total
-
-    def _by_tiles(
-        self,
-        table: Table,
-        total: Floats,
-        hold: Callable[[Table], Any],
-        add: Callable[[Table, Floats, Any, slice], None],
-    ) -> None:
-        """Call ``add`` for tiles of rows: with parts of the table and of the total, and what is held of the part."""
-        from cgnlearn.model.compilation import in_threads
-
-        n_nodes = len(self.nodes)
+        n_nodes, n_classes = len(self.nodes), total.shape[1]
+        if n_nodes < 2:
+            return total
         step = max(8, min(TILE, CHUNK // n_nodes**2))
-        for start in range(0, table.n_rows, batch := max(step, MOST_RATIOS // (total.shape[1] * n_nodes**2))):
-            stop = min(start + batch, table.n_rows)
-            part, of_part = table.rows(np.arange(start, stop)), total[start:stop]
-            held = hold(part)
-            tiles = [slice(first, min(first + step, part.n_rows)) for first in range(0, part.n_rows, step)]
-            in_threads(partial(add, part, of_part, held), tiles)
+        batch = max(step, MOST_RATIOS // (n_classes * n_nodes**2))
 
-    def _square(self, tile: slice) -> Floats:
-        """Zeros for all arcs and rows of a tile."""
-        return np.zeros((1 + len(self.nodes), len(self.nodes), tile.stop - tile.start))
+        def add(part: Table, start: int, given: Floats | None, first: int) -> None:
+            tile = slice(first, min(first + step, part.n_rows))
+            n, standard = tile.stop - tile.start, pairs.standard(part, tile)
+            for label, students in enumerate(pairs.students):
+                logs = np.zeros((1 + n_nodes, n_nodes, n)) if given is None else given[label][..., tile].copy()
+                pair_ratios(standard, pairs.places, students, logs)
+                found = np.empty(n)
+                log_forest_means(logs, self.log_weights, shares, found)
+                total[start + tile.start : start + tile.stop, label] += found
+
+        for start in range(0, table.n_rows, batch):
+            part = table.rows(np.arange(start, min(start + batch, table.n_rows)))
+            given = self._ratios.discrete(part) if table.schema.discrete else None
+            in_threads(partial(add, part, start, given), range(0, part.n_rows, step))
+        return total
 
     @cached_property
     def _ratios(self) -> Ratios:
@@ -212,46 +192,5 @@ class ForestAverage:
         raise ValueError("an average over forests has no contributions by attribute: fit its structure_ and ask that")
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """The training rows again, each seen by the average without it.
-
-        Without a row the evidence of every arc is divided by what it loses with the row, so that the weights follow
-        the row: a sum over forests with them stands below the sum over the densities.
-        """
-        refuse_holes(table.incomplete, table.schema, "a sum over forests leaves none out in closed form", "take a Tree")
-        assert table.labels is not None
-        found = self.alone.leave_one_out(table)
-        if len(self.nodes) > 1:
-            groups = 2 * table.labels + self._ratios.pairs.alone(table)
-            for group, rows in rows_by_cell(groups, 2 * table.schema.n_classes):
-                self._add_left_out(table.rows(rows), group // 2, rows, found.log_likelihood)
-        return found
-
-    def _add_left_out(self, table: Table, label: int, rows: NDArray[np.intp], total: Floats) -> None:
-        """Of rows of one class, which are all alone in it or none is, to the ``rows`` of a total."""
-        from cgnlearn.structures.elimination import log_forest_means
-
-        pairs, shares = self._ratios.pairs, tuple(self.elimination)
-        n_classes, of_rows = total.shape[1], np.zeros((total.shape[1], table.n_rows)).T
-        classes = [c for c in range(n_classes) if c != label or table.weights is not None]
-
-        def hold(part: Table) -> tuple[LeftOutPairs | None, tuple[Floats, Floats] | None]:
-            discrete = self._ratios.discrete_left_out(part) if table.schema.discrete else None
-            return LeftOutPairs.of(pairs, part, label), discrete
-
-        def add(part: Table, of_part: Floats, held: Any, tile: slice) -> None:
-            of_pairs, discrete = held
-            losses = self._square(tile) if discrete is None else discrete[0][..., tile].copy()
-            standard = None if of_pairs is None else of_pairs.fill(tile, losses)
-            found = np.empty(losses.shape[-1])
-            log_forest_means(-losses, self.log_weights, shares, found)
-            of_part[tile] -= found[:, None]
-            for c in classes:
-                logs = self._square(tile) if discrete is None else discrete[1][c][..., tile].copy()
-                if of_pairs is not None:
-                    of_pairs.fill_ratios(tile, standard, c, losses, logs)
-                logs -= losses
-                log_forest_means(logs, self.log_weights, shares, found)
-                of_part[tile, c] += found
-
-        self._by_tiles(table, of_rows, hold, add)
-        total[rows] += of_rows
+        """Not exact: the weights of the forests change with every row."""
+        raise NotExact("an average over forests weighs them anew without every row: take folds")

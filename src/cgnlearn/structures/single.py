@@ -32,7 +32,7 @@ def left_out_singly(network: Network, table: Table) -> LeftOutSingly:
     layout, statistics = network.statistics.layout, network.statistics
     for family, counts in zip(layout.discrete, statistics.counts, strict=True):
         seen = np.flatnonzero(table.codes[:, family.code] >= 0)
-        log_density, log_evidence = left_out_discrete(counts, family, table.rows(seen), network.how)
+        log_density, log_evidence = _discrete(counts, family, table.rows(seen), network.how)
         found.log_density[family.column][:, seen] = log_density
         found.log_evidence[family.column, seen] = log_evidence
     for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
@@ -40,14 +40,14 @@ def left_out_singly(network: Network, table: Table) -> LeftOutSingly:
         for members in present[:, None] if posterior.apart else (present,):
             seen = np.flatnonzero(~np.isnan(table.values[:, partition.values[members[:1]]]).any(axis=1))
             behind = posterior.of_block(members) if posterior.apart else posterior
-            of_rows = left_out_continuous(behind, members, table.rows(seen), partition.values[members], network.how)
+            of_rows = _continuous(behind, members, table.rows(seen), partition.values[members], network.how)
             columns = partition.columns[members]
             found.log_density[columns[:, None, None], np.arange(n_classes)[:, None], seen] = of_rows.log_density
             found.log_evidence[np.ix_(columns, seen)] = of_rows.log_evidence
     return found
 
 
-def left_out_discrete(counts: Floats, family: DiscreteFamily, table: Table, how: Estimation) -> tuple[Floats, Floats]:
+def _discrete(counts: Floats, family: DiscreteFamily, table: Table, how: Estimation) -> tuple[Floats, Floats]:
     """Of rows in which the attribute and its parents are there: (classes, rows) and (rows,)."""
     assert table.labels is not None
     rows, labels, code = np.arange(table.n_rows), table.labels, table.codes[:, family.code]
@@ -59,23 +59,21 @@ def left_out_discrete(counts: Floats, family: DiscreteFamily, table: Table, how:
     return found, lost
 
 
-def left_out_continuous(
+def _continuous(
     posterior: Posterior,
     members: NDArray[np.intp],
     table: Table,
     places: NDArray[np.intp],
     how: Estimation,
-    configuration: int = 0,
 ) -> LeftOutSingly:
-    """Of rows of one configuration that have the attributes: (attributes, classes, rows) and (attributes, rows)."""
+    """Of rows that have the attributes: (attributes, classes, rows) and (attributes, rows)."""
     assert table.labels is not None
     n, n_classes, labels, weight = table.n_rows, table.schema.n_classes, table.labels, _weight(table)
     found = LeftOutSingly(np.empty((len(members), n_classes, n)), np.empty((len(members), n)))
     units = Units(*(part[members] for part in posterior.units))
     standard = standard_values(table, slice(0, n), places, units)  # (attributes, rows)
-    at = posterior.centre[configuration], posterior.scale[configuration]
-    centre, scale = (part[:, members, None] for part in at)
-    forgotten = Forgotten.of(table, np.arange(n), configuration, posterior, how)
+    centre, scale = (part[0][:, members, None] for part in (posterior.centre, posterior.scale))
+    forgotten = Forgotten.of(table, np.arange(n), 0, posterior, how)
     log_unit = np.log(units.unit)[:, None]
     # Without its only row a class is centred where all rows are.
     gone = np.square(standard - np.where(forgotten.alone, posterior.overall[members, None], centre[labels, :, 0].T))
@@ -84,16 +82,16 @@ def left_out_continuous(
         far, lost = np.square(standard - centre[label]) / scale[label], gone / scale[label]
         left = np.maximum(1 - down * lost, LEAST_LEFT)
         after = before + np.where(own, forgotten.growth**2 * lost, far * left + down * far * lost) / left
-        shape = posterior.shape[configuration, label] - forgotten.lighter[label] / 2
+        shape = posterior.shape[0, label] - forgotten.lighter[label] / 2
         log_det = np.log(scale[label]) + np.log(left)
         log_density = how.log_density_of_blocks(np.log(before), np.log(after), log_det, 1, shape)
         found.log_density[:, label] = log_density - log_unit
         of_row = densities.evidence_of_row(
             weight[own],
-            posterior.shape[configuration, label],
+            posterior.shape[0, label],
             scale[label],
             left[:, own],
-            posterior.strength[configuration, label],
+            posterior.strength[0, label],
         )
         found.log_evidence[:, own] = of_row - weight[own] * log_unit
     return found
