@@ -117,7 +117,7 @@ def test_unknown_levels_are_missing_with_a_warning_or_refused(holed):
     as_missing = frame.assign(site=pd.Categorical([None] * 3 + ["left"] * 146 + [None]))
     model = CGNClassifier("complete", categorical_features=["site"]).fit(frame, y)
     for method in ("predict", "predict_proba", "score_samples", "contributions", "surprise"):
-        with pytest.warns(UserWarning, match="never seen in training count as missing: 3 in column 'site'") as caught:
+        with pytest.warns(UserWarning, match="unknown from training count as missing: 3 in column 'site'") as caught:
             found = getattr(model, method)(other)
         assert len(caught) == 1
         np.testing.assert_array_equal(found, getattr(model, method)(as_missing))

@@ -194,9 +194,9 @@ def test_what_cannot_be_merged_is_refused_in_one_line(parts):
     made("structure.stats", rows, "-s", "complete")
     made("model.skops", rows)
     for name, told, expected in (
-        ("columns.stats", "other columns", 1),
-        ("levels.stats", "column 'stage' has other levels (1, 2, 3, not 1, 2)", 1),
-        ("classes.stats", "other classes (healthy, ill, not dead, healthy)", 1),
+        ("columns.stats", "columns differ", 1),
+        ("levels.stats", "the levels of column 'stage' differ (1, 2, 3, not 1, 2)", 1),
+        ("classes.stats", "classes differ (healthy, ill, not dead, healthy)", 1),
         ("structure.stats", "of other structures", 1),
         ("model.skops", "holds a model, no statistics", 2),
     ):

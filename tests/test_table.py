@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from cgnlearn.model.table import Table, read, read_training, schema_of, unread
+from cgnlearn.model.table import Table, read, read_training, schema_of, to_training_type
 
 CLASSES = np.array([0, 1])
 
@@ -50,7 +50,7 @@ def test_frames_by_dtype(frame):
 def test_decode_is_the_inverse_of_encode(frame):
     schema = schema_of(frame, CLASSES, "from_dtype")
     table = read(frame, schema)
-    back = unread(table)
+    back = to_training_type(table)
     assert type(back) is type(frame)
     again = read(back, schema)
     np.testing.assert_array_equal(again.values, table.values)
@@ -116,7 +116,7 @@ def test_names_choose_columns_of_frames():
         (np.zeros((2, 2)), "auto", 'must be "from_dtype" or a list'),
         (np.zeros((2, 2)), [2], "names column 2, but X has 2"),
         (np.zeros((2, 2)), [True], "masks 1 columns, but X has 2"),
-        (np.zeros((2, 2)), ["a"], "holds names, but X has none"),
+        (np.zeros((2, 2)), ["a"], "has names, but X has no"),
         (pd.DataFrame({"a": [1]}), ["b"], "names 'b', which is not a column"),
         (np.zeros((2, 2)), [[0]], "flat list"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "from_dtype", "columns of the same name: rename them"),
@@ -139,19 +139,19 @@ def test_unknown_levels_are_refused_by_name():
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([], "Expected 2D array of rows and columns, not one of 1 dim"),
+        ([], "Expected 2D array of samples and features, not one of 1 dim"),
         (np.zeros((0, 3)), r"0 sample\(s\)"),
         (np.zeros((3, 0)), r"0 feature\(s\)"),
         (pd.DataFrame({"a": np.zeros(0)}), r"0 sample\(s\)"),
         (pd.DataFrame(index=range(3)), r"0 feature\(s\)"),
         (pl.DataFrame(), r"0 sample\(s\)"),
-        (np.zeros((3, 2), "datetime64[s]"), "column 0 holds dates or times: turn them into numbers"),
+        (np.zeros((3, 2), "datetime64[s]"), "column 0 holds dates or times: convert them to numbers"),
         (np.array([[1.0, pd.Timestamp("2020")]], dtype=object), "column 1 holds dates or times"),
         (pd.DataFrame({"day": pd.date_range("2020", periods=3)}), "column 'day' holds dates or times"),
         (pl.DataFrame({"day": pd.date_range("2020", periods=3)}), "column 'day' holds dates or times"),
         (pd.DataFrame({"s": pd.arrays.SparseArray([0.0, 1.0])}), "column 's' is sparse .*make it dense"),
         (np.zeros((3, 2), complex), "Complex data not supported"),
-        (np.array([[10**400]], dtype=object), "column 0 holds a number beyond floating point"),
+        (np.array([[10**400]], dtype=object), "column 0 holds a number too large for floating point"),
     ],
     ids=lambda value: None if isinstance(value, str) else type(value).__name__,
 )
@@ -284,17 +284,17 @@ def test_a_column_without_any_value_can_be_read_as_either_kind(frame):
     schema = schema_of(frame, CLASSES, [0])
     table = read(frame, schema)
     assert table.codes.tolist() == [[-1], [-1]]
-    np.testing.assert_array_equal(read(unread(table), schema).codes, table.codes)
+    np.testing.assert_array_equal(read(to_training_type(table), schema).codes, table.codes)
     with pytest.raises(ValueError, match=r"has the level 'a', unknown from training \(known: none\)"):
         read(np.array([["a"]], dtype=object), schema_of(np.array([[None]]), CLASSES, [0]))
 
 
-def test_unread_gives_holes_back():
+def test_missing_values_survive_the_way_back_to_the_training_type():
     for frame in (pandas_frame(), polars_frame(), polars_frame().to_arrow()):
         schema = schema_of(frame, CLASSES, "from_dtype")
         table = read(frame, schema)
         table.values[1, 1], table.codes[2, 0] = np.nan, -1
-        again = read(unread(table), schema)
+        again = read(to_training_type(table), schema)
         np.testing.assert_array_equal(again.values, table.values)
         np.testing.assert_array_equal(again.codes, table.codes)
 
@@ -303,7 +303,7 @@ def test_unknown_levels_can_count_as_missing_with_one_warning():
     frame = pd.DataFrame({"a": list("xyx"), "b": list("uvv"), "n": [1.0, 2.0, 3.0]})
     schema = schema_of(frame, CLASSES, ["a", "b"])
     other = pd.DataFrame({"a": ["z", "x", "w"], "b": ["u", None, "?"], "n": [1.0, 2.0, 3.0]})
-    message = "levels never seen in training count as missing: 2 in column 'a', 1 in column 'b'"
+    message = "levels unknown from training count as missing: 2 in column 'a', 1 in column 'b'"
     for X in (other, pl.from_pandas(other)):
         with pytest.warns(UserWarning, match=re.escape(message)) as caught:
             table = read(X, schema, unknown_levels="missing")
@@ -313,7 +313,7 @@ def test_unknown_levels_can_count_as_missing_with_one_warning():
         read(other, schema)
 
 
-def test_a_table_knows_its_holes_however_it_came_about():
+def test_a_table_knows_its_missing_values_however_it_was_made():
     X = np.array([[0.0, 1e308], [0.0, 1e308]])
     schema = schema_of(X, CLASSES, [0])
     table = read(X, schema)

@@ -23,7 +23,7 @@ from cgnlearn.model.sampling import draw
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.surprise import scored
-from cgnlearn.model.table import Table, unread
+from cgnlearn.model.table import Table, to_training_type
 from cgnlearn.structures.learner import Learner
 
 
@@ -213,4 +213,4 @@ class Predictions:
         table = draw(network, labels, rng)
         if isinstance(self._model, Indicated):
             table = self._model.indicators.punched(table, rng)
-        return unread(table), self.classes_[labels]
+        return to_training_type(table), self.classes_[labels]

@@ -18,7 +18,7 @@ from cgnlearn.data.splits import hashed
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
-from cgnlearn.model.table import Table, unread
+from cgnlearn.model.table import Table, to_training_type
 from cgnlearn.rowfiles import BATCH_ROWS, Stream
 
 SAMPLE_ROWS = 20_000  # about as many are drawn for what cannot be fitted to statistics
@@ -149,7 +149,7 @@ def chance(start: int, n_rows: int) -> NDArray[np.float64]:
 
 def frame_of(table: Table) -> Any:
     """Rows in the model's form as a pandas frame, whose categoricals have all levels."""
-    return unread(replace(table, schema=replace(table.schema, frame="pandas")))
+    return to_training_type(replace(table, schema=replace(table.schema, frame="pandas")))
 
 
 def predict_stream(

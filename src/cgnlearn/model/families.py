@@ -1,4 +1,4 @@
-"""Families: an attribute with its parents. A bag of them says what is to be counted."""
+"""Families: a feature with its parents. A collection of them defines what is counted."""
 
 from __future__ import annotations
 
@@ -15,30 +15,19 @@ Columns = NDArray[np.intp]
 
 
 class Family(NamedTuple):
-    """One attribute with its parents (the class, a parent of all, left unsaid)."""
+    """One feature with its parents, besides the class."""
 
     child: Node
     parents: tuple[Node, ...]
 
 
-def _no_columns() -> Columns:
-    return np.zeros(0, np.intp)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Families:
-    """A bag of families over columns of X; a child may stand in several.
+    """A collection of families over columns of X; a column may be the child of several.
 
-    Parameters
-    ----------
-    children, indptr, indices : ndarray of int
-        ``children[i]`` has the parents ``indices[indptr[i]:indptr[i + 1]]``.
-    chain : ndarray of int
-        Continuous columns of which each one also has a family with the ``k - 1`` before it. Kept as such, because
-        ordered columns have a solver of their own, and because a window over thousands need not be written out.
-    k : int
-    pairwise : bool
-        Whether only the pairs inside the windows are wanted, so that no more than two columns need be observed at once.
+    ``children[i]`` has the parents ``indices[indptr[i]:indptr[i + 1]]``. Each column of ``chain``, all of them
+    continuous, also has a family with the ``k - 1`` columns before it. These families are not listed, because ordered
+    columns have a solver of their own.
 
     Examples
     --------
@@ -49,15 +38,15 @@ class Families:
     children: Columns
     indptr: Columns
     indices: Columns
-    chain: Columns = field(default_factory=_no_columns)
+    chain: Columns = field(default_factory=lambda: np.zeros(0, np.intp))
     k: int = 1
-    pairwise: bool = False
+    pairwise: bool = False  # only pairs inside the windows are needed: two columns have to be observed together
 
     @classmethod
     def of(
         cls, families: Iterable[Family], chain: Iterable[int] = (), k: int = 1, *, pairwise: bool = False
     ) -> Families:
-        """From families written out, and perhaps a chain."""
+        """Families from a list, and optionally a chain."""
         listed = list(families)
         return cls(
             np.array([child for child, _ in listed], np.intp),
@@ -75,7 +64,7 @@ class Families:
             yield Family(child, tuple(indices[indptr[i] : indptr[i + 1]]))
 
     def windows(self) -> Iterator[Family]:
-        """The families of the chain, written out: windows, or attributes alone and with each one before them."""
+        """The families of the chain: windows, or each column alone and with each one before it in its window."""
         chain = self.chain.tolist()
         for i, child in enumerate(chain):
             before = chain[max(0, i - self.k + 1) : i]
@@ -87,7 +76,7 @@ class Families:
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:
-        """What makes two bags equal: neither the order of the families nor that of a family's parents."""
+        """What equality compares; the orders of families and of parents do not matter."""
         listed = sorted((child, tuple(sorted(parents))) for child, parents in self)
         return tuple(listed), tuple(self.chain.tolist()), (self.k, self.pairwise) if len(self.chain) else 1
 
@@ -106,7 +95,7 @@ class Families:
         return hash((len(self.children), len(self.indices), len(self.chain), self.k))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what is derived
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without cached properties
 
     def __repr__(self) -> str:
         return f"Families({len(self.children) + len(self.chain)})"

@@ -1,4 +1,4 @@
-"""What users call X: arrays and data frames of every library, told apart and taken as they are."""
+"""X as arrays, or as data frames of any library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     if not isinstance(frame, nw.DataFrame):
         return None
     for number, what in zip(frame.shape, ("sample", "feature"), strict=True):
-        if not number:  # in scikit-learn's words for arrays
+        if not number:  # the message of scikit-learn for arrays
             raise ValueError(
                 f"Found data frame with 0 {what}(s) (shape={frame.shape}) while a minimum of 1 is required."
             )
@@ -35,7 +35,7 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def as_array(X: Any) -> NDArray[Any]:
-    """X as a two-dimensional NumPy array of numbers or objects; finiteness is `read`'s to check."""
+    """X as a two-dimensional NumPy array of numbers or objects; `read` checks that it is finite."""
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiub":
         return X
     if isinstance(X, list | tuple) and any(isinstance(cell, str) for row in X for cell in np.atleast_1d(row)):
@@ -49,8 +49,8 @@ def as_array(X: Any) -> NDArray[Any]:
     except ValueError as error:
         if "2D array" in str(error):
             raise ValueError(
-                f"Expected 2D array of rows and columns, not one of {np.ndim(X)} dimensions. Reshape your data "
-                "using X.reshape(-1, 1) if it is one column or X.reshape(1, -1) if it is one row"
+                f"Expected 2D array of samples and features, not one of {np.ndim(X)} dimensions. Reshape your data "
+                "using X.reshape(-1, 1) if it is one feature or X.reshape(1, -1) if it is one sample"
             ) from None
         raise ValueError(str(error).split("\n")[0]) from None
     if array.dtype.kind in "USTMm":
@@ -64,16 +64,16 @@ def readable(X: Any) -> Any:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell says that there is no value: None, NaN, pandas' NA, or no time."""
+    """Whether a cell is None, NaN, pandas' NA, or not a time."""
     if isinstance(cell, np.datetime64 | np.timedelta64):
         return bool(np.isnat(cell))
     if isinstance(cell, datetime):
-        return cell != cell  # pandas' NaT is a datetime that nothing equals
+        return cell != cell  # pandas' NaT is a datetime that does not equal itself
     return cell is None or is_pandas_na(cell) or is_scalar_nan(cell)
 
 
 def chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
-    """Indexes of the columns that `categorical_features` names; None leaves the choice to the dtypes."""
+    """Indexes of the columns that `categorical_features` names; None: the dtypes decide."""
     if isinstance(categorical_features, str):
         if categorical_features == "from_dtype":
             return None
@@ -97,7 +97,7 @@ def chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_col
             raise ValueError(f"categorical_features names column {outside[0]}, but X has {n_columns} columns")
         return sorted(set(chosen.tolist()))
     if names is None:
-        raise ValueError("categorical_features holds names, but X has none: give indexes or a mask")
+        raise ValueError("categorical_features has names, but X has no column names: give indexes or a mask")
     unknown = [name for name in chosen.tolist() if name not in names]
     if unknown:
         raise ValueError(f"categorical_features names {unknown[0]!r}, which is not a column of X")

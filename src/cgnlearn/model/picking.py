@@ -1,4 +1,4 @@
-"""Rows and columns picked from arrays, copied only where they must be."""
+"""Rows and columns of arrays, copied only where necessary."""
 
 from __future__ import annotations
 
@@ -8,41 +8,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FEW_CELLS = 4  # whose rows are found by going through all once for each, sooner than by sorting
+FEW_CELLS = 4  # up to which one pass per cell is faster than sorting
 
 
 def columns_of(array: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Columns of an array: a view where they stand side by side, else a copy."""
+    """Columns of an array: a view if they are contiguous, else a copy."""
     return array[:, _span(columns)]
 
 
 def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Rows and columns of an array: a copy, unless both stand side by side."""
+    """Rows and columns of an array: a copy, unless both are contiguous."""
     span = _span(columns)
-    if (
-        isinstance(span, slice)
-        and not isinstance(rows, slice)
-        and len(columns) == array.shape[1]
-        and (array.flags.c_contiguous)
-    ):
-        return array.take(rows, axis=0)  # whole rows: several times as fast as by index
-    if isinstance(span, slice) or isinstance(rows, slice):
+    if isinstance(rows, slice):
         return array[rows, span]
-    return array[rows[:, None], columns]
+    if not isinstance(span, slice):
+        return array[rows[:, None], columns]
+    if len(columns) == array.shape[1] and array.flags.c_contiguous:
+        return array.take(rows, axis=0)  # several times as fast as by index
+    return array[rows, span]
 
 
 def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
-    """The slice that these indexes fill, if they do."""
+    """Contiguous indexes as a slice, others as they are."""
     if not len(columns):
         return slice(0, 0)
     first, last = int(columns[0]), int(columns[-1])
-    side_by_side = last - first == len(columns) - 1 and bool(np.all(np.diff(columns) == 1))
-    return slice(first, last + 1) if side_by_side else columns
+    is_contiguous = last - first == len(columns) - 1 and bool(np.all(np.diff(columns) == 1))
+    return slice(first, last + 1) if is_contiguous else columns
 
 
 def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each occupied cell with the indexes of its rows, in their order."""
-    narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # 8 and 16 bits sort by radix
+    """Each cell that has rows, with their sorted indexes."""
+    narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # NumPy sorts 8 and 16 bits by radix
     if n_cells <= FEW_CELLS:
         for place in range(n_cells):
             if len(rows := np.flatnonzero(narrow == place)):

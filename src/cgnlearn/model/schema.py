@@ -1,4 +1,4 @@
-"""What the columns and the classes are: all that has to be remembered to read other rows in the same way."""
+"""The columns and the classes: all that has to be kept to read other samples in the same way."""
 
 from __future__ import annotations
 
@@ -12,23 +12,12 @@ import numpy as np
 
 Levels = tuple[Hashable, ...]
 
-NO_LEVELS: Levels = (None,)  # of a column in which no level was ever observed: one that cannot occur says nothing
+NO_LEVELS: Levels = (None,)  # stands for the levels of a column without any observed level
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns and classes; two tables with equal schemas can be counted together.
-
-    Parameters
-    ----------
-    names : tuple of str or None
-        Column names, where the training data had any.
-    levels : tuple
-        For each column its levels, in order, or None if it is continuous.
-    classes : tuple
-        In the order of the class codes.
-    frame : str or None
-        Which data frame library the training data came from.
+    """Columns and classes; tables with equal schemas can be counted together.
 
     Examples
     --------
@@ -37,19 +26,19 @@ class Schema:
     ([0], [1], 1)
     """
 
-    names: tuple[str, ...] | None
-    levels: tuple[Levels | None, ...]
-    classes: Levels
-    frame: str | None = field(default=None, compare=False)
+    names: tuple[str, ...] | None  # None: the training data had no column names
+    levels: tuple[Levels | None, ...]  # of each column, in order; None: the column is continuous
+    classes: Levels  # in the order of the class codes
+    frame: str | None = field(default=None, compare=False)  # the data frame library of the training data
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return len(self.levels)
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.classes)
 
     @cached_property
@@ -64,21 +53,21 @@ class Schema:
 
     @cached_property
     def position(self) -> dict[int, int]:
-        """Where each column stands among the continuous, or among the discrete ones."""
+        """Position of each column among the continuous, or among the discrete ones."""
         return {column: i for kind in (self.continuous, self.discrete) for i, column in enumerate(kind)}
 
     def levels_of(self, column: int) -> Levels:
-        """The levels of a discrete column."""
+        """Levels of a discrete column."""
         levels = self.levels[column]
         assert levels is not None
         return levels
 
     def name(self, column: int) -> str:
-        """How messages speak of a column."""
+        """Name of a column in messages."""
         return f"column {column}" if self.names is None else f"column {self.names[column]!r}"
 
     def column(self, node: Any) -> int:
-        """The column that a node of a structure, an index or a name, stands for."""
+        """Column of a node of a structure, which is an index or a name."""
         n = self.n_columns
         if isinstance(node, int | np.integer) and not isinstance(node, bool):
             if 0 <= node < n:
@@ -91,24 +80,28 @@ class Schema:
         return self.names.index(node)
 
     def discrete_first(self, columns: list[int]) -> list[int]:
-        """The same columns, the discrete ones ahead, as no continuous one may be their parent."""
+        """The columns, discrete ones first, since no continuous one may be their parent."""
         return sorted(columns, key=lambda column: self.levels[column] is None)
 
     def difference(self, other: Schema) -> str:
-        """The first thing in which the other is not like this one, and what to do."""
+        """Describe the first difference from another schema, and what to do about it."""
         if (self.names, self.n_columns) != (other.names, other.n_columns):
             mine, theirs = (own.names or f"{own.n_columns} columns without names" for own in (self, other))
-            return f"they are of other columns ({_short(mine)}, not {_short(theirs)}): read the same ones in one order"
+            return (
+                f"their columns differ ({_short(mine)}, not {_short(theirs)}): read the same columns in the same order"
+            )
         if self.classes != other.classes:
-            return f"they are of other classes ({_short(self.classes)}, not {_short(other.classes)}): name all in each"
+            return (
+                f"their classes differ ({_short(self.classes)}, not {_short(other.classes)}): name all classes in each"
+            )
         column = next(i for i in range(self.n_columns) if self.levels[i] != other.levels[i])
         mine, theirs = (
             "numbers" if own is None else _short(own) for own in (self.levels[column], other.levels[column])
         )
-        return f"{self.name(column)} has other levels ({mine}, not {theirs}): declare the same ones in each"
+        return f"the levels of {self.name(column)} differ ({mine}, not {theirs}): declare the same levels in each"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what is derived; times as text, since files hold plain values only.
+        # Without cached properties; times as text, since files hold plain values only.
         state = {part.name: getattr(self, part.name) for part in fields(self)}
         times = [
             i for i, levels in enumerate(self.levels) if levels and all(isinstance(level, datetime) for level in levels)

@@ -1,4 +1,4 @@
-"""A user's X and y as level codes, floats, class codes and weights."""
+"""X and y as floats, level codes, class codes and sample weights."""
 
 from __future__ import annotations
 
@@ -20,65 +20,55 @@ from cgnlearn.model.frames import as_array, as_frame, chosen_columns, is_missing
 from cgnlearn.model.labels import class_codes, labels_of, target
 from cgnlearn.model.schema import NO_LEVELS, Levels, Schema
 
-MISSING = -1  # the code of a level that was not observed
-_UNKNOWN = -2  # of one that is not among the levels, until it has been counted
+MISSING = -1  # the code of a missing level
+_UNKNOWN = -2  # of a level unknown from training, until the warning has counted it
+_DATES = "holds dates or times: convert them to numbers, such as days since a reference date"
 
 UnknownLevels = Literal["missing", "error"]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows in the form the model reads.
-
-    Parameters
-    ----------
-    schema : Schema
-    values : ndarray (rows, continuous columns)
-        NaN where nothing was observed.
-    codes : ndarray of int (rows, discrete columns)
-        -1 where nothing was observed.
-    labels : ndarray of int (rows,) or None
-        The class of each row, as its position among the classes.
-    weights : ndarray (rows,) or None
-        None stands for one each.
-    """
+    """Samples in the form that models read."""
 
     schema: Schema
-    values: NDArray[Any]
-    codes: NDArray[np.int32]
-    labels: NDArray[np.intp] | None = None
-    weights: NDArray[np.float64] | None = None
+    values: NDArray[Any]  # (samples, continuous columns); NaN: missing
+    codes: NDArray[np.int32]  # of levels (samples, discrete columns); -1: missing
+    labels: NDArray[np.intp] | None = None  # class codes
+    weights: NDArray[np.float64] | None = None  # None: 1 each
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of samples."""
         return len(self.codes)
 
     @cached_property
     def incomplete(self) -> tuple[int, ...]:
-        """The columns of X in which something is missing."""
+        """Columns of X with missing values."""
+        columns: list[int] = []
         with np.errstate(over="ignore", invalid="ignore"):
-            holed = np.isnan(self.values.sum())  # far cheaper than looking at each, and almost always enough
-        found = np.array(self.schema.continuous, np.intp)[np.isnan(self.values).any(axis=0)].tolist() if holed else []
-        if self.codes.size and self.codes.min() < 0:
-            found += np.array(self.schema.discrete, np.intp)[(self.codes < 0).any(axis=0)].tolist()
-        return tuple(sorted(found))
+            has_nan = np.isnan(self.values.sum())  # far cheaper than a test of each value
+        if has_nan:
+            columns += np.array(self.schema.continuous, np.intp)[np.isnan(self.values).any(axis=0)].tolist()
+        if self.codes.min(initial=0) < 0:
+            columns += np.array(self.schema.discrete, np.intp)[(self.codes < 0).any(axis=0)].tolist()
+        return tuple(sorted(columns))
 
     def missing(self, column: int) -> NDArray[np.bool_]:
-        """In which rows a column of X is."""
+        """Whether each sample's value of a column of X is missing."""
         position = self.schema.position[column]
         if self.schema.levels[column] is None:
             return np.isnan(self.values[:, position])
-        absent: NDArray[np.bool_] = self.codes[:, position] == MISSING
-        return absent
+        missing: NDArray[np.bool_] = self.codes[:, position] == MISSING
+        return missing
 
     def most_complete_first(self, columns: list[int]) -> list[int]:
-        """The same columns of X, discrete ones ahead and among equals those with the fewest holes."""
+        """The columns of X, discrete ones first and then by their number of missing values."""
         n_missing = {column: int(self.missing(column).sum()) for column in columns if column in self.incomplete}
         return self.schema.discrete_first(sorted(columns, key=lambda column: n_missing.get(column, 0)))
 
     def rows(self, index: NDArray[np.intp]) -> Table:
-        """The rows with these indexes."""
+        """The samples with these indexes."""
         part = replace(
             self,
             values=self.values[index],
@@ -87,16 +77,16 @@ class Table:
             weights=None if self.weights is None else self.weights[index],
         )
         if self.__dict__.get("incomplete") == ():
-            part.__dict__["incomplete"] = ()  # a part of what is complete need not be looked through
+            part.__dict__["incomplete"] = ()
         return part
 
 
 def read_training(
     X: Any, y: Any, sample_weight: Any = None, categorical_features: Any = "from_dtype", classes: Any = None
 ) -> tuple[Table, NDArray[Any]]:
-    """Training rows, from which names, levels and classes are learned; and the classes as they are in y.
+    """Return training samples, of which names, levels and classes are learned, and the classes in the type of y.
 
-    ``classes`` are all that will ever occur, if more rows are to come.
+    ``classes`` lists all classes if more samples will follow.
     """
     y = target(y)
     distinct, labels = np.unique(y, return_inverse=True)
@@ -108,14 +98,14 @@ def read_training(
         labels = class_codes(distinct, classes)[labels]
     if len(classes) < 2:
         raise ValueError(
-            f"y has one class only, {classes.tolist()[0]!r}: a classifier needs rows of at least two classes"
+            f"y has one class only, {classes.tolist()[0]!r}: a classifier needs samples of at least two classes"
         )
     schema = schema_of(X, classes, categorical_features)
     return table_of(schema, *_cells(X, schema), labels, sample_weight), classes
 
 
 def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schema:
-    """Read names and levels off the training data."""
+    """Return the schema of training data."""
     labels = tuple(classes.tolist())
     frame = as_frame(X)
     if frame is not None:
@@ -140,7 +130,7 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
 def read(
     X: Any, schema: Schema, y: Any = None, sample_weight: Any = None, unknown_levels: UnknownLevels = "error"
 ) -> Table:
-    """X in the model's form, with labels and weights if there is a y; refuses what the model cannot read."""
+    """Return X as a table, with labels and weights if y is given."""
     values, codes = _cells(X, schema, unknown_levels)
     if y is None:
         return table_of(schema, values, codes)
@@ -148,7 +138,7 @@ def read(
 
 
 def _cells(X: Any, schema: Schema, unknown_levels: UnknownLevels = "error") -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """The values and the codes of X's cells."""
+    """Return the values and the codes of X."""
     frame = as_frame(X)
     if frame is None:
         values, codes = _read_array(as_array(X), schema, unknown_levels)
@@ -167,21 +157,21 @@ def table_of(
     labels: NDArray[np.intp] | None = None,
     sample_weight: Any = None,
 ) -> Table:
-    """The table of values, codes, class codes and weights, if it can be counted with."""
+    """Return a table after checks of weights and finiteness."""
     weights = None
     if labels is not None:
         check_consistent_length(codes, labels)
         if sample_weight is not None:
             if not np.asarray(sample_weight).any():
-                raise ValueError("all of sample_weight is zero: give some rows a positive weight")
+                raise ValueError("all of sample_weight is zero: give some samples a positive weight")
             weights = _check_sample_weight(sample_weight, codes, dtype=np.float64, ensure_non_negative=True)
     table = Table(schema, values, codes, labels, weights)
     with np.errstate(over="ignore", invalid="ignore"):
-        is_finite = np.isfinite(values.sum())  # far cheaper than looking at each, and almost always enough
+        is_finite = np.isfinite(values.sum())  # far cheaper than a test of each value
     if not is_finite:
         _refuse_infinity(values, schema)
     elif codes.min(initial=0) > MISSING:
-        table.__dict__["incomplete"] = ()  # need not be looked through again
+        table.__dict__["incomplete"] = ()
     return table
 
 
@@ -190,16 +180,16 @@ def _refuse_infinity(values: NDArray[Any], schema: Schema) -> None:
     if len(infinite):
         row, position = infinite[0]
         raise ValueError(
-            f"{schema.name(schema.continuous[position])} holds infinity in row {row}: "
-            "impute such values or drop their rows"
+            f"{schema.name(schema.continuous[position])} holds infinity in row {row}: impute it or drop the sample"
         )
 
 
 def _warn_of_unknown(codes: NDArray[np.int32], schema: Schema) -> None:
     counts = (codes == _UNKNOWN).sum(axis=0)
-    found = [f"{n} in {schema.name(i)}" for i, n in zip(schema.discrete, counts.tolist(), strict=True) if n]
-    told = ", ".join(found[:8]) + (f" and more in {len(found) - 8} other columns" if len(found) > 8 else "")
-    warnings.warn(f"levels never seen in training count as missing: {told}", UserWarning, stacklevel=6)
+    listed = [f"{n} in {schema.name(i)}" for i, n in zip(schema.discrete, counts.tolist(), strict=True) if n]
+    more = f" and more in {len(listed) - 8} other columns" if len(listed) > 8 else ""
+    message = f"levels unknown from training count as missing: {', '.join(listed[:8])}{more}"
+    warnings.warn(message, UserWarning, stacklevel=6)
 
 
 def _read_frame(
@@ -219,13 +209,13 @@ def _numbers_of_frame(frame: nw.DataFrame[Any], schema: Schema) -> NDArray[Any]:
         values: NDArray[Any] = numbers.to_numpy()
         if values.dtype not in (np.float32, np.float64):
             values = numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy()
-        if values.dtype != object:  # as which pandas puts columns side by side whose missing values are not NaN
+        if values.dtype != object:  # which pandas returns for columns whose missing values are not NaN
             return values
     return np.column_stack([_numbers_of_series(schema.name(i), frame[:, i]) for i in schema.continuous])
 
 
 def _numbers_of_series(name: str, series: nw.Series[Any]) -> NDArray[np.float64]:
-    """A column as floats, also if its numbers, or nothing at all, stand in it as objects."""
+    """Return a column as floats, also if it holds numbers, or only missing values, as objects."""
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
     if series.null_count() == len(series):
@@ -237,9 +227,9 @@ def _numbers_of_series(name: str, series: nw.Series[Any]) -> NDArray[np.float64]
 
 
 def _not_numbers(name: str, series: nw.Series[Any]) -> str:
-    """Why a column cannot be read, and what to do."""
+    """Return why a column has no numbers, and what to do."""
     if series.dtype.is_temporal():
-        return f"{name} holds dates or times: turn them into numbers, such as days since a first one"
+        return f"{name} {_DATES}"
     native = str(getattr(series.to_native(), "dtype", ""))
     if native.startswith("Sparse"):
         return f"{name} is sparse ({native}): make it dense, in pandas with .sparse.to_dense()"
@@ -265,18 +255,16 @@ def _read_array(
 
 
 def _numbers_of_objects(array: NDArray[Any], schema: Schema) -> NDArray[Any]:
-    """The same array, its continuous columns turned into floats."""
+    """Return an array with its continuous columns as floats."""
     array = array.astype(object)
     for i in schema.continuous:
         if any(isinstance(cell, date | np.datetime64 | timedelta) for cell in array[:, i]):
-            raise ValueError(
-                f"{schema.name(i)} holds dates or times: turn them into numbers, such as days since a first one"
-            )
+            raise ValueError(f"{schema.name(i)} {_DATES}")
         try:
             array[:, i] = _floats(array[:, i])
         except OverflowError:
             raise ValueError(
-                f"{schema.name(i)} holds a number beyond floating point: divide it by a constant"
+                f"{schema.name(i)} holds a number too large for floating point: divide it by a constant"
             ) from None
         except (TypeError, ValueError) as error:
             raise type(error)(
@@ -305,10 +293,10 @@ def _codes_of_series(
             codes[present] = _codes_of_series(column, series.filter(present.tolist()), schema, unknown_levels)
         return codes
     distinct = series.unique()
-    found = _codes_of_levels(column, distinct.to_list(), schema, unknown_levels)
+    codes = _codes_of_levels(column, distinct.to_list(), schema, unknown_levels)
     if series.dtype in (nw.Categorical, nw.Enum):  # not every backend maps categoricals themselves
         series, distinct = series.cast(nw.String), distinct.cast(nw.String)
-    return series.replace_strict(distinct.to_list(), found.tolist(), return_dtype=nw.Int32).to_numpy()
+    return series.replace_strict(distinct.to_list(), codes.tolist(), return_dtype=nw.Int32).to_numpy()
 
 
 def _codes_of_levels(
@@ -323,19 +311,21 @@ def _codes_of_levels(
         raise ValueError(
             f"{schema.name(column)} has the level {unknown!r}, unknown from training "
             f"(known: {'none' if levels == NO_LEVELS else known}): "
-            "declare it in the training data's categorical dtype or drop its rows"
+            "declare it in the training data's categorical dtype or drop these samples"
         )
     return codes
 
 
-def unread(table: Table) -> Any:
-    """The rows in the form the training data had (the inverse of `read`)."""
+def to_training_type(table: Table) -> Any:
+    """Return samples in the type of the training data (the inverse of `read`)."""
     schema = table.schema
     columns: list[Any] = [None] * schema.n_columns
     for position, i in enumerate(schema.continuous):
         columns[i] = table.values[:, position]
     for position, i in enumerate(schema.discrete):
-        columns[i] = np.array([*schema.levels_of(i), None], dtype=object)[table.codes[:, position]]  # -1: the last one
+        columns[i] = np.array([*schema.levels_of(i), None], dtype=object)[
+            table.codes[:, position]
+        ]  # MISSING is the last
     if schema.names is None:
         numeric = all(isinstance(level, int | float) for levels in schema.levels if levels for level in levels)
         return np.column_stack(columns).astype(float if numeric else object)
@@ -364,7 +354,7 @@ def unread(table: Table) -> Any:
 
 
 def _distinct(column: NDArray[Any], name: str) -> tuple[NDArray[np.bool_], list[Hashable], NDArray[np.intp]]:
-    """Where there is a level, the different ones, and which of them each is."""
+    """Return which samples have a level, the distinct levels, and the index of each sample's level among them."""
     missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
     if column.dtype.kind == "O":
         missing[:] = [not isinstance(cell, str) and is_missing(cell) for cell in column]
@@ -375,14 +365,14 @@ def _distinct(column: NDArray[Any], name: str) -> tuple[NDArray[np.bool_], list[
 
 
 def _levels_of_series(series: nw.Series[Any], name: str) -> Levels:
-    """The levels a column declares in its dtype, or else the ones it holds, sorted."""
+    """Levels that the dtype of a column declares, or else its values, sorted."""
     if isinstance(series.dtype, nw.Enum) and series.implementation.is_polars():
         return tuple(series.dtype.categories)
     if series.dtype in (nw.Categorical, nw.Enum) and not series.implementation.is_polars():
         levels = [level for level in series.cat.get_categories().to_list() if not is_missing(level)]
         _refuse_mixture(levels, name)
         return tuple(levels)
-    # A polars Categorical draws on a pool that other columns share, so only the levels held can be its own.
+    # A polars Categorical shares its pool of levels with other columns: only values that occur are its own.
     levels = [level for level in series.unique().to_list() if not is_missing(level)]
     _refuse_mixture(levels, name)
     return tuple(sorted(levels))
@@ -390,4 +380,4 @@ def _levels_of_series(series: nw.Series[Any], name: str) -> Levels:
 
 def _refuse_mixture(levels: list[Any], name: str) -> None:
     if len({isinstance(level, str) for level in levels}) > 1:
-        raise ValueError(f"{name} mixes levels of different types: make them all text or all numbers")
+        raise ValueError(f"{name} mixes levels of different types: convert all to text or all to numbers")
