@@ -6,10 +6,12 @@ import errno
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from uuid import uuid4
+
+from filelock import FileLock, Timeout
 
 
 class NotWritten(OSError):
@@ -112,42 +114,17 @@ def check_writable(path: str | Path, *, makes_folder: bool = False) -> None:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keep other processes out of a folder meanwhile; a killed process keeps out nobody."""
-    path = folder / ".lock"
-    while True:
-        with path.open("ab") as file:
-            if not _locked(file):
-                raise FolderInUse(f"{folder} is in use by another run: wait for its end, or choose another folder")
-            if not _stands_at(path, file):
-                continue
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)  # still locked: who has opened it meanwhile finds it gone and looks again
-            return
-
-
-def _stands_at(path: Path, file: BinaryIO) -> bool:
-    """Whether an open file is still the one of that name: who held it last has removed it."""
+    lock = FileLock(folder / ".lock", timeout=0, thread_local=False)
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _locked(file: Any) -> bool:
-    """Lock a file as long as it is open, or say that another process has."""
+        lock.acquire()
+    except Timeout as error:
+        raise FolderInUse(f"{folder} is in use by another run: wait for its end, or choose another folder") from error
     try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
+        yield
+    finally:
+        with suppress(PermissionError):  # Windows does not remove an open file; there the release does
+            Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: who waits for it finds it gone
+        lock.release()
 
 
 @contextmanager
