@@ -76,9 +76,14 @@ def make_waveform(n_samples: int = 5000, random_state: Any = None) -> tuple[NDAr
 
 
 def make_spectra(
-    n_samples: int = 120, n_bins: int = 600, *, n_peaks: int = 60, n_markers: int = 8, effect: float = 1.0,
+    n_samples: int = 120,
+    n_bins: int = 600,
+    *,
+    n_peaks: int = 60,
+    n_markers: int = 8,
+    effect: float = 1.0,
     random_state: Any = None,
-) -> Bunch:  # fmt: skip
+) -> Bunch:
     """Binned time-of-flight spectra of two classes, with the truth.
 
     Peaks, whose width grows with their flight time, rise over a baseline that decays; their heights vary from sample
@@ -152,46 +157,49 @@ class Known:
     n_attributes: int
     counts: dict[str, int]  # rows of each class
     openml: int | None = None  # its number there; None where OpenML has it in another form only
-    checksums: tuple[str, ...] = ()  # `checksum` of its rows, wherever they come from
+    checksums: str = ""  # `checksum` of its rows in each of its forms
     file: str = "uci/{name}.csv"  # its place under a data folder
 
 
 #: The nine sets of the paper in its order, and its spectra in the form in which they are to be had.
 SETS = {
     "balance-scale": Known(
-        4, {"B": 49, "L": 288, "R": 288}, 11, ("023ebce0a42fe1e2ff472316e11d768106562097486e6d4fe7cfca404a90f370",)
+        4, {"B": 49, "L": 288, "R": 288}, 11, "023ebce0a42fe1e2ff472316e11d768106562097486e6d4fe7cfca404a90f370"
     ),
     "page-blocks": Known(
-        10, {"1": 4913, "2": 329, "3": 28, "4": 88, "5": 115}, 30,
-        ("5ab06dd48c6310165e5e9344e0602fa7a0c6201218801054df05fbfe8c3737f5",),
+        10,
+        {"1": 4913, "2": 329, "3": 28, "4": 88, "5": 115},
+        30,
+        "5ab06dd48c6310165e5e9344e0602fa7a0c6201218801054df05fbfe8c3737f5",
     ),
-    "haberman": Known(
-        3, {"1": 225, "2": 81}, 43, ("50289e7c2bf35e9c3fa128c412690bfee3e0c9d87391eac70fcbd19b3bbc9fb9",)
-    ),
+    "haberman": Known(3, {"1": 225, "2": 81}, 43, "50289e7c2bf35e9c3fa128c412690bfee3e0c9d87391eac70fcbd19b3bbc9fb9"),
     "iris": Known(
-        4, {"Iris-setosa": 50, "Iris-versicolor": 50, "Iris-virginica": 50}, 61,
-        ("6b085838d74b327dbf8d900db397a753a047254aabf30de8c5f358483ef92fe4",  # as at UCI, with two rows mistyped
-         "a2f62428dbb938bb29c255006514a8bb20bd5b53a3a212a4868de430724c6605"),  # as Fisher gave it (scikit-learn)
+        4,
+        {"Iris-setosa": 50, "Iris-versicolor": 50, "Iris-virginica": 50},
+        61,
+        "6b085838d74b327dbf8d900db397a753a047254aabf30de8c5f358483ef92fe4 "  # as at UCI, with two rows mistyped
+        "a2f62428dbb938bb29c255006514a8bb20bd5b53a3a212a4868de430724c6605",  # as Fisher gave it (scikit-learn)
     ),
     "liver-disorders": Known(
-        6, {"1": 145, "2": 200}, None, ("ca02902bb19beffb989d2be53154ee08c0de8abb43ca229da90e7d1041a2a284",)
+        6, {"1": 145, "2": 200}, None, "ca02902bb19beffb989d2be53154ee08c0de8abb43ca229da90e7d1041a2a284"
     ),
     "pima-diabetes": Known(
-        8, {"0": 500, "1": 268}, 37, ("b7e15fcf470609356d2c42a91e6dd60a8720844019b68f22b1ef3247a6090904",)
+        8, {"0": 500, "1": 268}, 37, "b7e15fcf470609356d2c42a91e6dd60a8720844019b68f22b1ef3247a6090904"
     ),
     "vehicle": Known(
-        18, {"bus": 218, "opel": 212, "saab": 217, "van": 199}, 54,
-        ("ec8c0590eb3bee458aee04c0f128d076b29ab03c53fcd37e5e280a1844f18005",),
+        18,
+        {"bus": 218, "opel": 212, "saab": 217, "van": 199},
+        54,
+        "ec8c0590eb3bee458aee04c0f128d076b29ab03c53fcd37e5e280a1844f18005",
     ),
     "waveform": Known(
-        21, {"0": 1657, "1": 1647, "2": 1696}, None,
-        ("05f81eb13f665e29cd8dda8408ec693343e73ca1f520841b8813e53ba0752b40",),
+        21, {"0": 1657, "1": 1647, "2": 1696}, None, "05f81eb13f665e29cd8dda8408ec693343e73ca1f520841b8813e53ba0752b40"
     ),
     "wine": Known(
-        13, {"1": 59, "2": 71, "3": 48}, 187, ("5088100f7fd2e13f226972d86d9f4ba0e43dccdfaef14dc4b655d7c5d65bc424",)
+        13, {"1": 59, "2": 71, "3": 48}, 187, "5088100f7fd2e13f226972d86d9f4ba0e43dccdfaef14dc4b655d7c5d65bc424"
     ),
     "ovarian": Known(4000, {"Cancer": 121, "Normal": 95}, file="ms/ovarian_216x4000.npz"),
-}  # fmt: skip
+}
 UCI = tuple(name for name in SETS if name != "ovarian")
 
 Rows = tuple[NDArray[np.float64], NDArray[np.str_]]
@@ -282,7 +290,7 @@ def _checked(name: str, rows: Rows, source: str, *, exact: bool = False) -> Bunc
         order = dict(zip(counts, known.counts, strict=True))
         distinct = len(by_count) == len(known.counts)
         y = np.array([by_count[counts[label]] if distinct else order[label] for label in y.tolist()])
-    if exact and checksum(X, y) not in known.checksums:
+    if exact and checksum(X, y) not in known.checksums.split():
         raise ValueError(f"{source} has rows other than those of the set {name}: use another source")
     return Bunch(data=X, target=y, name=name, source=source, generated=False)
 
