@@ -186,7 +186,7 @@ def test_a_download_is_checked_by_its_rows(no_packages, monkeypatch):
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
     with pytest.raises(ValueError, match="OpenML 37 has rows other than those of the set pima-diabetes"):
         load("pima-diabetes", download=True)
-    known = datasets.Known(8, {"0": 500, "1": 268}, 37, (checksum(fake.data, fake.target),))
+    known = datasets.Known(8, {"0": 500, "1": 268}, 37, checksum(fake.data, fake.target))
     monkeypatch.setitem(SETS, "pima-diabetes", known)
     found = load("pima-diabetes", download=True)
     assert (found.target[0], found.target[-1]) == ("0", "1")  # named as at UCI

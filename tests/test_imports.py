@@ -10,7 +10,8 @@ import cgnlearn
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
     "model.densities", "data", "model.families", "model.schema", "model.structure",
-    "files", "model.frames", "model.labels", "model.table", "model.layout", "model.compilation", "model.kernels",
+    "files", "type_names", "model.frames", "model.labels", "model.table", "model.layout", "model.compilation",
+    "model.kernels",
     "model.exponentials", "model.picking", "model.moments",
     "model.statistics", "model.prior", "model.estimation", "model.forgetting",
     "model.model", "model.indicators", "model.solver", "model.left_out", "model.factors", "model.regressions",

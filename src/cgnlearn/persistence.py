@@ -1,8 +1,8 @@
 """Files of models and of statistics: `save` and `load`, without pickle.
 
-A file is a zip archive as skops writes it (JSON that names types, and plain arrays) with one entry more,
-``header.json``: versions, classes, feature names, a checksum of what was learned, and the checksum of every other
-entry. Nothing is built from a file before all checksums agree and every type it names is known.
+A file is a zip archive of plain arrays, of ``model.json``, the schema by which skops puts them together, with our types
+under the names of `type_names`, and of ``header.json``: versions, classes, feature names, a checksum of what was
+learned, and the checksum of every other entry. Nothing is built before all checksums agree and every type is known.
 """
 
 from __future__ import annotations
@@ -11,13 +11,9 @@ import hashlib
 import io
 import json
 import platform
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.metadata import version
-from inspect import isclass
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +22,16 @@ import numpy as np
 from cgnlearn import __version__
 from cgnlearn.files import write_whole
 from cgnlearn.model.statistics import Statistics
+from cgnlearn.type_names import TYPES, named, nodes, placed
 
-FORMAT = 3  # raised when older code can no longer read what newer code writes, or newer what older wrote
+FORMAT = 4  # raised when older code can no longer read what newer code writes, or newer what older wrote
 HEADER = "header.json"
-SCHEMA = "schema.json"
+MODEL = "model.json"
+SCHEMA = "schema.json"  # what skops calls it, in memory
 MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
 SMALL_BYTES = 64 << 20  # unpacked content that may be as much greater than the file as it likes
 MOST_TIMES = 100  # as great as the file may any other content be; `save` does not pack tighter
 PIECE = 1 << 20  # bytes of an entry that are in memory at once while its checksum is computed
-
-_OUR_MODULES = (
-    "classifier", "model.discriminative", "model.estimation", "model.families", "model.prior", "model.rotation",
-    "model.schema", "model.statistics", "model.structure", "model.surprise", "ordered.average", "ordered.band",
-    "spectra.binning", "spectra.spectrum", "spectra.steps", "structures.fixed", "structures.forests",
-    "structures.rotated", "structures.search", "structures.selective", "structures.tree", "tuning.counted",
-    "tuning.estimator", "tuning.mixture", "tuning.one_dependence", "tuning.results", "tuning.ridge",
-    "tuning.transforms",
-)  # fmt: skip
 
 
 class ModelFileError(ValueError):
@@ -82,22 +71,19 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Ma
         raise ValueError("minimum_cell is for statistics: save the model's statistics_")
     header = _header_of(model) | {"columns": dict(columns or {})}
     try:
-        content = skops_io.dumps(model, compression=zipfile.ZIP_DEFLATED)
+        dumped = skops_io.dumps(model)
     except Exception as error:  # skops raises whatever the object it cannot take apart raises
         raise ModelFileError(f"this model cannot be saved: {_one_line(error)}") from error
-    foreign = sorted(set(skops_io.get_untrusted_types(data=content)) - _our_types())
+    foreign = sorted(set(skops_io.get_untrusted_types(data=dumped)) - set(TYPES.values()))
     if foreign:
         raise ModelFileError(
             f"this model cannot be saved: it holds {foreign[0]}, which `load` would refuse; "
             "leave it out of the model or replace it by a part of scikit-learn"
         )
+    content = _packed(dumped, header, zipfile.ZIP_DEFLATED)
     if _unpacked(content) > _most_unpacked(content):  # mostly zeros
-        content = skops_io.dumps(model, compression=zipfile.ZIP_STORED)
-    buffer = io.BytesIO(content)
-    with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
-        header["entries"] = {name: _sha256_of(archive, name) for name in archive.namelist()}
-        archive.writestr(HEADER, json.dumps(header, indent=1))
-    write_whole(path, buffer.getvalue())
+        content = _packed(dumped, header, zipfile.ZIP_STORED)
+    write_whole(path, content)
 
 
 def load(path: str | Path) -> Any:
@@ -118,9 +104,9 @@ def load(path: str | Path) -> Any:
     skops_io = _skops()
     content = Path(path).read_bytes()
     header = _checked_header(content, path)
-    ours = _our_types()
     try:
-        foreign = sorted(set(skops_io.get_untrusted_types(data=content)) - ours)
+        content = _for_skops(content)
+        foreign = sorted(set(skops_io.get_untrusted_types(data=content)) - set(TYPES.values()))
     except Exception as error:  # checksums agree, so the file was made to be wrong: anything may be raised
         raise ModelFileError(f"{path} is no model file of cgnlearn: {_one_line(error)}") from error
     if foreign:
@@ -129,7 +115,7 @@ def load(path: str | Path) -> Any:
             "as loading it could run foreign code"
         )
     try:
-        model = skops_io.loads(content, trusted=sorted(ours))
+        model = skops_io.loads(content, trusted=list(TYPES.values()))
         agrees = training_checksum(model) == header["training_sha256"]
     except Exception as error:
         raise ModelFileError(f"{path} cannot be put together again: {_one_line(error)}") from error
@@ -196,13 +182,38 @@ def _header_of(model: Any) -> dict[str, Any]:
     }
 
 
+def _packed(dumped: bytes, header: dict[str, Any], compression: int) -> bytes:
+    """The file of what skops has dumped."""
+    buffer, entries = io.BytesIO(), {}
+    with (
+        zipfile.ZipFile(io.BytesIO(dumped)) as source,
+        zipfile.ZipFile(buffer, "w", compression=compression) as archive,
+    ):
+        for name in source.namelist():
+            content = source.read(name)
+            if name == SCHEMA:
+                name, content = MODEL, named(content)
+            archive.writestr(name, content)
+            entries[name] = hashlib.sha256(content).hexdigest()
+        archive.writestr(HEADER, json.dumps(header | {"entries": entries}, indent=1))
+    return buffer.getvalue()
+
+
+def _for_skops(content: bytes) -> bytes:
+    """A file with the schema that skops looks for."""
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(SCHEMA, placed(archive.read(MODEL)))
+    return buffer.getvalue()
+
+
 def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
     """The header, once every entry has been read and agrees with it."""
     damaged = f"{path} is damaged or no model file of cgnlearn: get a fresh copy of it"
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()
-            if HEADER not in names or SCHEMA not in names or len(set(names)) < len(names):
+            if HEADER not in names or len(set(names)) < len(names):
                 raise ModelFileError(f"{damaged} (entries are missing or doubled)")
             # Other ways to pack are not ours, and give out more than was asked for.
             if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in archive.filelist):
@@ -213,26 +224,22 @@ def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
                 )
             header = json.loads(archive.read(HEADER))
             file_format, written_by = int(header["format"]), header["versions"]["cgnlearn"]
-            newer = file_format > FORMAT or _major(written_by) > _major(__version__)
+            if file_format > FORMAT or _major(written_by) > _major(__version__):
+                raise ModelFileError(
+                    f"{path} was written by cgnlearn {written_by}, newer than this one ({__version__}): "
+                    "upgrade cgnlearn"
+                )
             if file_format < FORMAT:
                 raise ModelFileError(f"{path} was written by an older cgnlearn: fit the model again")
-            needless = set(names) - {HEADER, SCHEMA} - _referred(json.loads(archive.read(SCHEMA)))
-            if needless and not newer:
+            needless = set(names) - {HEADER, MODEL} - _referred(json.loads(archive.read(MODEL)))
+            if needless:
                 raise ModelFileError(f"{damaged} (nothing refers to its entry {min(needless)!r})")
             found = {name: _sha256_of(archive, name) for name in names if name != HEADER}
         agrees = found == header["entries"] and isinstance(header["training_sha256"], str)
     except ModelFileError:
         raise
-    except (
-        zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError,  # the archive
-        NotImplementedError, RuntimeError, OverflowError, MemoryError,  # its flags: encryption, odd sizes
-        KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError,  # the header
-    ) as error:  # fmt: skip
+    except Exception as error:  # whatever zipfile, zlib and json make of damage
         raise ModelFileError(f"{damaged} ({_one_line(error)})") from error
-    if newer:
-        raise ModelFileError(
-            f"{path} was written by cgnlearn {written_by}, newer than this one ({__version__}): upgrade cgnlearn"
-        )
     if not agrees:
         raise ModelFileError(f"{damaged} (a checksum differs)")
     return dict(header)
@@ -250,26 +257,7 @@ def _most_unpacked(content: bytes) -> int:
 
 def _referred(schema: Any) -> set[str]:
     """The entries that a skops schema speaks of."""
-    found, open_parts = set(), [schema]
-    while open_parts:
-        part = open_parts.pop()
-        if isinstance(part, dict):
-            if isinstance(part.get("file"), str):
-                found.add(part["file"])
-            open_parts += part.values()
-        elif isinstance(part, list):
-            open_parts += part
-    return found
-
-
-def _our_types() -> frozenset[str]:
-    """The full names of the classes that model files may hold besides those skops trusts (scikit-learn's own)."""
-    return frozenset(
-        f"{value.__module__}.{value.__name__}"
-        for module in _OUR_MODULES
-        for value in vars(import_module(f"cgnlearn.{module}")).values()
-        if isclass(value) and value.__module__ == f"cgnlearn.{module}"
-    )
+    return {node["file"] for node in nodes(schema) if isinstance(node.get("file"), str)}
 
 
 def _major(written: str) -> int:

@@ -1,0 +1,105 @@
+"""The names by which model files call our types.
+
+A file is read after a class, a module or a field was renamed, so it holds none of these names but those of this table.
+A name on the left is never changed and never given to another type; what is renamed or moved changes on the right. A
+field that is renamed gets a line in `RENAMED`. Where that is not enough, `persistence.FORMAT` is raised.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+OURS = "cgnlearn"  # stands in files in place of a module
+
+TYPES = {
+    "align": "cgnlearn.spectra.steps.Align",
+    "aode": "cgnlearn.tuning.one_dependence.OneDependence",
+    "aode-counts": "cgnlearn.tuning.one_dependence.PairCounts",
+    "aode-fitted": "cgnlearn.tuning.one_dependence.OneDependenceFit",
+    "band": "cgnlearn.ordered.band.Band",
+    "band-average": "cgnlearn.ordered.average.BandAverage",
+    "bands-fitted": "cgnlearn.tuning.counted.EveryBand",
+    "baseline": "cgnlearn.spectra.steps.Baseline",
+    "bayes": "cgnlearn.model.estimation.Bayes",
+    "bin": "cgnlearn.spectra.binning.Bin",
+    "bins": "cgnlearn.tuning.transforms.Bins",
+    "box": "cgnlearn.ordered.band.Box",
+    "classifier": "cgnlearn.classifier.CGNClassifier",
+    "classifier-cv": "cgnlearn.tuning.estimator.CGNClassifierCV",
+    "complete": "cgnlearn.structures.fixed.Complete",
+    "correction": "cgnlearn.model.discriminative.Correction",
+    "families": "cgnlearn.model.families.Families",
+    "given": "cgnlearn.structures.fixed.Given",
+    "greedy-jan": "cgnlearn.structures.search.GreedyJan",
+    "jan": "cgnlearn.structures.fixed.Jan",
+    "logistic-expansion": "cgnlearn.tuning.ridge.Expansion",
+    "logistic-fitted": "cgnlearn.tuning.ridge.RidgeFit",
+    "maximum-likelihood": "cgnlearn.model.estimation.MaximumLikelihood",
+    "member": "cgnlearn.tuning.results.Member",
+    "mixture": "cgnlearn.tuning.mixture.Mixture",
+    "mixture-part": "cgnlearn.tuning.mixture.Rules",
+    "naive-bayes": "cgnlearn.structures.fixed.NaiveBayes",
+    "network-fitted": "cgnlearn.tuning.counted.Counted",
+    "no-typicality": "cgnlearn.model.surprise.Unscored",
+    "normalise": "cgnlearn.spectra.steps.Normalise",
+    "peaks": "cgnlearn.spectra.binning.Peaks",
+    "power": "cgnlearn.tuning.transforms.Power",
+    "prior": "cgnlearn.model.prior.Prior",
+    "rotated-complete": "cgnlearn.structures.rotated.RotatedComplete",
+    "rotation": "cgnlearn.model.rotation.Rotation",
+    "schema": "cgnlearn.model.schema.Schema",
+    "search-state": "cgnlearn.structures.search.SearchState",
+    "selective-naive-bayes": "cgnlearn.structures.selective.SelectiveNaiveBayes",
+    "smooth": "cgnlearn.spectra.steps.Smooth",
+    "spectrum": "cgnlearn.spectra.spectrum.Spectrum",
+    "square-root": "cgnlearn.spectra.steps.SquareRoot",
+    "statistics": "cgnlearn.model.statistics.Statistics",
+    "structure": "cgnlearn.model.structure.Structure",
+    "tan": "cgnlearn.structures.tree.Tree",
+    "tan-average": "cgnlearn.structures.forests.TreeAverage",
+    "trim": "cgnlearn.spectra.steps.Trim",
+    "typicality": "cgnlearn.model.surprise.Reference",
+    "unchanged": "cgnlearn.tuning.transforms.Unchanged",
+}
+
+#: Fields by name of type: as they stand in files written earlier, and as they are now.
+RENAMED: dict[str, dict[str, str]] = {}
+
+
+def named(schema: bytes) -> bytes:
+    """A skops schema with our types by their names in files; a type without one is left as it is."""
+    tree = json.loads(schema)
+    names = {place: name for name, place in TYPES.items()}
+    for node in nodes(tree):
+        name = names.get(f"{node.get('__module__')}.{node.get('__class__')}")
+        if name is not None:
+            node |= {"__module__": OURS, "__class__": name}
+    return json.dumps(tree).encode()
+
+
+def placed(schema: bytes) -> bytes:
+    """A schema from a file with our types and fields as they are called now; an unknown one is left as it is."""
+    tree = json.loads(schema)
+    for node in nodes(tree):
+        name = node.get("__class__")
+        if node.get("__module__") != OURS or name not in TYPES:
+            continue
+        node["__module__"], _, node["__class__"] = TYPES[name].rpartition(".")
+        if name in RENAMED:
+            fields = node["content"]["content"]
+            node["content"]["content"] = {RENAMED[name].get(field, field): fields[field] for field in fields}
+    return json.dumps(tree).encode()
+
+
+def nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every JSON object of a schema."""
+    open_parts = [schema]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, dict):
+            yield part
+            open_parts += part.values()
+        elif isinstance(part, list):
+            open_parts += part
