@@ -104,7 +104,7 @@ def test_more_columns_than_rows_take_whole_rows():
         lambda: model.predict(holed),
         lambda: model.leave_one_out_log_proba(holed, y),
     ):
-        with pytest.raises(ValueError, match=r"column 7 has missing values, and .*: impute them or leave"):
+        with pytest.raises(ValueError, match=r"column 7 has missing values, and .*: impute them or drop"):
             work()
 
 
@@ -243,7 +243,7 @@ def test_what_indicators_cannot_do_is_said_in_one_line(holed):
     frame, y = holed
     frame = frame.assign(a=frame["a"].where(np.arange(150) > 5))
     for options, kind, message in (
-        ({"parameters": "ml"}, SampleNotAcceptable, "needs rows of class 1 in which column 'a' is missing: use"),
+        ({"parameters": "ml"}, SampleNotAcceptable, "needs samples of class 1 in which column 'a' is missing: use"),
         ({"parameters": "discriminative"}, ValueError, "missing_indicator=True has no discriminative parameters"),
         ({"missing_indicator": "yes"}, ValueError, "missing_indicator must be True or False, not 'yes'"),
     ):

@@ -287,7 +287,7 @@ def bags(schema):
 
 def assert_equal(a, b):
     np.testing.assert_allclose(a.classes, b.classes)
-    assert a.loose == b.loose
+    assert a.incomplete == b.incomplete
     for mine, theirs in zip(a.counts, b.counts, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-12)
     for mine, theirs in zip(a.moments, b.moments, strict=True):
@@ -320,11 +320,11 @@ def test_statistics_without_holes_and_prepared_for_some_say_the_same():
     table = table_of(X, y, **LEVELS)
     for structure in (MIXED, Structure.naive_bayes(6), Structure.ending_in_band((3, 4, 5), (0, 1, 2), 2)):
         plain = collect(table, structure.as_families(table.schema))
-        loosened = plain.loosened((0, 4))
-        assert_equal(loosened, collect(table, plain.families, (0, 4)))
-        expected, found = (Network.of(structure, part, Bayes()).log_likelihood(table) for part in (plain, loosened))
+        widened = plain.with_incomplete((0, 4))
+        assert_equal(widened, collect(table, plain.families, (0, 4)))
+        expected, found = (Network.of(structure, part, Bayes()).log_likelihood(table) for part in (plain, widened))
         np.testing.assert_allclose(found, expected, rtol=1e-10)
-        assert Network.of(structure, loosened, Bayes()).log_evidence == pytest.approx(
+        assert Network.of(structure, widened, Bayes()).log_evidence == pytest.approx(
             Network.of(structure, plain, Bayes()).log_evidence
         )
 

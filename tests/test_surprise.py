@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from cgnlearn import CGNClassifier, Prior, load, save
 from cgnlearn.model import surprise
 from cgnlearn.model.model import NotExact
+from cgnlearn.model.table import evenly_spaced
 
 CLASS_PRIOR = [0.7, 0.2, 0.1]
 
@@ -116,7 +117,7 @@ def test_a_prevalence_is_checked(mixed, bad):
 
 def test_rows_are_spread_evenly_over_tables_of_any_size():
     for n in (0, 1, 999, 1000, 1001, 1025, 4379, 59_999):
-        rows = surprise.evenly(n, 1000)
+        rows = evenly_spaced(n, 1000)
         assert len(rows) == min(n, 1000)
         assert not n or (rows[0] == 0 and rows[-1] < n)
         assert len(rows) < 2 or np.ptp(np.diff(rows)) <= 1

@@ -26,7 +26,7 @@ from cgnlearn.model.prior import Prior
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
-from cgnlearn.model.surprise import Reference, Unscored, scored, spread_out
+from cgnlearn.model.surprise import Reference, Unscored, scored, subsample
 from cgnlearn.model.table import Table, UnknownLevels, read, read_training
 from cgnlearn.prediction import Predictions
 from cgnlearn.progress import Watched, reported, watched
@@ -230,9 +230,9 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if self.parameters == "discriminative":
                 self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
             _ = self._model  # raises here and now if the sample does not allow it
-            if self.statistics_.loose:
+            if self.statistics_.incomplete:
                 self._warn_of_few_rows()
-            self._reference: Table | Reference | Unscored = spread_out(table)
+            self._reference: Table | Reference | Unscored = subsample(table)
         return self
 
     @available_if(_needs_no_rows)  # type: ignore[untyped-decorator]
@@ -310,7 +310,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         """Where so much is missing that a family has not half the rows."""
         model = without_indicators(self._generative)
         statistics = model.statistics if isinstance(model, Network) else self.statistics_
-        share, columns = statistics.thinnest()
+        share, columns = statistics.smallest_family()
         if share < 0.5:
             child, *parents = (statistics.schema.name(column) for column in columns)
             together = f" together with its parents ({', '.join(parents[:5])})" if parents else ""

@@ -66,7 +66,7 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Ma
     """
     skops_io = _skops()
     if isinstance(model, Statistics):
-        model = model.for_others(minimum_cell)
+        model = model.shareable(minimum_cell)
     elif minimum_cell:
         raise ValueError("minimum_cell is for statistics: save the model's statistics_")
     header = _header_of(model) | {"columns": dict(columns or {})}

@@ -212,5 +212,5 @@ class Predictions:
             raise ValueError("rows can be drawn from one structure, neither averaged nor rotated: fit another and draw")
         table = draw(network, labels, rng)
         if isinstance(self._model, Indicated):
-            table = self._model.indicators.punched(table, rng)
+            table = self._model.indicators.with_missing_values(table, rng)
         return to_training_type(table), self.classes_[labels]

@@ -371,7 +371,7 @@ def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
     error = fails(1, "fit", few, "-t", "class", *ml)
     assert "maximum likelihood does not exist for column" in error
     assert "use --parameters bayes" in error
-    assert "leave the column out with --ignore" in error
+    assert "drop the column with --ignore" in error
     words = ("evaluate", wine, "-t", "class", "--cv", "3", "-s", "naive_bayes", "-o", tmp_path / "out")
     works(*words)
     assert "another seed (0, not 1)" in fails(1, *words, "--seed", "1")
@@ -607,7 +607,7 @@ def test_ml_on_some_folds_is_set_beside_the_others_on_these(tmp_path):
     n_without = ml["folds_without_answer"]
     assert line.startswith(f"cgnlearn: naive_bayes ml has no answer in {n_without} of 4 folds: {why}")
     assert "use --parameters bayes" in line
-    assert line.endswith("leave the column out with --ignore")
+    assert line.endswith("drop the column with --ignore")
     n_answered = ml["folds"] - ml["folds_without_answer"]
     assert 0 < n_answered < 4
     beside = found[f"naive_bayes bayes in the same {n_answered} folds"]

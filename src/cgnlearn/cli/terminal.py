@@ -87,7 +87,7 @@ def by_options(advice: str) -> str:
     """What the library advises, in the words of the command line."""
     for parameter, option in (
         ('parameters="bayes"', "--parameters bayes"),
-        ("leave the column out", "leave the column out with --ignore"),
+        ("drop the column", "drop the column with --ignore"),
     ):
         advice = advice.replace(parameter, option)
     return advice

@@ -222,7 +222,7 @@ def _out_of_fold_scores(network: Network, table: Table) -> Floats:
     assert table.labels is not None
     scores = np.empty((table.n_rows, table.schema.n_classes))
     for inside, outside in stratified(table.labels, FOLDS, 0).pairs:
-        others = collect(table.rows(inside), network.statistics.families, network.statistics.loose)
+        others = collect(table.rows(inside), network.statistics.families, network.statistics.incomplete)
         scores[outside] = Network.of(network.structure, others, network.how).log_likelihood(table.rows(outside))
     return scores
 

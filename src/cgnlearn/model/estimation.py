@@ -362,7 +362,7 @@ def not_acceptable(schema: Schema, column: int, cells: Cells, at: Any, why: str)
     """An attribute without maximum likelihood parameters in the cell ``at`` (configuration, class)."""
     return SampleNotAcceptable(
         f"maximum likelihood does not exist for {schema.name(column)} in the cell {_cell(schema, cells, at)}: {why}; "
-        'use parameters="bayes", more rows or fewer parents, or leave the column out'
+        'use parameters="bayes", more rows or fewer parents, or drop the column'
     )
 
 
@@ -373,7 +373,7 @@ def _empty_level(schema: Schema, family: DiscreteFamily, counts: Floats) -> Samp
         f"maximum likelihood does not exist for {schema.name(family.column)} in the cell "
         f"{_cell(schema, family.cells, (configuration, label))}: 0 rows have the level "
         f"{schema.levels_of(family.column)[code]!r}{parents}; "
-        'use parameters="bayes", more rows or fewer levels, or leave the column out'
+        'use parameters="bayes", more rows or fewer levels, or drop the column'
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a value is missing, as an attribute of its own that depends on the class alone."""
+"""Missing indicators: whether a value is missing, as a feature that depends on the class alone."""
 
 from __future__ import annotations
 
@@ -19,131 +19,115 @@ from cgnlearn.model.table import MISSING, Table
 
 @dataclass(frozen=True, eq=False)
 class Indicators:
-    """The columns that had holes in training, and how often they had them in each class.
+    """Indicators of the columns with missing values in training."""
 
-    Parameters
-    ----------
-    columns : tuple of int
-        Columns of X.
-    counts : ndarray (columns, classes, 2)
-        Weight of the rows in which the column was observed, and in which it was missing.
-    dirichlet : float
-        Added to each count.
-    """
-
-    columns: tuple[int, ...]
-    counts: Floats
-    dirichlet: float
+    columns: tuple[int, ...]  # of X
+    counts: Floats  # weight of the samples with and without a value: (columns, classes, 2)
+    dirichlet: float  # added to each count
 
     @classmethod
     def of(cls, statistics: Statistics, how: Estimation) -> Indicators:
-        """Of columns with holes; by maximum likelihood every class must have rows with and without each."""
+        """Indicators from statistics; maximum likelihood needs both states of each in every class."""
         missing = statistics.missing
         columns = np.flatnonzero(missing.any(axis=0))
         counts = np.stack([statistics.classes[:, None] - missing, missing], axis=-1)[:, columns].transpose(1, 0, 2)
-        counts = np.maximum(counts, 0.0)  # what is left of weights that add up may be rounding below 0
+        counts = np.maximum(counts, 0.0)  # differences of weights may round to below 0
         if not how.averages and not counts.all():
             which, label, state = np.argwhere(counts == 0)[0].tolist()
             schema = statistics.schema
             raise SampleNotAcceptable(
-                f"maximum likelihood needs rows of class {schema.classes[label]!r} in which "
+                f"maximum likelihood needs samples of class {schema.classes[label]!r} in which "
                 f"{schema.name(int(columns[which]))} is {('observed', 'missing')[state]}: "
                 'use parameters="bayes" or missing_indicator=False'
             )
         return cls(tuple(columns.tolist()), counts, how.dirichlet)
 
     def log_densities(self, table: Table) -> Iterator[tuple[int, Floats]]:
-        """Each column with the log probabilities of its being observed, or missing, as it is: (rows, classes)."""
+        """Each column with the log probabilities of its indicator: (samples, classes)."""
         for column, counts in zip(self.columns, self.counts, strict=True):
             yield column, densities.categorical(counts, self.dirichlet).T[table.missing(column).astype(np.intp)]
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The same for all columns."""
+        """Sum of the log probabilities over the columns: (samples, classes)."""
         total = np.zeros((table.n_rows, table.schema.n_classes))
-        for _, found in self.log_densities(table):
-            total += found
+        for _, log_density in self.log_densities(table):
+            total += log_density
         return total
 
     def left_out(self, table: Table) -> Floats:
-        """The same for training rows, each without itself."""
+        """Leave-one-out log probabilities of training samples, summed over the columns: (samples, classes)."""
         assert table.labels is not None
-        rows = np.arange(table.n_rows)
+        samples = np.arange(table.n_rows)
         weights = 1.0 if table.weights is None else table.weights
         total = np.zeros((table.n_rows, table.schema.n_classes))
         for column, counts in zip(self.columns, self.counts, strict=True):
             state = table.missing(column).astype(np.intp)
-            cell = np.repeat(counts[None], table.n_rows, axis=0)
-            cell[rows, table.labels, state] -= weights
-            with np.errstate(divide="ignore"):  # by maximum likelihood what no other row shows has probability 0
-                total += densities.categorical(np.maximum(cell, 0.0), self.dirichlet)[rows, :, state]
+            remaining = np.repeat(counts[None], table.n_rows, axis=0)
+            remaining[samples, table.labels, state] -= weights
+            with np.errstate(divide="ignore"):  # the maximum likelihood probability of a unique state is 0
+                total += densities.categorical(np.maximum(remaining, 0.0), self.dirichlet)[samples, :, state]
         return total
 
-    def punched(self, table: Table, rng: Any) -> Table:
-        """Drawn rows with holes where, by chance and by class, they are."""
+    def with_missing_values(self, table: Table, rng: Any) -> Table:
+        """Drawn samples in which values are missing at random, given the class."""
         assert table.labels is not None
         values, codes = table.values.copy(), table.codes.copy()
         for column, counts in zip(self.columns, self.counts, strict=True):
             share = np.exp(densities.categorical(counts, self.dirichlet))[:, 1]
-            holes = rng.random(table.n_rows) < share[table.labels]
+            is_missing = rng.random(table.n_rows) < share[table.labels]
             position = table.schema.position[column]
             if table.schema.levels[column] is None:
-                values[holes, position] = np.nan
+                values[is_missing, position] = np.nan
             else:
-                codes[holes, position] = MISSING
+                codes[is_missing, position] = MISSING
         return replace(table, values=values, codes=codes)
 
 
 @dataclass(frozen=True, eq=False)
 class Indicated:
-    """A model of what is observed, and beside it whether it is.
-
-    Parameters
-    ----------
-    attributes : Model
-    indicators : Indicators
-    """
+    """A model of the features with missing indicators beside it."""
 
     attributes: Model
     indicators: Indicators
 
     @property
     def structure(self) -> Structure:
-        """Of the attributes."""
+        """Structure of the features."""
         return self.attributes.structure
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters, the class's own and the indicators' included."""
+        """Number of free parameters, those of the class and of the indicators included."""
         return self.attributes.n_parameters + self.indicators.counts[..., 0].size
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a row."""
+        """Log probabilities of the classes."""
         return self.attributes.class_log_prior
 
     @property
     def log_evidence(self) -> float:
-        """ln p(training data, and where it has holes), the classes included."""
-        of_holes = densities.categorical_evidence(self.indicators.counts, self.indicators.dirichlet)
-        return self.attributes.log_evidence + float(of_holes.sum())
+        """ln p(training data and indicators), the classes included."""
+        evidence = densities.categorical_evidence(self.indicators.counts, self.indicators.dirichlet)
+        return self.attributes.log_evidence + float(evidence.sum())
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(what is observed, and that it is | class) of every row and class."""
+        """ln p(observed values and indicators | class): (samples, classes)."""
         return self.attributes.log_likelihood(table) + self.indicators.log_likelihood(table)
 
     def contributions(self, table: Table) -> Floats:
-        """The log densities kept apart, that of a column's indicator added to its own: (rows, columns, classes)."""
-        apart = self.attributes.contributions(table)
-        for column, found in self.indicators.log_densities(table):
-            apart[:, column] += found
-        return apart
+        """Log density of each feature, that of its indicator added: (samples, columns, classes)."""
+        by_column = self.attributes.contributions(table)
+        for column, log_density in self.indicators.log_densities(table):
+            by_column[:, column] += log_density
+        return by_column
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """The training rows again, each seen by the model without it."""
-        found = self.attributes.leave_one_out(table)
-        return found._replace(log_likelihood=found.log_likelihood + self.indicators.left_out(table))
+        """Leave-one-out results of the training samples."""
+        held_out = self.attributes.leave_one_out(table)
+        return held_out._replace(log_likelihood=held_out.log_likelihood + self.indicators.left_out(table))
 
 
 def without_indicators(model: Model) -> Model:
-    """The model of the attributes alone."""
+    """The model of the features alone."""
     return model.attributes if isinstance(model, Indicated) else model

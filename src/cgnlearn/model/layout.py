@@ -5,8 +5,8 @@ that nest (the parents of one are the whole of another) share a *block*: an orde
 triangular factor gives the regression of every member on the members before it. Blocks of one shape are stacked, so
 that linear algebra runs over arrays and not over nodes.
 
-A *loose* column is one in which values are missing. A family that has one counts the rows in which all its members are
-observed, which are no other family's: it is a block of its own, in a partition of such blocks that lie *apart*.
+A family with an *incomplete* column (one with missing values) counts the samples in which all its members are observed.
+These differ between families: each is a block of its own, in a partition whose blocks are counted *apart*.
 """
 
 from __future__ import annotations
@@ -263,13 +263,13 @@ class Layout:
 
     @staticmethod
     @lru_cache(maxsize=16)  # batches of one stream have the same families
-    def of(families: Families, schema: Schema, loose: tuple[int, ...] = ()) -> Layout:
-        """The layout of a bag of families, where some columns are loose."""
+    def of(families: Families, schema: Schema, incomplete: tuple[int, ...] = ()) -> Layout:
+        """The layout of a bag of families, where some columns are incomplete."""
         position = schema.position
         discrete = []
         blocks: dict[tuple[int, ...], _Blocks] = {}
         apart: dict[tuple[tuple[int, ...], int], tuple[Cells, list[list[int]]]] = {}
-        holed = frozenset(loose)
+        holed = frozenset(incomplete)
         whole = holed.isdisjoint(families.chain.tolist())  # a chain that is not falls into its families
         for child, parents in families if whole else chain(families, _without_runs(families, holed)):
             cut = tuple(sorted(parent for parent in parents if schema.levels[parent] is not None))
@@ -314,16 +314,16 @@ class Layout:
         return Layout(tuple(discrete), tuple(partitions))
 
 
-def _run(families: Families, loose: frozenset[int]) -> NDArray[np.intp]:
-    """What stays a chain without its loose columns: of pairs all the others, of windows nothing."""
-    kept = [column for column in families.chain.tolist() if column not in loose] if families.pairwise else []
+def _run(families: Families, incomplete: frozenset[int]) -> NDArray[np.intp]:
+    """What stays a chain without its incomplete columns: of pairs all the others, of windows nothing."""
+    kept = [column for column in families.chain.tolist() if column not in incomplete] if families.pairwise else []
     return np.array(kept, np.intp)
 
 
-def _without_runs(families: Families, loose: frozenset[int]) -> Iterator[Family]:
+def _without_runs(families: Families, incomplete: frozenset[int]) -> Iterator[Family]:
     """The families of a chain that does not stay one."""
     for family in families.windows():
-        if not families.pairwise or family.child in loose or not loose.isdisjoint(family.parents):
+        if not families.pairwise or family.child in incomplete or not incomplete.isdisjoint(family.parents):
             yield family
 
 

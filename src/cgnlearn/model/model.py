@@ -1,4 +1,4 @@
-"""What a model is: log densities of rows under each class, from statistics."""
+"""What a model is: log densities of samples under each class, from statistics."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from cgnlearn.model.table import Table
 
 
 class LeftOut(NamedTuple):
-    """What models that have not seen a row say of it; arrays (rows, classes)."""
+    """Leave-one-out results, of models fitted to all other samples: (samples, classes)."""
 
     log_likelihood: Floats
     class_log_prior: Floats
 
 
 class NotExact(ValueError):
-    """Leaving rows out has no closed form for this model: take folds."""
+    """Leave-one-out has no closed form for this model: use folds."""
 
 
-def refuse_holes(columns: Iterable[int], schema: Schema, why: str, otherwise: str = "leave the column out") -> None:
-    """Say, if there are any, that columns in which values are missing are not to be had, why, and what to do."""
+def require_complete(columns: Iterable[int], schema: Schema, why: str, otherwise: str = "drop the column") -> None:
+    """Raise an error if any of the columns has missing values."""
     for column in columns:
         raise ValueError(f"{schema.name(column)} has missing values, and {why}: impute them or {otherwise}")
 
 
 class Model(Protocol):
-    """A structure with its parameters, or an average over several."""
+    """A structure with its parameters, or an average over structures."""
 
     @property
     def structure(self) -> Structure:
-        """Over columns of X; of an average the most probable one."""
+        """Structure over columns of X; of an average the most probable one."""
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters of the structure, the class's own included."""
+        """Number of free parameters, those of the class included."""
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a row."""
+        """Log probabilities of the classes."""
 
     @property
     def log_evidence(self) -> float:
-        """ln p(training data), the classes included; an AttributeError where it is not defined."""
+        """ln p(training data), the classes included; raises AttributeError where it is not defined."""
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(x | class) of every row and class."""
+        """ln p(x | class): (samples, classes)."""
 
     def contributions(self, table: Table) -> Floats:
-        """The log densities kept apart: (rows, columns of X, classes)."""
+        """Log density of each feature: (samples, columns of X, classes)."""
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """The training rows again, each seen by the model without it; raises `NotExact` where that takes refits."""
+        """Leave-one-out results of the training samples; raises `NotExact` where they would need refits."""

@@ -125,7 +125,7 @@ class Network:
         if isinstance(self.how, Bayes) and self.how.prior.location == "paper":
             raise NotExact('leaving rows out has no closed form with the prior location "paper": take folds')
         assert table.labels is not None
-        unseen = set(table.incomplete).difference(self.statistics.loose).intersection(self.structure.nodes)
+        unseen = set(table.incomplete).difference(self.statistics.incomplete).intersection(self.structure.nodes)
         if unseen:
             raise ValueError(f"{table.schema.name(min(unseen))} has missing values that it had not in training")
         rows, n_classes = np.arange(table.n_rows), table.schema.n_classes
@@ -175,7 +175,7 @@ class Network:
     def without(self, table: Table) -> Network:
         """The network that has not seen some of its training rows, its prior being held."""
         assert isinstance(self.how, Bayes)
-        theirs = collect(table, self.statistics.families, self.statistics.loose)
+        theirs = collect(table, self.statistics.families, self.statistics.incomplete)
         statistics = replace(
             self.statistics,
             classes=np.maximum(self.statistics.classes - theirs.classes, 0.0),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.model import LeftOut, refuse_holes
+from cgnlearn.model.model import LeftOut, require_complete
 from cgnlearn.model.network import Network
 from cgnlearn.model.rotation import RotatedBlock
 from cgnlearn.model.structure import Structure
@@ -53,7 +53,7 @@ class RotatedNetwork:
 
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class) of every row and class."""
-        refuse_holes(table.incomplete, table.schema, "a model of more columns than training rows takes whole rows")
+        require_complete(table.incomplete, table.schema, "a model of more columns than training rows takes whole rows")
         total = self.discrete.log_likelihood(table)
         for block in self.blocks:
             total += block.log_likelihood(table)
@@ -61,7 +61,7 @@ class RotatedNetwork:
 
     def leave_one_out(self, table: Table) -> LeftOut:
         """The training rows again, each seen by the network without it; its prior is held."""
-        refuse_holes(table.incomplete, table.schema, "a model of more columns than training rows takes whole rows")
+        require_complete(table.incomplete, table.schema, "a model of more columns than training rows takes whole rows")
         found = self.discrete.leave_one_out(table)
         total = found.log_likelihood
         for block in self.blocks:

@@ -1,4 +1,4 @@
-"""Rows drawn from a network's predictive distribution."""
+"""Samples drawn from the predictive distribution of a network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cgnlearn.model.table import Table
 
 
 def draw(network: Network, labels: NDArray[np.intp], rng: Any) -> Table:
-    """One row per label, attribute by attribute, parents first."""
+    """Draw one sample per class code, parents before children."""
     statistics, schema = network.statistics, network.statistics.schema
     layout = statistics.layout
     values = np.zeros((len(labels), len(schema.continuous)))
@@ -33,7 +33,7 @@ def draw(network: Network, labels: NDArray[np.intp], rng: Any) -> Table:
         for attribute in members[stack.n_given :]
     }
 
-    @lru_cache(maxsize=1)  # the members of a block mostly come one after the other
+    @lru_cache(maxsize=1)  # members of a block are mostly drawn one after another
     def regressions(number: int, members: tuple[int, ...]) -> Regressions:
         posterior = network.posteriors[number]
         (stack,) = Stack(np.array([members]), 0).without(posterior.absent)
@@ -56,7 +56,7 @@ def draw(network: Network, labels: NDArray[np.intp], rng: Any) -> Table:
 
 
 def _drawn(regressions: Regressions, column: int, table: Table, rng: Any) -> Any:
-    """Values of a member of a block, in standard units, given the rows' values of the members before it."""
+    """Draw values of a member of a block, in standard units, given those of the members before it."""
     assert table.labels is not None
     configuration = regressions.cells.index(table)
     member = regressions.columns[0].tolist().index(column)

@@ -42,7 +42,7 @@ class Statistics:
         One for each partition of the layout.
     missing : ndarray (classes, columns)
         Weight of the rows of each class in which each column of X is missing.
-    loose : tuple of int
+    incomplete : tuple of int
         Columns in which values were missing: a family that has one counted the rows in which all of it was observed.
     """
 
@@ -52,12 +52,12 @@ class Statistics:
     counts: tuple[Floats, ...]
     moments: tuple[Moments, ...]
     missing: Floats
-    loose: tuple[int, ...] = ()
+    incomplete: tuple[int, ...] = ()
 
     @property
     def layout(self) -> Layout:
         """How the families were laid out to be counted."""
-        return Layout.of(self.families, self.schema, self.loose)
+        return Layout.of(self.families, self.schema, self.incomplete)
 
     def __repr__(self) -> str:
         return f"Statistics({self.classes.sum():g} rows, {len(self.classes)} classes)"
@@ -73,8 +73,8 @@ class Statistics:
                 "or take what they share by restricted(families)"
             )
         other = other.restricted(self.families)  # into the same order
-        loose = tuple(sorted({*self.loose, *other.loose}))
-        self, other = self.loosened(loose), other.loosened(loose)
+        incomplete = tuple(sorted({*self.incomplete, *other.incomplete}))
+        self, other = self.with_incomplete(incomplete), other.with_incomplete(incomplete)
         return replace(
             self,
             classes=self.classes + other.classes,
@@ -102,7 +102,7 @@ class Statistics:
         """The statistics of families that these ones contain: a tree out of all pairs, a k out of a greater one."""
         if families.in_same_order(self.families):
             return self
-        layout = Layout.of(families, self.schema, self.loose)
+        layout = Layout.of(families, self.schema, self.incomplete)
         return replace(
             self,
             families=families,
@@ -110,12 +110,14 @@ class Statistics:
             moments=tuple(self._moments_of(partition) for partition in layout.partitions),
         )
 
-    def loosened(self, loose: tuple[int, ...]) -> Statistics:
-        """The same, prepared to be added to statistics in which more columns are loose."""
-        if loose == self.loose:
+    def with_incomplete(self, incomplete: tuple[int, ...]) -> Statistics:
+        """The same, prepared to be added to statistics in which more columns are incomplete."""
+        if incomplete == self.incomplete:
             return self
-        partitions = Layout.of(self.families, self.schema, loose).partitions
-        return replace(self, moments=tuple(self._moments_of(partition) for partition in partitions), loose=loose)
+        partitions = Layout.of(self.families, self.schema, incomplete).partitions
+        return replace(
+            self, moments=tuple(self._moments_of(partition) for partition in partitions), incomplete=incomplete
+        )
 
     def class_free(self) -> Statistics:
         """The same rows as if all were of one class."""
@@ -128,7 +130,7 @@ class Statistics:
             missing=self.missing.sum(axis=0, keepdims=True),
         )
 
-    def for_others(self, minimum_cell: float = 0.0) -> Statistics:
+    def shareable(self, minimum_cell: float = 0.0) -> Statistics:
         """The same without any single row's values; refused if a cell has fewer rows than the minimum, but some.
 
         Parameters
@@ -161,7 +163,7 @@ class Statistics:
         """The same, measured from the mean of all rows: a sum is measured from where its first part was."""
         return replace(self, moments=tuple(part.recentred() for part in self.moments))
 
-    def thinnest(self) -> tuple[float, tuple[int, ...]]:
+    def smallest_family(self) -> tuple[float, tuple[int, ...]]:
         """The least share of the rows that a family could use, and whose: the child and its parents."""
         found: list[tuple[float, tuple[int, ...]]] = []
         for family, counts in zip(self.layout.discrete, self.counts, strict=True):
@@ -200,7 +202,7 @@ class Statistics:
 
     def _of_same_rows(self, wanted: Iterable[int], counted: Iterable[int]) -> bool:
         """Whether columns are observed wherever more columns, which were counted, are."""
-        return set(self.loose).intersection(counted) <= set(wanted)
+        return set(self.incomplete).intersection(counted) <= set(wanted)
 
     def _moments_of(self, partition: Partition) -> Moments:
         if partition.apart:
@@ -210,7 +212,7 @@ class Statistics:
     def _moments_apart(self, partition: Partition) -> Moments:
         """Of blocks that lie apart, each from where all its rows, and no others, were counted."""
         blocks, cut = partition.columns[partition.blocks], partition.cells.columns
-        tight = np.array([set(self.loose).isdisjoint((*cut, *members)) for members in blocks.tolist()])
+        tight = np.array([set(self.incomplete).isdisjoint((*cut, *members)) for members in blocks.tolist()])
         if tight.all():
             try:
                 return self._from_together(partition).set_apart()
@@ -252,7 +254,7 @@ class Statistics:
         yield from partition.blocks[has]
 
     def _from_together(self, partition: Partition) -> Moments:
-        """Of attributes none of which is loose."""
+        """Of attributes none of which is incomplete."""
         wanted = partition.columns
         ours = sorted(zip(self.layout.partitions, self.moments, strict=True), key=lambda own: own[0].cells.n)
         for own, moments in ours:
@@ -269,7 +271,7 @@ class Statistics:
 
     def _not_counted(self, columns: Sequence[int]) -> NotCounted:
         names = ", ".join(self.schema.name(column) for column in columns[:5]) + (", …" if len(columns) > 5 else "")
-        holed = [self.schema.name(column) for column in columns if column in self.loose]
+        holed = [self.schema.name(column) for column in columns if column in self.incomplete]
         if holed:
             names += f" (of which {holed[0]} has missing values, so that each family has rows of its own)"
         return NotCounted(f"{names} were not counted together: collect statistics for a structure that joins them")
@@ -280,7 +282,7 @@ class Statistics:
         return state | {"moments": tuple((part.n, part.mean, part.scatter, part.origin) for part in self.moments)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        partitions = Layout.of(state["families"], state["schema"], state.get("loose", ())).partitions
+        partitions = Layout.of(state["families"], state["schema"], state.get("incomplete", ())).partitions
         moments = tuple(
             Moments(partition.pairs, *arrays) for partition, arrays in zip(partitions, state["moments"], strict=True)
         )
@@ -288,17 +290,17 @@ class Statistics:
             object.__setattr__(self, name, value)
 
 
-def collect(table: Table, families: Families, loose: tuple[int, ...] = ()) -> Statistics:
-    """The statistics of the rows of a labelled table; ``loose`` are columns to be so whatever these rows hold."""
+def collect(table: Table, families: Families, incomplete: tuple[int, ...] = ()) -> Statistics:
+    """The statistics of the rows of a labelled table; ``incomplete`` are columns to be so whatever these rows hold."""
     assert table.labels is not None
-    loose = tuple(sorted({*loose, *table.incomplete}))
-    layout = Layout.of(families, table.schema, loose)
+    incomplete = tuple(sorted({*incomplete, *table.incomplete}))
+    layout = Layout.of(families, table.schema, incomplete)
     n_classes = table.schema.n_classes
     counts = []
     for family in layout.discrete:
         shape = (n_classes, family.cells.n, family.n_levels)
         seen = table
-        if not set(loose).isdisjoint((family.column, *family.cells.columns)):
+        if not set(incomplete).isdisjoint((family.column, *family.cells.columns)):
             seen = table.rows(np.flatnonzero(family.cells.observed(table) & (table.codes[:, family.code] >= 0)))
         assert seen.labels is not None
         cell = np.ravel_multi_index((seen.labels, family.cells.index(seen), seen.codes[:, family.code]), shape)
@@ -315,7 +317,7 @@ def collect(table: Table, families: Families, loose: tuple[int, ...] = ()) -> St
         tuple(counts),
         tuple(moments_of(table, partition, n_classes) for partition in layout.partitions),
         missing,
-        loose,
+        incomplete,
     )
 
 

@@ -1,4 +1,4 @@
-"""How unlike the training data a row is: its density among those of training rows that were left out."""
+"""Typicality of a sample: the rank of its density among leave-one-out densities of training samples."""
 
 from __future__ import annotations
 
@@ -6,50 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.model import Model, NotExact
-from cgnlearn.model.table import Table
+from cgnlearn.model.table import Table, evenly_spaced
 
-MOST_ROWS = 1000  # a tail of a thousandth is told; and the rows are kept until they have been scored
-
-
-def spread_out(table: Table) -> Table:
-    """A copy of the rows, or of `MOST_ROWS` of them that are spread evenly over all."""
-    return table.rows(evenly(table.n_rows, MOST_ROWS))
+MOST_ROWS = 1000  # resolves a tail of one in a thousand; the samples are kept until they have been scored
 
 
-def evenly(n_rows: int, most: int) -> NDArray[np.intp]:
-    """The indexes of all rows, or of as many of them as are allowed, spread over all."""
-    n = min(n_rows, most)
-    return np.arange(n) * n_rows // max(n, 1)  # whole numbers: steps of floats may lead beyond the last row
+def subsample(table: Table) -> Table:
+    """A copy of at most `MOST_ROWS` evenly spaced samples."""
+    return table.rows(evenly_spaced(table.n_rows, MOST_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Training rows, each as the model without it sees it.
+    """Leave-one-out results of training samples."""
 
-    Parameters
-    ----------
-    log_likelihood, class_log_prior : ndarray (rows, classes)
-    weights : ndarray (rows,)
-    """
-
-    log_likelihood: Floats
-    class_log_prior: Floats
-    weights: Floats
+    log_likelihood: Floats  # (samples, classes)
+    class_log_prior: Floats  # (samples, classes)
+    weights: Floats  # (samples,)
 
     @classmethod
     def of(cls, model: Model, table: Table) -> Reference:
-        """Of training rows; raises `NotExact` where leaving them out takes refits."""
-        found = model.leave_one_out(table)
+        """Reference from training samples; raises `NotExact` where leave-one-out would need refits."""
+        held_out = model.leave_one_out(table)
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        return cls(found.log_likelihood, np.array(found.class_log_prior), weights)
+        return cls(held_out.log_likelihood, np.array(held_out.class_log_prior), weights)
 
     def share_below(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
-        """The share of the rows with a lower ln p(x); None: under the class probabilities that were learned."""
+        """Share of the training samples with a lower ln p(x); ``class_prior`` None: as learned."""
         prior = self.class_log_prior if class_prior is None else np.log(class_prior)
         seen = logsumexp(self.log_likelihood + prior, axis=1)
         order = np.argsort(seen)
@@ -60,17 +47,17 @@ class Reference:
 
 @dataclass(frozen=True)
 class Unscored:
-    """Stands for training rows that could not be left out, and says why."""
+    """Stands for a reference that does not exist."""
 
     why: str = "only fit has them"
 
     def share_below(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
-        """There is none."""
-        raise NotExact(f"surprise needs training rows as models without them see them, and {self.why}")
+        """Raise an error with the reason."""
+        raise NotExact(f"surprise needs leave-one-out densities of training samples, and {self.why}")
 
 
 def scored(reference: Table | Reference | Unscored | None, model: Model) -> Reference | Unscored:
-    """The training rows that were kept, as models without them see them, if that was not done before."""
+    """The reference of a model, computed from the training samples kept if that was not done before."""
     if reference is None:
         return Unscored()
     if not isinstance(reference, Table):

@@ -81,6 +81,12 @@ class Table:
         return part
 
 
+def evenly_spaced(n_rows: int, most: int) -> NDArray[np.intp]:
+    """Indexes of at most ``most`` evenly spaced samples."""
+    n = min(n_rows, most)
+    return np.arange(n) * n_rows // max(n, 1)  # in integers: steps of floats may lead beyond the last sample
+
+
 def read_training(
     X: Any, y: Any, sample_weight: Any = None, categorical_features: Any = "from_dtype", classes: Any = None
 ) -> tuple[Table, NDArray[Any]]:

@@ -99,7 +99,7 @@ class AveragedBand:
             )
         if how.sharing != 0:
             raise ValueError(f"BandAverage averages over what classes share: leave sharing at 0, not {how.sharing:g}")
-        refuse_holes_in_order(statistics.loose, statistics.schema)
+        refuse_holes_in_order(statistics.incomplete, statistics.schema)
         discrete = Network.of(Structure.jan([[column] for column in statistics.schema.discrete]), statistics, how)
         return cls(statistics, how, k_max, discrete, _lattices(statistics, how))
 

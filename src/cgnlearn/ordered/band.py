@@ -13,7 +13,7 @@ from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.families import Families, Family
-from cgnlearn.model.model import LeftOut, refuse_holes
+from cgnlearn.model.model import LeftOut, require_complete
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
@@ -164,7 +164,7 @@ def every_family(schema: Schema, k_max: int) -> Families:
 def refuse_holes_in_order(columns: Iterable[int], schema: Schema) -> None:
     """Say that several k at once are not to be had where values of ordered columns are missing."""
     ordered = [column for column in columns if schema.levels[column] is None]
-    refuse_holes(ordered, schema, "several k at once take the same rows", "give k a number")
+    require_complete(ordered, schema, "several k at once take the same rows", "give k a number")
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ class EveryK:
         cls, statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
     ) -> EveryK:
         schema = statistics.schema
-        refuse_holes_in_order((*statistics.loose, *table.incomplete), schema)
+        refuse_holes_in_order((*statistics.incomplete, *table.incomplete), schema)
         discrete = Network.of(Structure.jan([[column] for column in schema.discrete]), statistics, how)
         alone = _said(discrete, table, left_out)
         total = np.broadcast_to(alone.log_likelihood, (len(shapes), k_max, *alone.log_likelihood.shape)).copy()

@@ -8,7 +8,7 @@ from typing import Any
 
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
-from cgnlearn.model.model import refuse_holes
+from cgnlearn.model.model import require_complete
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
@@ -93,7 +93,9 @@ class Complete(Fixed):
     def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
         """Rotate, if the columns outnumber the rows; decide what the user leaves open."""
         if len(table.schema.continuous) > max(table.n_rows, FEW_COLUMNS):
-            refuse_holes(table.incomplete, table.schema, "more columns than rows are rotated, which takes whole rows")
+            require_complete(
+                table.incomplete, table.schema, "more columns than rows are rotated, which takes whole rows"
+            )
             if not isinstance(how, Bayes):
                 raise without_likelihood(table, how)
             return RotatedComplete.of(table, how).resolved(table, how, wish)

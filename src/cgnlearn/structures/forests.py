@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
-from cgnlearn.model.model import LeftOut, NotExact, refuse_holes
+from cgnlearn.model.model import LeftOut, NotExact, require_complete
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
@@ -98,7 +98,7 @@ class ForestAverage:
     def of(cls, statistics: Statistics, how: Bayes) -> ForestAverage:
         """From statistics of all pairs."""
         schema = statistics.schema
-        refuse_holes(statistics.loose, schema, "TreeAverage weighs forests by the same rows", "take a Tree")
+        require_complete(statistics.incomplete, schema, "TreeAverage weighs forests by the same rows", "take a Tree")
         alone, joined = pair_scores(statistics, how)
         says_something = [levels is None or len(levels) > 1 for levels in schema.levels]
         nodes = np.flatnonzero(np.isfinite(alone) & says_something)
@@ -157,7 +157,9 @@ class ForestAverage:
         from cgnlearn.model.compilation import in_threads
         from cgnlearn.structures.elimination import log_forest_means, pair_ratios
 
-        refuse_holes(table.incomplete, table.schema, "a sum over forests leaves none out in closed form", "take a Tree")
+        require_complete(
+            table.incomplete, table.schema, "a sum over forests leaves none out in closed form", "take a Tree"
+        )
         total = self.alone.log_likelihood(table)
         pairs, shares = self._ratios.pairs, tuple(self.elimination)
 

@@ -55,7 +55,7 @@ def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
     alone = np.full(n, np.nan)
     joined = np.full((n, n), np.nan)
     gains: list[tuple[int | NDArray[np.intp], int | NDArray[np.intp], float | Floats]] = []  # parents, children
-    loose = set(statistics.loose)
+    incomplete = set(statistics.incomplete)
 
     def scored_discrete(counts: Floats) -> float:
         found = _log_maximum(counts) if how is None else densities.categorical_evidence(counts, how.dirichlet)
@@ -68,7 +68,7 @@ def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
         found = scored_discrete(counts)
         if not family.cells.columns:
             alone[family.column] = found
-        elif loose.isdisjoint((family.column, *family.cells.columns)):
+        elif incomplete.isdisjoint((family.column, *family.cells.columns)):
             joined[family.cells.columns[0], family.column] = found
         else:
             without = scored_discrete(counts.sum(axis=1, keepdims=True))

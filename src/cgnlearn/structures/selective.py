@@ -128,7 +128,7 @@ class Selection:
         """ln p(x | class) of every row and class."""
         total = np.zeros((table.schema.n_classes, table.n_rows)).T
         n_densities = (1 + table.schema.n_classes) * table.values.size
-        if n_densities < COMPILED_PAYS or table.incomplete or self.own.statistics.loose:
+        if n_densities < COMPILED_PAYS or table.incomplete or self.own.statistics.incomplete:
             return total + self.contributions(table).sum(axis=1)
         discrete = zip(
             self.own.discrete_log_densities(table), self.free.discrete_log_densities(self._unaware(table)), strict=True

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from cgnlearn.model.densities import Floats, normalised
-from cgnlearn.model.surprise import MOST_ROWS, Reference, evenly
+from cgnlearn.model.surprise import MOST_ROWS, Reference
+from cgnlearn.model.table import evenly_spaced
 from cgnlearn.tuning.comparison import Judged
 from cgnlearn.tuning.mixture import Mixture, Rules, mixed_density
 from cgnlearn.tuning.results import Weighed
@@ -51,7 +52,7 @@ def assembled(
     transforms = {name: transform for name, transform in views.transforms.items() if name in needed}
     mixture = Mixture(transforms, tuple(rules), of_density, frequencies(all_views.table, dirichlet))
     table = views.table
-    some = evenly(table.n_rows, MOST_ROWS)
+    some = evenly_spaced(table.n_rows, MOST_ROWS)
     seen = mixed_density(of_density, Views(table.rows(some), views.transforms), [said[:, some] for _, said in density])
     weights = np.ones(len(some)) if table.weights is None else table.weights[some]
     reference = Reference(seen, frequencies_left_out(table, dirichlet)[some], weights)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.schema import Schema
-from cgnlearn.model.surprise import evenly
-from cgnlearn.model.table import Table
+from cgnlearn.model.table import Table, evenly_spaced
 
 LARGEST = 300.0  # exponent of a power of a value: its square can still be written down
 POWERS = (-4.0, 6.0)  # between which a Yeo-Johnson power is sought
@@ -189,7 +188,7 @@ def _edges(values: Floats, weights: Floats, n_bins: int) -> Floats:
 
 def _some_rows(table: Table) -> tuple[Floats, Floats]:
     """Values and weights of at most `MOST_ROWS` rows."""
-    some = table.rows(evenly(table.n_rows, MOST_ROWS)) if table.n_rows > MOST_ROWS else table
+    some = table.rows(evenly_spaced(table.n_rows, MOST_ROWS)) if table.n_rows > MOST_ROWS else table
     weights = np.ones(some.n_rows) if some.weights is None else some.weights
     return np.asarray(some.values, float), weights
 
