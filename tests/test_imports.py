@@ -24,8 +24,8 @@ ORDER = [
     "structures.forests", "structures.odds", "structures.left_out", "structures.moves", "structures.search",
     "structures.names", "ordered.band", "ordered.average", "progress", "prediction", "classifier", "tuning",
     "ordered.path", "persistence", "rowfiles", "streams", "distributed", "spectra", "datasets", "evaluation.run",
-    "evaluation.metrics",
-    "evaluation.significance", "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study",
+    "evaluation.metrics", "evaluation.estimates", "evaluation.summaries", "evaluation.significance",
+    "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study", "evaluation.chosen",
     "evaluation.streamed", "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli",
     "__main__",
 ]  # fmt: skip

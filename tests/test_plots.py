@@ -164,8 +164,8 @@ def test_the_path_of_a_choice(rng):
     display = drawn(PathDisplay.from_estimator(model))
     path = display.paths["inner cross-validation"]
     assert path.x.tolist() == [1, 2, 3, 4, 5]
-    assert path.x[np.argmax(path.cll)] == model.k_
-    assert path.cll.max() == model.cv_results_["mean_test_cll"].max()
+    assert path.x[np.argmin(path.log_loss)] == model.k_
+    assert path.log_loss.min() == -model.cv_results_["mean_test_cll"].max()
 
 
 def test_paths_are_the_metrics_of_each_order(rng):
@@ -176,7 +176,7 @@ def test_paths_are_the_metrics_of_each_order(rng):
     best = joint[1, 2].argmax(axis=1)
     assert display.paths["box"].accuracy[2] == pytest.approx(np.mean(best == [0, 1, 1]))
     proba = np.exp(joint[0, 3]) / np.exp(joint[0, 3]).sum(axis=1, keepdims=True)
-    assert display.paths["band"].cll[3] == pytest.approx(np.log(proba[range(3), [0, 1, 1]]).mean())
+    assert display.paths["band"].log_loss[3] == pytest.approx(-np.log(proba[range(3), [0, 1, 1]]).mean())
     assert display.axes_[0].lines[1].get_xdata().tolist() == sizes[1].tolist()
     with pytest.raises(ValueError, match="did not choose its k"):
         PathDisplay.from_estimator(CGNClassifier())

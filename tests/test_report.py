@@ -19,7 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, Jan
 from cgnlearn.data.splits import cut
-from cgnlearn.evaluation.metrics import METRICS
+from cgnlearn.evaluation.chosen import Chosen, explained
 from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.study import BASELINE, Study, pooled
 from cgnlearn.evaluation.verdict import Verdict
@@ -68,6 +68,11 @@ def mixed_study():
 
 
 @pytest.fixture(scope="module")
+def mixed_chosen(mixed_study):
+    return Chosen.of(mixed_study)
+
+
+@pytest.fixture(scope="module")
 def spectra_study():
     rng = np.random.default_rng(1)
     y = np.arange(40) % 2
@@ -85,30 +90,30 @@ def page(tmp_path_factory, mixed_study, spectra_study):
     return path
 
 
-def test_the_study_says_what_the_model_says(mixed_study):
-    study = mixed_study
+def test_the_study_says_what_the_model_says(mixed_study, mixed_chosen):
+    study, chosen = mixed_study, mixed_chosen
     assert (
         study.chosen
-        == max((s for s in study.summaries if s.model != BASELINE), key=lambda s: s.metrics["cll"].mean).model
+        == min((s for s in study.summaries if s.model != BASELINE), key=lambda s: s.metrics["log_loss"].mean).model
     )
     first = [r for r in study.results if r.unit.repeat == 0 and r.unit.name == study.chosen]
     log_proba = np.full((90, 3), np.nan)
     for result in first:
         log_proba[result.rows] = result.log_proba
-    assert sorted(row.index for row in study.rows) == list(range(90))
-    for row in study.rows:
+    assert sorted(row.index for row in chosen.rows) == list(range(90))
+    for row in chosen.rows:
         assert row.predicted == study.classes[log_proba[row.index].argmax()]
         assert row.true == study.y[row.index]
         assert row.probability_true == pytest.approx(np.exp(log_proba[row.index, study.true[row.index]]))
-    margins = [row.log_odds for row in study.rows]
+    margins = [row.log_odds for row in chosen.rows]
     assert margins == sorted(margins)
-    assert study.confusion.sum() == 90
-    assert np.trace(study.confusion) == sum(row.true == row.predicted for row in study.rows)
+    assert chosen.confusion.sum() == 90
+    assert np.trace(chosen.confusion) == sum(row.true == row.predicted for row in chosen.rows)
 
 
-def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study):
-    study = mixed_study
-    for row in study.rows[::17]:
+def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study, mixed_chosen):
+    study, chosen = mixed_study, mixed_chosen
+    for row in chosen.rows[::17]:
         model = unseen(study, row.index)
         one = study.X.iloc[[row.index]]
         parts, joint = model.contributions(one)[0], model.predict_joint_log_proba(one)[0]
@@ -120,12 +125,12 @@ def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study):
         assert [attribute for attribute, _ in row.reasons] == order.tolist()
         np.testing.assert_allclose([log_odds for _, log_odds in row.reasons], odds[order])
         prior = model.class_log_prior_
-        assert Viewer(study).view(row).rest == pytest.approx(prior[first] - prior[second])
+        assert Viewer(chosen).view(row).rest == pytest.approx(prior[first] - prior[second])
 
 
-def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study):
-    study = mixed_study
-    log_proba, true = study.log_proba, study.true
+def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study, mixed_chosen):
+    study, chosen = mixed_study, mixed_chosen
+    log_proba, true = chosen.log_proba, study.true
     rivals = log_proba.copy()
     rivals[np.arange(90), true] = -np.inf
     margin = log_proba[np.arange(90), true] - rivals.max(axis=1)
@@ -136,23 +141,23 @@ def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study):
         )
         own_prior = own.class_log_prior_
         prior[split.test] = own_prior[true[split.test]] - own_prior[rivals[split.test].argmax(axis=1)]
-    assert study.evidence.for_truth.sum() == pytest.approx((margin - prior).mean())
+    assert chosen.evidence.for_truth.sum() == pytest.approx((margin - prior).mean())
 
 
-def test_remarkable_rows_are_the_ends_of_the_list(mixed_study):
-    study = mixed_study
-    wrong = [row for row in study.rows if row.true != row.predicted]
-    assert study.remarkable == [
-        ("The least certain row", study.rows[0]),
+def test_remarkable_rows_are_the_ends_of_the_list(mixed_chosen):
+    chosen = mixed_chosen
+    wrong = [row for row in chosen.rows if row.true != row.predicted]
+    assert chosen.remarkable == [
+        ("The least certain row", chosen.rows[0]),
         ("The most confident error", wrong[-1]),
-        ("The most certain row", study.rows[-1]),
+        ("The most certain row", chosen.rows[-1]),
     ]
 
 
-def test_a_row_up_close_says_what_was_measured_and_what_is_usual(mixed_study):
-    study = mixed_study
-    seen = Viewer(study).view(study.rows[0])
-    index, by_name = study.rows[0].index, {item.name: item for item in seen.items}
+def test_a_row_up_close_says_what_was_measured_and_what_is_usual(mixed_study, mixed_chosen):
+    study, chosen = mixed_study, mixed_chosen
+    seen = Viewer(chosen).view(chosen.rows[0])
+    index, by_name = chosen.rows[0].index, {item.name: item for item in seen.items}
     assert set(by_name) == set(study.names)
     for label, words in ((seen.row.predicted, "usual_for"), (seen.row.against, "usual_against")):
         of_class = study.X[study.y == label]
@@ -162,8 +167,8 @@ def test_a_row_up_close_says_what_was_measured_and_what_is_usual(mixed_study):
         assert getattr(by_name["level"], words) == f"{100 * share:.0f} % of rows"
     assert by_name["a"].value == f"{study.X['a'][index]:.4g}".replace("-", "−")
     assert by_name["level"].value == study.X["level"][index]
-    plain = Viewer(study).plain()
-    assert len(plain["rows"]) == len(study.rows)
+    plain = Viewer(chosen).plain()
+    assert len(plain["rows"]) == len(chosen.rows)
     json.dumps(plain, allow_nan=False)
 
 
@@ -180,17 +185,17 @@ def heights(shape):
     return [10 - float(height) for height in re.findall(r"10V([\d.]+)H", str(shape))]
 
 
-def test_cards_count_missing_cells_and_draw_the_others(mixed_study):
+def test_cards_count_missing_cells_and_draw_the_others(mixed_study, mixed_chosen):
     X = mixed_study.X.copy()
     X.loc[::3, "a"] = np.nan
     X.loc[:4, "level"] = None
     X["none"] = np.nan
     X["constant"] = 7.0
     X["huge"] = np.where(np.arange(90) == 5, 1e300, 0.0)
-    evidence = replace(mixed_study.evidence, for_truth=np.array([3.0, 0.1, -2.0, 1.0, 0.5, 0.4, 0.3]))
+    evidence = replace(mixed_chosen.evidence, for_truth=np.array([3.0, 0.1, -2.0, 1.0, 0.5, 0.4, 0.3]))
     study = replace(mixed_study, X=X)
-    study.__dict__["evidence"] = evidence
-    found = cards(study)
+    chosen = replace(mixed_chosen, study=study, evidence=evidence)
+    found = cards(chosen)
     assert [card.name for card in found.shown] == ["a", HOSTILE, "level", "none", "constant", "huge", "b"]
     assert [card.length for card in found.shown] == pytest.approx(np.array([3, 2, 1, 0.5, 0.4, 0.3, 0.1]) / 3)
     by_name = {card.name: card for card in found.shown}
@@ -203,7 +208,7 @@ def test_cards_count_missing_cells_and_draw_the_others(mixed_study):
     shares = [(X["level"][study.y == label].dropna() == level.labels[0]).mean() for label in study.classes]
     bars = np.array([heights(shape) for _, _, shape in level.shapes])
     np.testing.assert_allclose(bars[:, 0] / bars.sum(axis=1), shares, atol=0.01)
-    view = Viewer(study).view(replace(study.rows[0], index=0, reasons=[(0, 1.0), (3, 0.5), (4, 0.1)]))
+    view = Viewer(chosen).view(replace(chosen.rows[0], index=0, reasons=[(0, 1.0), (3, 0.5), (4, 0.1)]))
     assert [item.value for item in view.items] == ["missing"] * 3
     assert [item.strip for item in view.items] == [None] * 3
     assert view.items[2].usual_for == "none measured"
@@ -215,9 +220,10 @@ def test_of_many_levels_and_attributes_the_most_are_shown():
     X = pd.DataFrame(rng.normal(size=(60, 30)), columns=[f"x{i}" for i in range(30)])
     X["many"] = pd.Categorical([f"level {i % 12}" for i in range(60)])
     study = study_of(X, y, {"naive bayes": CGNClassifier()})
-    found = cards(study)
+    chosen = Chosen.of(study)
+    found = cards(chosen)
     assert (len(found.shown), len(found.folded), found.n_more) == (20, 11, 0)
-    sizes = np.abs(study.evidence.for_truth)
+    sizes = np.abs(chosen.evidence.for_truth)
     assert [card.name for card in found.shown] == [study.names[i] for i in np.argsort(-sizes, kind="stable")[:20]]
     drawn = histogram_of(column(X, 30), study, [0, 1])
     assert len(drawn.labels) == 6
@@ -225,12 +231,12 @@ def test_of_many_levels_and_attributes_the_most_are_shown():
 
 
 def test_bins_are_gathered_to_the_peaks_of_spectra(spectra_study):
-    study = spectra_study
+    study, chosen = spectra_study, Chosen.of(spectra_study)
     names, shown, of_column = study.features
     assert names[-1] == "between the peaks"
     assert shown[-1] is None
     assert all(name == f"m/z {study.positions[at]:.0f}" for name, at in zip(names[:-1], shown[:-1], strict=True))
-    row = study.rows[3]
+    row = chosen.rows[3]
     model = unseen(study, row.index)
     parts, joint = (
         model.contributions(study.X.iloc[[row.index]])[0],
@@ -239,9 +245,9 @@ def test_bins_are_gathered_to_the_peaks_of_spectra(spectra_study):
     odds = parts[:, joint.argmax()] - parts[:, joint.argmin()]
     for feature, value in row.reasons:
         assert value == pytest.approx(odds[of_column == feature].sum())
-    found = cards(study)
+    found = cards(chosen)
     total = sum(card.evidence for card in (*found.shown, *found.folded)) + found.of_more + found.between
-    assert total == pytest.approx(study.evidence.for_truth.sum())
+    assert total == pytest.approx(chosen.evidence.for_truth.sum())
 
 
 def test_the_roc_curve_is_that_of_scikit_learn(rng):
@@ -259,12 +265,13 @@ def test_of_many_rows_the_least_and_the_most_certain_are_told(tmp_path):
     y = np.arange(900) % 2
     X = pd.DataFrame({"a": y + rng.normal(size=900), "b": rng.normal(size=900)})
     study = study_of(X, y, {"naive bayes": CGNClassifier()})
-    margins = np.abs(np.diff(study.log_proba, axis=1)[:, 0])
+    chosen = Chosen.of(study)
+    margins = np.abs(np.diff(chosen.log_proba, axis=1)[:, 0])
     least, most = np.sort(margins)[[199, -200]]
-    assert len(study.rows) == 400
-    assert {row.index for row in study.rows} == set(np.flatnonzero((margins <= least) | (margins >= most)).tolist())
-    assert all(len(row.reasons) == 2 for row in study.rows)
-    assert study.confusion.sum() == 900
+    assert len(chosen.rows) == 400
+    assert {row.index for row in chosen.rows} == set(np.flatnonzero((margins <= least) | (margins >= most)).tolist())
+    assert all(len(row.reasons) == 2 for row in chosen.rows)
+    assert chosen.confusion.sum() == 900
     write_report(tmp_path / "report.html", [study])
     assert "the 200 least and the 200 most certain of 900" in (tmp_path / "report.html").read_text()
 
@@ -314,7 +321,8 @@ def test_an_interrupted_evaluation_has_a_report(mixed_study, tmp_path, stop_afte
     write_report(tmp_path / "report.html", [study])
     assert "The evaluation was interrupted" in (tmp_path / "report.html").read_text()
     n_first = sum(len(r.rows) for r in study.results if r.unit.name == study.chosen and r.unit.repeat == 0)
-    assert len(study.rows) == study.confusion.sum() == n_first > 0
+    chosen = Chosen.of(study)
+    assert len(chosen.rows) == chosen.confusion.sum() == n_first > 0
 
 
 class _Tags(HTMLParser):
@@ -392,44 +400,42 @@ def test_groups_are_counted_as_well_as_rows(mixed_study, tmp_path):
 
 def test_the_panels_show_the_metrics_of_all_rows(mixed_study):
     found = panels(mixed_study)
-    assert [panel.metric for panel in found] == ["accuracy", "cll", "brier", "calibration_error"]
+    assert [panel.metric.name for panel in found] == ["accuracy", "log_loss", "brier", "calibration_error"]
     for panel in found[:3]:
         low, high = panel.ends
         for summary, dot in zip(mixed_study.summaries, panel.dots, strict=True):
-            assert dot.model == summary.model
-            own = [result for result in mixed_study.results if result.unit.name == dot.model]
-            assert dot.value == pytest.approx(METRICS[panel.metric](*pooled(own, mixed_study.true)))
+            assert dot.of.model == summary.model
+            own = [result for result in mixed_study.results if result.unit.name == summary.model]
+            value = panel.metric(*pooled(own, mixed_study.true))
+            assert dot.of.value.value == pytest.approx(value)
             if not dot.is_out:
-                assert low + dot.place / 100 * (high - low) == pytest.approx(dot.value, abs=0.001 * (high - low))
+                assert low + dot.place.value / 100 * (high - low) == pytest.approx(value, abs=0.001 * (high - low))
 
 
 def test_a_model_without_contributions_has_a_report(mixed_study, tmp_path):
     models = {"black box": GaussianNB(), BASELINE: DummyClassifier(strategy="prior")}
     study = study_of(mixed_study.X[["a", "b"]], mixed_study.y, models, proposed="black box")
     assert study.chosen == "black box"
-    assert study.evidence is None
+    assert explained(study) is None
     write_report(tmp_path / "report.html", [study])
     assert "keeps no account of what each attribute adds" in (tmp_path / "report.html").read_text()
     silent = study_of(mixed_study.X[["a", "b"]], mixed_study.y, {"silent": Silent()})
-    assert silent.evidence is None
-    assert not any(row.reasons for row in silent.rows)
+    chosen = Chosen.of(silent)
+    assert chosen.evidence is None
+    assert not any(row.reasons for row in chosen.rows)
     write_report(tmp_path / "silent.html", [silent])
 
 
-def test_the_model_is_told_in_words_and_drawn_where_it_can_be_read(mixed_study, spectra_study):
-    assert shape_of(mixed_study, "t").tree
-    assert shape_of(mixed_study, "t").figure is None
-    band = shape_of(spectra_study, "s")
+def test_the_model_is_told_in_words_and_drawn_where_it_can_be_read(mixed_study, mixed_chosen, spectra_study):
+    assert shape_of(mixed_chosen.final, "t").tree
+    assert shape_of(mixed_chosen.final, "t").figure is None
+    band = shape_of(Chosen.of(spectra_study).final, "s")
     assert (band.tree, band.groups, band.figure) == (None, None, None)
     assert "depends on up to 1 just before it" in band.words
 
     def of(structure, **names):
         X = mixed_study.X.rename(columns={HOSTILE: "c"})
-        made = replace(
-            mixed_study, X=X, models={"m": CGNClassifier(structure), BASELINE: DummyClassifier()}, proposed="m"
-        )
-        made.__dict__["chosen"] = "m"
-        return shape_of(made, "x")
+        return shape_of(CGNClassifier(structure).fit(X, mixed_study.y), "x")
 
     assert of("naive_bayes")[1:4] == (None, None, None)
     assert of("complete")[1:4] == (None, None, None)
@@ -442,8 +448,9 @@ def test_members_of_a_mixture_are_told_by_kind():
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame(rng.normal(size=(40, 3)) + np.arange(40)[:, None] % 2), np.arange(40) % 2
     mixture = CGNClassifierCV(candidates=["naive_bayes", "complete"])
-    study = study_of(X, y, {"mixture": mixture}, proposed="mixture")
-    told, members = shape_of(study, "mixture").members, study.final.members_
+    X.columns = X.columns.astype(str)
+    model = mixture.fit(X, y)
+    told, members = shape_of(model, "mixture").members, model.members_
     assert sum(kind.n for kind in told) == len(members)
     assert sum(kind.weight for kind in told) == pytest.approx(1)
     assert len({kind.words for kind in told}) == len(told) < len(members)
@@ -553,8 +560,9 @@ def test_a_browser_shows_it_without_error_or_request(page, mixed_study, tmp_path
     assert len(seen["boxes"]) >= 5
     assert all(w > 200 and h > 80 and inked > 5 for w, h, inked in seen["boxes"])
     assert seen["before"] == seen["after"] == []
-    row = mixed_study.rows[1]
-    view = Viewer(mixed_study).view(row)
+    chosen = Chosen.of(mixed_study)
+    row = chosen.rows[1]
+    view = Viewer(chosen).view(row)
     assert seen["title"] == f"Row {row.name}"
     expected = [*(item.log_odds for item in view.items), view.rest]
     assert [float(cell.replace("−", "-")) for cell in seen["cells"]] == pytest.approx(expected, abs=0.011)

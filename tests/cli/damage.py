@@ -146,7 +146,7 @@ class Trial:
 
     def _check(self, command, answer, found):
         if command == "evaluate":
-            assert all(np.isfinite(entry["cll"]["mean"]) for entry in answer["models"])
+            assert all(np.isfinite(entry["log_loss"]["mean"]) for entry in answer["models"])
         elif command == "fit":
             assert answer["rows"] > 0
         else:

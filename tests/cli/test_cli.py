@@ -111,7 +111,7 @@ def test_evaluate_prints_what_it_found(wine, tmp_path):
     assert [entry["model"] for entry in found] == ["complete ml", "complete bayes", "class frequencies"]
     assert found[1]["folds"] == 10
     assert found[1]["accuracy"]["mean"] > 0.97
-    assert found[1]["cll"]["mean"] > found[0]["cll"]["mean"]
+    assert found[1]["log_loss"]["mean"] < found[0]["log_loss"]["mean"]
     rows = pd.read_csv(tmp_path / "out" / "rows.csv")
     assert len(rows) == 3 * 2 * 178
     bayes = rows[rows["model"] == "complete bayes"]
@@ -119,10 +119,10 @@ def test_evaluate_prints_what_it_found(wine, tmp_path):
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1)
     truth = [row[f"log p({row['true']})"] for _, row in bayes.iterrows()]
     per_fold = bayes.assign(truth=truth).groupby(["repeat", "fold"])["truth"].mean()
-    assert found[1]["cll"]["mean"] == pytest.approx(per_fold.mean())
+    assert found[1]["log_loss"]["mean"] == pytest.approx(-per_fold.mean())
     with open(tmp_path / "out" / "summary.csv", newline="") as file:
         summary = list(csv.DictReader(file))  # pandas' older ways of reading lose a digit
-    assert float(summary[1]["cll"]) == found[1]["cll"]["mean"]
+    assert float(summary[1]["log_loss"]) == found[1]["log_loss"]["mean"]
     lines = wine.read_text().splitlines()
     assert all(lines[line - 1].endswith(f",{true}") for line, true in zip(rows["line"], rows["true"], strict=True))
 
@@ -615,7 +615,8 @@ def test_ml_on_some_folds_is_set_beside_the_others_on_these(tmp_path):
     answered = set(rows[(rows["model"] == "naive_bayes ml") & rows["log p(x)"].notna()]["fold"])
     bayes = rows[(rows["model"] == "naive_bayes bayes") & rows["fold"].isin(answered)]
     truth = np.where(bayes["true"] == "x", bayes["log p(x)"], bayes["log p(y)"])
-    assert beside["cll"]["mean"] == pytest.approx(pd.Series(truth).groupby(bayes["fold"].to_numpy()).mean().mean())
+    by_fold = pd.Series(truth).groupby(bayes["fold"].to_numpy()).mean()
+    assert beside["log_loss"]["mean"] == pytest.approx(-by_fold.mean())
 
 
 def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatch):
@@ -633,7 +634,7 @@ def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatc
     assert [entry["model"] for entry in found] == [
         "mixture", "naive_bayes ml", "naive_bayes bayes", "logistic regression", "class frequencies",
     ]  # fmt: skip
-    assert min(entry["cll"]["mean"] for entry in found[:4]) > found[4]["cll"]["mean"]
+    assert max(entry["log_loss"]["mean"] for entry in found[:4]) < found[4]["log_loss"]["mean"]
     model = tmp_path / "model.skops"
     code, _, err = run("fit", path, *columns, "-o", model)
     assert code == 0

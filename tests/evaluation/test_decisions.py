@@ -6,6 +6,7 @@ from scipy.stats import binomtest, norm
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from cgnlearn.evaluation import decisions as d
+from cgnlearn.evaluation.estimates import share
 
 
 def noisy(rng, n=150):
@@ -16,7 +17,7 @@ def noisy(rng, n=150):
 
 def test_shares_have_wilson_intervals():
     for right, n in ((0, 7), (3, 10), (40, 41), (9, 9)):
-        found = d.share(right, n)
+        found = share(right, n)
         low, high = binomtest(right, n).proportion_ci(method="wilson")
         assert found == pytest.approx((right / n, low, high))
 
@@ -48,10 +49,10 @@ def test_counts_and_predictive_values_of_the_data(rng):
     (tn, fp), (fn, tp) = confusion_matrix(happened, probability >= 0.5)
     found = d.decisions([(probability, happened)])
     assert (found.n_positive, found.n_negative) == (tp + fn, tn + fp)
-    assert found.sensitivity == d.share(tp, tp + fn)
-    assert found.specificity == d.share(tn, tn + fp)
-    assert found.positive_predictive_value == d.share(tp, tp + fp)
-    assert found.negative_predictive_value == d.share(tn, tn + fn)
+    assert found.sensitivity == share(tp, tp + fn)
+    assert found.specificity == share(tn, tn + fp)
+    assert found.positive_predictive_value == share(tp, tp + fp)
+    assert found.negative_predictive_value == share(tn, tn + fn)
     assert found.prevalence == happened.mean()
 
 

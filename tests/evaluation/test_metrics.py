@@ -1,43 +1,70 @@
+"""Metrics against those of scikit-learn, and as sums over parts of a data set."""
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
-from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from cgnlearn.evaluation.metrics import accuracy, auc, brier, calibration_error, cll, reliability, worth
+from cgnlearn.evaluation.metrics import ACCURACY, BRIER, CALIBRATION_ERROR, LOG_LOSS, METRICS, Tally, reliability
+
+
+def predictions(rng, n_classes, n=200):
+    log_proba = log_softmax(2 * rng.normal(size=(n, n_classes)), axis=1)
+    return log_proba, rng.integers(0, n_classes, n)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_metrics_are_those_of_scikit_learn(rng, n_classes):
+    log_proba, true = predictions(rng, n_classes)
+    proba = np.exp(log_proba)
+    assert ACCURACY(log_proba, true) == accuracy_score(true, proba.argmax(axis=1))
+    assert LOG_LOSS(log_proba, true) == pytest.approx(log_loss(true, proba, labels=range(n_classes)))
+    by_class = [brier_score_loss(true == label, proba[:, label]) for label in range(n_classes)]
+    assert BRIER(log_proba, true) == pytest.approx(sum(by_class))
+    best, is_right = proba.max(axis=1), proba.argmax(axis=1) == true
+    observed, predicted = calibration_curve(is_right, best, n_bins=10)
+    n = np.histogram(best, np.linspace(0, 1, 11))[0]
+    assert CALIBRATION_ERROR(log_proba, true) == pytest.approx(
+        np.average(np.abs(observed - predicted), weights=n[n > 0])
+    )
+    bins = reliability(best, is_right)
+    np.testing.assert_array_equal(bins.n, n[n > 0])
+    np.testing.assert_allclose(bins.observed, observed)
+    np.testing.assert_allclose(bins.predicted, predicted)
 
 
 def test_metrics_by_hand():
     proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.35, 0.65]])
     true = np.array([0, 1, 1, 1])
     logs = np.log(proba)
-    assert accuracy(logs, true) == accuracy_score(true, proba.argmax(axis=1)) == 0.75
-    assert cll(logs, true) == pytest.approx(-log_loss(true, proba))
-    assert brier(logs, true) == pytest.approx(2 * np.mean([0.1**2, 0.8**2, 0.3**2, 0.35**2]))
+    assert ACCURACY(logs, true) == 0.75
+    assert BRIER(logs, true) == pytest.approx(2 * np.mean([0.1**2, 0.8**2, 0.3**2, 0.35**2]))
     # bins 0.9: one right; 0.8: one wrong; 0.7: one right; 0.6: one right
-    assert calibration_error(logs, true) == pytest.approx(np.mean([0.1, 0.8, 0.3, 0.35]))
+    assert CALIBRATION_ERROR(logs, true) == pytest.approx(np.mean([0.1, 0.8, 0.3, 0.35]))
     bins = reliability(np.array([0.05, 0.01, 1.0]), np.array([True, False, True]))
     assert (bins.n.tolist(), bins.observed.tolist()) == ([2, 1], [0.5, 1.0])
     np.testing.assert_allclose(bins.predicted, [0.03, 1.0])
 
 
-def test_worth_counts_a_probability_of_zero_at_the_smallest_double():
-    log_joint = np.array([[-1.0, -2.0], [-800.0, -3.0], [0.0, -744.0], [-5.0, -4.0]])
-    true = np.array([0, 0, 1, 1])
-    found = worth(log_joint, true)
-    p = np.exp(log_softmax(log_joint, axis=1))[np.arange(4), true]
-    assert (p == 0).tolist() == [False, True, False, False]
-    assert found.zeros == 1
-    assert found.correct == 2
-    p[1] = 5e-324
-    assert found.cll == pytest.approx(log_softmax(log_joint, axis=1)[[0, 2, 3], [0, 1, 1]].sum() + np.log(p[1]))
+def test_a_zero_probability_of_the_truth_is_an_infinite_log_loss_and_certainty_none():
+    certain = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
+    assert LOG_LOSS(certain, np.array([0, 0])) == np.inf
+    assert not np.signbit(LOG_LOSS(certain, np.array([0, 1])))
+    assert BRIER(certain, np.array([0, 0])) == 1.0
 
 
-def test_auc_is_that_of_scikit_learn_and_of_the_classes_that_occur(rng):
-    log_proba = log_softmax(rng.normal(size=(60, 3)), axis=1).round(1)  # with ties
-    true = rng.integers(0, 3, 60)
-    areas = [roc_auc_score(true == label, log_proba[:, label]) for label in range(3)]
-    assert auc(log_proba, true) == pytest.approx(np.mean(areas))
-    two = true < 2
-    expected = [roc_auc_score(true[two] == label, log_proba[two, label]) for label in range(2)]
-    assert auc(log_proba[two], true[two]) == pytest.approx(np.mean(expected))
-    assert np.isnan(auc(log_proba, np.zeros(60, int)))
+def test_tallies_of_parts_add_up_to_that_of_the_whole(rng):
+    log_proba, true = predictions(rng, 3)
+    parts = [Tally.of(log_proba[part], true[part]) for part in np.split(np.arange(200), [10, 90])]
+    for metric in METRICS.values():
+        assert (parts[0] + parts[1] + parts[2]).value(metric) == pytest.approx(metric(log_proba, true), abs=1e-12)
+
+
+def test_the_table_of_metrics_says_which_way_is_better(rng):
+    log_proba, true = predictions(rng, 3)
+    sure = np.log(np.where(np.eye(3)[true] > 0, 0.98, 0.01))
+    for name, metric in METRICS.items():
+        assert metric.name == name
+        assert metric.sign * metric(sure, true) > metric.sign * metric(log_proba, true)
+        assert 0 <= metric(sure, true) <= metric.most

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, SelectiveNaiveBayes, TreeAverage, evaluate_stream, fit_stream
 from cgnlearn.cli.main import main
 from cgnlearn.data.splits import hashed
-from cgnlearn.evaluation.metrics import calibration_error
+from cgnlearn.evaluation.metrics import CALIBRATION_ERROR
 
 
 @pytest.fixture
@@ -49,10 +49,10 @@ def in_memory(model, rows, folds):
         proba = model.fit(X[train], y[train]).predict_proba(X[test])
         true = np.searchsorted(classes, y[test])
         brier = ((proba - np.eye(3)[true]) ** 2).sum(axis=1).mean()
-        by_fold.append((accuracy_score(true, proba.argmax(axis=1)), -log_loss(true, proba, labels=[0, 1, 2]), brier))
+        by_fold.append((accuracy_score(true, proba.argmax(axis=1)), log_loss(true, proba, labels=[0, 1, 2]), brier))
         all_said.append(np.log(proba))
         all_true.append(true)
-    return np.array(by_fold), calibration_error(np.concatenate(all_said), np.concatenate(all_true))
+    return np.array(by_fold), CALIBRATION_ERROR(np.concatenate(all_said), np.concatenate(all_true))
 
 
 @pytest.mark.parametrize("parameters", ["ml", "bayes"])
@@ -65,7 +65,7 @@ def test_parts_equal_memory(structure, parameters, rows, path):
     folds = hashed(np.arange(len(rows)), 3) % np.uint64(4)
     by_fold, calibration = in_memory(CGNClassifier(structure, parameters=parameters), rows, folds)
     [summary, frequencies] = found.summaries
-    for column, name in enumerate(("accuracy", "cll", "brier")):
+    for column, name in enumerate(("accuracy", "log_loss", "brier")):
         assert summary.metrics[name].mean == pytest.approx(by_fold[:, column].mean(), abs=1e-10)
         assert summary.metrics[name].sd == pytest.approx(by_fold[:, column].std(ddof=1), abs=1e-10)
     assert summary.metrics["calibration_error"] == pytest.approx((calibration, None), abs=1e-10)
@@ -76,7 +76,7 @@ def test_parts_equal_memory(structure, parameters, rows, path):
     for fold in range(4):
         shares = rows["class"][folds != fold].value_counts(normalize=True)
         expected.append(np.log(rows["class"][folds == fold].map(shares)).mean())
-    assert frequencies.metrics["cll"].mean == pytest.approx(np.mean(expected), abs=1e-12)
+    assert frequencies.metrics["log_loss"].mean == pytest.approx(-np.mean(expected), abs=1e-12)
     assert told[-1] == (2400, 2400)
     assert not hasattr(model, "statistics_")
 
@@ -86,7 +86,7 @@ def test_averages_and_repetitions(rows, path):
     found = evaluate_stream(models, path, "class", columns=["a", "b"], n_folds=3, n_repeats=2)
     assert [summary.n_folds for summary in found.summaries] == [6, 6, 6]
     assert found.summaries[0].metrics["calibration_error"].sd is not None
-    assert found.summaries[1].metrics["cll"].mean > found.summaries[2].metrics["cll"].mean + 0.1
+    assert found.summaries[1].metrics["log_loss"].mean < found.summaries[2].metrics["log_loss"].mean - 0.1
 
 
 class Watching(ClassifierMixin, BaseEstimator):
@@ -116,9 +116,9 @@ def test_what_needs_rows_is_fitted_to_a_sample(rows, path):
     models = {"tempered": CGNClassifier(temperature="cv"), "naive": CGNClassifier()}
     found = evaluate_stream(models, path, "class", columns=["a", "site", "b"], n_folds=2, sample_rows=300)
     assert 100 < found.sampled["tempered"] < 200
-    tempered, naive, nothing = (summary.metrics["cll"].mean for summary in found.summaries)
-    assert tempered > nothing + 0.2
-    assert naive > nothing
+    tempered, naive, nothing = (summary.metrics["log_loss"].mean for summary in found.summaries)
+    assert tempered < nothing - 0.2
+    assert naive < nothing
     with pytest.raises(ValueError, match=r"sample, which has no row of class no: draw a larger"):
         evaluate_stream(models, path, "class", n_folds=2, sample_rows=1)
     with pytest.warns(UserWarning, match=r"fitted to a random sample of \d+ of 1,200 rows"):

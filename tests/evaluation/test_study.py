@@ -12,7 +12,8 @@ from cgnlearn import CGNClassifier
 from cgnlearn.data.splits import cut
 from cgnlearn.evaluation.evidence import evidence_of
 from cgnlearn.evaluation.run import OtherResults, Run, Unit
-from cgnlearn.evaluation.study import Study, summarise, summary_text
+from cgnlearn.evaluation.study import Study, summarise
+from cgnlearn.evaluation.summaries import summary_text
 
 X, Y = load_iris(return_X_y=True)
 LABELS = np.array(["a", "b", "c"])[Y]
@@ -36,9 +37,9 @@ def test_evaluation_equals_scikit_learns():
     pairs = [(s.train, s.test) for s in study.splits]
     for found in replace(study, results=results_of(study)).summaries:
         model = MODELS[found.model]
-        for name, scoring in (("accuracy", "accuracy"), ("cll", "neg_log_loss")):
+        for name, scoring, sign in (("accuracy", "accuracy", 1), ("log_loss", "neg_log_loss", -1)):
             theirs = cross_val_score(model, X, LABELS, cv=pairs, scoring=scoring)
-            assert found.metrics[name].mean == pytest.approx(theirs.mean(), abs=1e-12)
+            assert found.metrics[name].mean == pytest.approx(sign * theirs.mean(), abs=1e-12)
             assert found.metrics[name].sd == pytest.approx(theirs.std(ddof=1), abs=1e-12)
         assert (found.n_folds, found.n_without) == (8, 0)
 

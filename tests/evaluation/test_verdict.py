@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from cgnlearn import CGNClassifier
 from cgnlearn.data.splits import cut
+from cgnlearn.evaluation import estimates
 from cgnlearn.evaluation.run import Run, Unit
-from cgnlearn.evaluation.significance import difference_interval, mean_interval
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, FoldResult, Study
 from cgnlearn.evaluation.verdict import Calibration, Verdict, beside, calibration, standings
 
@@ -44,7 +44,7 @@ def by_row(study, model, metric, folds=None):
             continue
         for row, said in zip(result.rows, np.exp(result.log_proba), strict=True):
             truth = study.classes.index(study.y[row])
-            found[row].append(float(said.argmax() == truth) if metric == "accuracy" else np.log(said[truth]))
+            found[row].append(float(said.argmax() == truth) if metric == "accuracy" else -np.log(said[truth]))
     return np.array([np.mean(values) for values in found if values])
 
 
@@ -82,7 +82,8 @@ def paired(study, first, second, metric):
     folds = [
         {r.unit[1:] for r in study.results if r.unit.name == m and r.log_proba is not None} for m in (first, second)
     ]
-    return np.subtract(*(by_row(study, model, metric, folds[0] & folds[1]) for model in (first, second)))
+    better = 1 if metric == "accuracy" else -1
+    return better * np.subtract(*(by_row(study, model, metric, folds[0] & folds[1]) for model in (first, second)))
 
 
 def expected_pair(study, first, second, metric):
@@ -97,9 +98,9 @@ def numbers(text):
 def test_intervals_where_there_are_none_and_of_a_mean(rng):
     values = rng.normal(0.3, 1, size=20)
     scale = values.std(ddof=1) / np.sqrt(independent(20, 10))
-    found = mean_interval(values, 10)
+    found = estimates.mean(values, 10)
     assert (found.low, found.high) == pytest.approx(stats.t.interval(0.95, 19, values.mean(), scale))
-    for made in (mean_interval, lambda values, n_folds: difference_interval(values, n_folds, 1.0)):
+    for made in (estimates.mean, lambda values, n_folds: estimates.difference(values, n_folds, 1.0)):
         assert made(np.array([0.5]), 10) == (0.5, None, None)
         assert made(np.array([0.5, -np.inf]), 2) == (-np.inf, None, None)
 
@@ -114,7 +115,7 @@ def test_intervals_hold_the_truth_that_often(n_folds):
         values = 0.4 + rng.normal(size=n) + together
         share = (rng.random(n) < 0.8 + 0.4 * together).mean()
         low, high = expected_share(share, n, n_folds)
-        for i, found in enumerate((mean_interval(values, n_folds), difference_interval(values, n_folds, 3.0))):
+        for i, found in enumerate((estimates.mean(values, n_folds), estimates.difference(values, n_folds, 3.0))):
             inside[i] += found.low < 0.4 < found.high
         inside[2] += low < 0.8 < high
     assert (np.abs(inside / 400 - 0.95) < 0.035).all()
@@ -129,9 +130,9 @@ def test_every_sentence_of_the_verdict_says_what_the_folds_say(study):
 
     for sentence, other in zip(verdict.sentences, (BASELINE, LOGISTIC), strict=False):
         assert other in sentence
-        points, gain = paired(study, "proposed", other, "accuracy"), paired(study, "proposed", other, "cll")
+        points, gain = paired(study, "proposed", other, "accuracy"), paired(study, "proposed", other, "log_loss")
         limits = expected_pair(study, "proposed", other, "accuracy")
-        lowest, highest = expected_pair(study, "proposed", other, "cll")
+        lowest, highest = expected_pair(study, "proposed", other, "log_loss")
         factors = np.exp([gain.mean(), lowest, highest])
         expected = [100 * abs(points.mean()), 100, *(100 * limit for limit in limits), *factors]
         if abs(points.mean()) < 0.0005:
@@ -157,7 +158,7 @@ def test_every_sentence_of_the_verdict_says_what_the_folds_say(study):
 
 def test_the_three_numbers(study):
     right, typical, gap = Verdict(study).figures
-    for figure, metric, form in ((right, "accuracy", float), (typical, "cll", np.exp)):
+    for figure, metric, form in ((right, "accuracy", float), (typical, "log_loss", lambda loss: np.exp(-loss))):
         own, base = (mean_of(study, model, metric) for model in ("proposed", BASELINE))
         assert numbers(figure.value) == pytest.approx([100 * form(own)], abs=0.051)
         assert numbers(figure.beside) == pytest.approx([100 * form(base)], abs=0.051)
@@ -165,12 +166,14 @@ def test_the_three_numbers(study):
 
 
 def test_bold_is_only_what_every_paired_difference_says(study):
-    for metric in ("accuracy", "cll"):
+    for metric in ("accuracy", "log_loss"):
         for standing in standings(study, metric):
             own = standing.model
             lows = [expected_pair(study, own, other, metric)[0] for other in study.models if other != own]
             assert standing.is_best == (min(lows) > 0)
-            assert standing.is_worse == (mean_of(study, own, metric) < mean_of(study, BASELINE, metric))
+            better = 1 if metric == "accuracy" else -1
+            own_mean, base_mean = mean_of(study, own, metric), mean_of(study, BASELINE, metric)
+            assert standing.is_worse == (better * own_mean < better * base_mean)
 
 
 def test_worse_than_the_class_frequencies_is_never_best(study):
@@ -186,13 +189,14 @@ def test_worse_than_the_class_frequencies_is_never_best(study):
     assert not verdict.is_good
     assert verdict.headline.startswith("Do not use it")
     assert "cannot be taken at their word, they are too high" in verdict.sentences[-1]
-    by_cll = {standing.model: standing for standing in standings(bad, "cll")}
-    assert by_cll["proposed"].is_worse
-    assert not by_cll["proposed"].is_best
-    assert not by_cll[BASELINE].is_worse
-    alone = replace(bad, models={m: bad.models[m] for m in ("proposed", BASELINE)},
-                    results=[r for r in sure if r.unit.name in ("proposed", BASELINE)])  # fmt: skip
-    assert not any(s.is_best for s in standings(alone, "cll") if s.model == "proposed")
+    by_loss = {standing.model: standing for standing in standings(bad, "log_loss")}
+    assert by_loss["proposed"].is_worse
+    assert not by_loss["proposed"].is_best
+    assert not by_loss[BASELINE].is_worse
+    two = ("proposed", BASELINE)
+    results = [r for r in sure if r.unit.name in two]
+    alone = replace(bad, models={m: bad.models[m] for m in two}, results=results)
+    assert not any(s.is_best for s in standings(alone, "log_loss") if s.model == "proposed")
 
 
 def test_no_error_is_not_taken_for_certainty(study):
@@ -212,9 +216,9 @@ def test_no_error_is_not_taken_for_certainty(study):
     margin = verdict.over["accuracy"][BASELINE]
     assert (margin.low, margin.high) == pytest.approx(expected_pair(verdict.study, "proposed", BASELINE, "accuracy"))
     assert margin.high - margin.low > 0.1
-    gain = verdict.over["cll"][BASELINE]
+    gain = verdict.over["log_loss"][BASELINE]
     assert gain.high - gain.low > 0.02
-    assert verdict.cll == (pytest.approx(np.log(0.999)), None, None)
+    assert verdict.log_loss == (pytest.approx(-np.log(0.999)), None, None)
     assert verdict.figures[1].interval == "in no row less than 99.9 %"
 
 
@@ -228,7 +232,7 @@ def test_rows_of_one_group_count_once(study):
         for r in study.results
     ]
     copied = replace(study, X=study.X.iloc[thrice], y=study.y[thrice], results=results, groups=thrice)
-    for metric in ("accuracy", "cll", "brier"):
+    for metric in ("accuracy", "log_loss", "brier"):
         assert beside(copied, "proposed", LOGISTIC, metric) == pytest.approx(
             beside(study, "proposed", LOGISTIC, metric)
         )
@@ -243,12 +247,12 @@ def test_models_that_answer_on_some_folds_are_compared_on_those(study):
         FoldResult(r.unit, r.rows, None) if r.unit.name == LOGISTIC and r.unit[1:] in gone else r for r in study.results
     ]
     some = replace(study, results=part)
-    margin = beside(some, "proposed", LOGISTIC, "cll")
-    assert margin.mean == pytest.approx(paired(some, "proposed", LOGISTIC, "cll").mean())
-    assert (margin.low, margin.high) == pytest.approx(expected_pair(some, "proposed", LOGISTIC, "cll"))
+    margin = beside(some, "proposed", LOGISTIC, "log_loss")
+    assert margin.value == pytest.approx(paired(some, "proposed", LOGISTIC, "log_loss").mean())
+    assert (margin.low, margin.high) == pytest.approx(expected_pair(some, "proposed", LOGISTIC, "log_loss"))
     assert "(on the 8 of 10 folds that both answered)" in Verdict(some).sentences[1]
     none = [FoldResult(r.unit, r.rows, None) if r.unit.name == LOGISTIC else r for r in study.results]
-    assert beside(replace(study, results=none), "proposed", LOGISTIC, "cll") is None
+    assert beside(replace(study, results=none), "proposed", LOGISTIC, "log_loss") is None
     assert all(LOGISTIC not in sentence for sentence in Verdict(replace(study, results=none)).sentences)
 
 
@@ -260,7 +264,7 @@ def test_a_zero_probability_of_the_truth_is_infinitely_worse(study):
             log_proba[0] = [0.0, -np.inf] if study.y[r.rows[0]] == "ill" else [-np.inf, 0.0]
         results.append(FoldResult(r.unit, r.rows, log_proba))
     verdict = Verdict(replace(study, results=results))
-    assert verdict.over["cll"][LOGISTIC] == (np.inf, None, None)
+    assert verdict.over["log_loss"][LOGISTIC] == (np.inf, None, None)
     assert "incomparably more probability" in verdict.sentences[1]
 
 

@@ -28,8 +28,10 @@ from cgnlearn.cli.terminal import (
 if TYPE_CHECKING:
     from cgnlearn.cli.data import Data
     from cgnlearn.cli.roles import Roles
-    from cgnlearn.evaluation.decisions import Costs, Decisions, Estimate
-    from cgnlearn.evaluation.study import Study, Summary
+    from cgnlearn.evaluation.decisions import Costs, Decisions
+    from cgnlearn.evaluation.estimates import Estimate
+    from cgnlearn.evaluation.study import Study
+    from cgnlearn.evaluation.summaries import Summary
 
 
 @click.command()
@@ -57,7 +59,7 @@ def evaluate(
     jobs: int, output: Path | None, report: Path | None, memory: int | None, as_json: bool, seed: int,
     **model_options: Any,
 ) -> None:  # fmt: skip
-    """Cross-validate: accuracy, CLL, Brier score and calibration error, ML beside Bayes.
+    """Cross-validate: accuracy, log loss, Brier score and calibration error, ML beside Bayes.
 
     DATA is a table, or a folder (zip, tar) of raw spectra with --labels: all steps are then learned within the folds.
     """
@@ -79,7 +81,8 @@ def evaluate(
         return
     from cgnlearn.data.splits import cut, fewer
     from cgnlearn.evaluation.run import Run
-    from cgnlearn.evaluation.study import Study, summary_text
+    from cgnlearn.evaluation.study import Study
+    from cgnlearn.evaluation.summaries import summary_text
     from cgnlearn.files import write_whole
 
     read: Any

@@ -84,8 +84,8 @@ def description(model: Any) -> dict[str, Any]:
             "structure": "mixture",
             "attributes": model.n_features_in_,
             "members": [
-                {"weight": member.weight, "temperature": member.temperature, "cll": member.cll, **member.description}
-                for member in model.members_
+                {"weight": each.weight, "temperature": each.temperature, "log_loss": -each.cll, **each.description}
+                for each in model.members_
             ],
             "discrete": discrete,
         }

@@ -105,7 +105,7 @@ def label(
 
 
 def logistic_regression(seed: int) -> Any:
-    """What a statistician would try first: ridge by cross-validated CLL, one-hot, imputed and scaled."""
+    """What a statistician would try first: ridge by cross-validated log loss, one-hot, imputed and scaled."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegressionCV
@@ -124,7 +124,7 @@ def logistic_regression(seed: int) -> Any:
             (numbers, make_column_selector(dtype_include="number")),
             (levels, make_column_selector(dtype_include="category")),
         ),
-        LogisticRegressionCV(cv=_Folds(seed), scoring=_cll, max_iter=1000, **more),
+        LogisticRegressionCV(cv=_Folds(seed), scoring=_neg_log_loss, max_iter=1000, **more),
     )
 
 
@@ -147,8 +147,8 @@ class _Folds:
         return iter(stratified(y, 5, self.seed).pairs)
 
 
-def _cll(model: Any, X: Any, y: Any) -> float:
-    """CLL as a scorer that bears test rows without, or of other, classes than the training rows."""
+def _neg_log_loss(model: Any, X: Any, y: Any) -> float:
+    """Minus the log loss as a scorer that bears test rows without, or of other, classes than the training rows."""
     import numpy as np
 
     proba = model.predict_proba(X)

@@ -34,7 +34,8 @@ def evaluate_in_parts(
         if value is not None:
             raise click.UsageError(f"{option} needs all rows in memory: leave it out, or give more --memory")
     from cgnlearn import evaluate_stream
-    from cgnlearn.evaluation.study import BASELINE, summary_text
+    from cgnlearn.evaluation.study import BASELINE
+    from cgnlearn.evaluation.summaries import summary_text
     from cgnlearn.files import write_whole
 
     asked = _columns(data, roles) | {"groups": roles.groups, "drop_missing": drop_missing}

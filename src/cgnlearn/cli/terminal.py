@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from cgnlearn.evaluation.decisions import Decisions, Estimate
+    from cgnlearn.evaluation.decisions import Decisions
+    from cgnlearn.evaluation.estimates import Estimate
     from cgnlearn.evaluation.run import Run
-    from cgnlearn.evaluation.study import Summary
+    from cgnlearn.evaluation.summaries import Summary
     from cgnlearn.report.demonstration import Comparison
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -303,15 +304,17 @@ def print_table(
     summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None, unit: str = "row"
 ) -> None:
     """A table of metrics, and of mean costs where there are any, on stdout."""
+    from cgnlearn.evaluation.metrics import METRICS
+
     rows = []
     for summary in summaries:
         cells = [f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}") for mean, sd in summary.metrics.values()]
         note = f" ({summary.n_folds - summary.n_without} of {summary.n_folds} folds)" if summary.n_without else ""
-        cells = cells or ["does not exist"] * 4
+        cells = cells or ["does not exist"] * len(METRICS)
         if costs:
             cells.append(_with_interval(costs.get(summary.model)))
         rows.append([summary.model + note, *cells])
-    headings = ["accuracy", f"CLL per {unit}", "Brier", "calibration error", *([f"cost per {unit}"] if costs else [])]
+    headings = [*(metric.label for metric in METRICS.values()), *([f"cost per {unit}"] if costs else [])]
     _print(title, ["model"], headings, rows)
 
 
@@ -324,27 +327,26 @@ def tell_of_no_answer(summaries: Sequence[Summary]) -> None:
 
 
 def warn_of_worse_than_nothing(summaries: Sequence[Summary]) -> None:
-    """A line for each model that answered everywhere and has a lower CLL than what looks at nothing."""
+    """A line for each model that answered everywhere and has a greater log loss than what looks at nothing."""
     from cgnlearn.evaluation.study import BASELINE
 
-    cll = {summary.model: summary.metrics["cll"].mean for summary in summaries if not summary.n_without}
-    for model, value in cll.items():
-        if value < cll.get(BASELINE, value):
+    loss = {summary.model: summary.metrics["log_loss"].mean for summary in summaries if not summary.n_without}
+    for model, value in loss.items():
+        if value > loss.get(BASELINE, value):
             say(f"{model} gives the true classes less probability than the class frequencies do: do not use it")
 
 
 def print_decisions(decisions: Mapping[str, Decisions], title: str) -> None:
     """A table of what models are worth to those who decide, on stdout."""
-    rows = [
-        [model, *map(_with_interval, (found.auc, found.sensitivity, found.specificity,
-                                      found.positive_predictive_value, found.negative_predictive_value))]
-        for model, found in decisions.items()
-    ]  # fmt: skip
+    rows = []
+    for model, of in decisions.items():
+        found = of.auc, of.sensitivity, of.specificity, of.positive_predictive_value, of.negative_predictive_value
+        rows.append([model, *map(_with_interval, found)])
     _print(title, ["model"], ["AUC", "sensitivity", "specificity", "PPV", "NPV"], rows)
 
 
 def _with_interval(found: Estimate | None) -> str:
-    return "" if found is None else f"{found.value:.3f} ({found.low:.3f}–{found.high:.3f})"
+    return "" if found is None else f"{found.value:.3f} ({found.span('{:.3f}'.format, to='–')})"
 
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:
@@ -353,12 +355,12 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     for part in comparisons:
         cells = [
             f"{way.metrics[metric].mean:.3f}" if not way.n_without else "does not exist"
-            for metric in ("accuracy", "cll")
+            for metric in ("accuracy", "log_loss")
             for way in part.study.summaries
         ]
         rows.append([part.study.name, part.structure, str(part.n_train), *cells])
     title = "maximum likelihood (ML) beside Bayesian averaging (Bayes)"
-    _print(title, ["set", "structure"], ["rows", "accuracy ML", "Bayes", "CLL per row ML", "Bayes"], rows)
+    _print(title, ["set", "structure"], ["rows", "accuracy ML", "Bayes", "log loss ML", "Bayes"], rows)
 
 
 def _print(title: str, words: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

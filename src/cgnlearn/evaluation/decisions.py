@@ -17,10 +17,10 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import rankdata
 
+from cgnlearn.evaluation.estimates import Estimate, Z, share
 from cgnlearn.evaluation.study import Study, pooled, repetitions
 from cgnlearn.model.densities import Floats
 
-Z = 1.959963984540054  # of the standard normal distribution, 97.5 %
 THRESHOLD = 0.5
 THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve
 
@@ -40,14 +40,6 @@ def answers(study: Study) -> dict[str, Answers]:
 def one_class(found: Answers, position: int) -> list[Part]:
     """The same about one class against the others."""
     return [(np.exp(log_proba[:, position]), true == position) for log_proba, true in found]
-
-
-class Estimate(NamedTuple):
-    """A figure with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -102,20 +94,6 @@ def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisio
         positive_value,
         negative_value,
     )
-
-
-def share(n_of: float, n_all: float) -> Estimate:
-    """A share with Wilson's interval.
-
-    Examples
-    --------
-    >>> [round(value, 3) for value in share(8, 10)]
-    [0.8, 0.49, 0.943]
-    """
-    p = n_of / n_all
-    centre = (p + Z**2 / (2 * n_all)) / (1 + Z**2 / n_all)
-    half = Z / (1 + Z**2 / n_all) * np.sqrt(p * (1 - p) / n_all + Z**2 / (4 * n_all**2))
-    return Estimate(p, float(centre - half) if n_of else 0.0, float(centre + half) if n_of < n_all else 1.0)
 
 
 def predictive_value(

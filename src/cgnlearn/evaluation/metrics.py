@@ -1,65 +1,135 @@
-"""What predicted probabilities are worth.
+"""What predicted probabilities are worth: one table of metrics, for terminal, report, streams and benchmarks.
 
-``log_proba`` (rows, classes) holds log probabilities, ``true`` (rows,) the positions of the true classes.
+``log_proba`` (samples, classes) holds log probabilities, ``true`` (samples,) the positions of the true classes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
-from cgnlearn.model.densities import Floats, normalised, of_truth, right
+from cgnlearn.model.densities import Floats, of_truth, right
 
+Labels = NDArray[np.intp]
 N_BINS = 10  # of the calibration error
-LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double
 
 
-def accuracy(log_proba: Floats, true: NDArray[np.intp]) -> float:
-    """The share of rows whose most probable class is the true one."""
-    return float(right(log_proba, true).mean())
+@dataclass(frozen=True)
+class Metric:
+    """A score of predicted probabilities, made of sums over samples, and what a reader is told of it."""
+
+    name: str  # in files and results
+    label: str  # in tables
+    title: str  # in plain words
+    meaning: str
+    sign: int  # 1 where more is better, else -1
+    most: float  # the largest value that is possible; the least is 0
+    of_samples: Callable[[Floats, Labels], Floats]  # (samples,): its value in each, or what is summed within bins
+    in_bins: bool = False  # whether sums within bins of the highest probability count, without regard to their signs
+
+    def totals(self, log_proba: Floats, true: Labels) -> Floats:
+        """Sums over samples, one or one for each bin; those of parts of a data set add."""
+        values = self.of_samples(log_proba, true)
+        if not self.in_bins:
+            return values.sum(keepdims=True)
+        return np.bincount(bin_of(np.exp(log_proba.max(axis=1))), values, N_BINS).astype(np.float64)
+
+    def value(self, totals: Floats, n: int) -> float:
+        """The metric of n samples by their sums."""
+        return float(np.abs(totals).sum() / n)
+
+    def __call__(self, log_proba: Floats, true: Labels) -> float:
+        """The metric of all samples."""
+        return self.value(self.totals(log_proba, true), len(true))
 
 
-def cll(log_proba: Floats, true: NDArray[np.intp]) -> float:
-    """Conditional log likelihood per row: the mean log probability of the true class."""
-    return float(of_truth(log_proba, true).mean())
+def _is_right(log_proba: Floats, true: Labels) -> Floats:
+    return right(log_proba, true).astype(float)
 
 
-def from_truth(log_proba: Floats, true: NDArray[np.intp]) -> Floats:
-    """The squared distance from the truth summed over classes, from 0 to 2, row by row."""
+def _loss(log_proba: Floats, true: Labels) -> Floats:
+    return 0.0 - of_truth(log_proba, true)  # no negative zero
+
+
+def _squared_distance(log_proba: Floats, true: Labels) -> Floats:
     distance = np.exp(log_proba)
     distance[np.arange(len(true)), true] -= 1.0
     squared: Floats = (distance**2).sum(axis=1)
     return squared
 
 
-def brier(log_proba: Floats, true: NDArray[np.intp]) -> float:
-    """Brier score: the mean squared distance from the truth, from 0 to 2."""
-    return float(from_truth(log_proba, true).mean())
+def _excess(log_proba: Floats, true: Labels) -> Floats:
+    return np.exp(log_proba.max(axis=1)) - right(log_proba, true)
 
 
-def calibration_error(log_proba: Floats, true: NDArray[np.intp], n_bins: int = N_BINS) -> float:
-    """How far the probability of the predicted class lies from how often it is right, over bins weighted by rows."""
-    bins = reliability(np.exp(log_proba.max(axis=1)), right(log_proba, true), n_bins)
-    return float((bins.n * np.abs(bins.predicted - bins.observed)).sum() / bins.n.sum())
+ACCURACY = Metric(
+    "accuracy",
+    "accuracy",
+    "Right answers",
+    "The share of rows for which the most probable class is the true one. More is better.",
+    sign=1,
+    most=1.0,
+    of_samples=_is_right,
+)
+LOG_LOSS = Metric(
+    "log_loss",
+    "log loss",
+    "Probability given to the truth",
+    "The mean of minus the logarithm of the probability that a model gave to the true class. 0 is perfect; a confident "
+    "error costs much.",
+    sign=-1,
+    most=np.inf,
+    of_samples=_loss,
+)
+BRIER = Metric(
+    "brier",
+    "Brier score",
+    "Distance from the truth",
+    "The mean squared distance between the probabilities and the truth: 0 is perfect, 2 is certain and wrong.",
+    sign=-1,
+    most=2.0,
+    of_samples=_squared_distance,
+)
+CALIBRATION_ERROR = Metric(
+    "calibration_error",
+    "calibration error",
+    "Gap between promise and fact",
+    "How far the probability of the predicted class lies from how often it is right. 0 is perfect; the band is what "
+    "chance alone would show.",
+    sign=-1,
+    most=1.0,
+    of_samples=_excess,
+    in_bins=True,
+)
+METRICS = {metric.name: metric for metric in (ACCURACY, LOG_LOSS, BRIER, CALIBRATION_ERROR)}
+MEANS = {name: metric for name, metric in METRICS.items() if not metric.in_bins}  # means over samples
 
 
-def auc(log_proba: Floats, true: NDArray[np.intp]) -> float:
-    """Area under the ROC curve of each class against the rest, averaged over the classes that occur.
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sums over samples of which every metric is made; they add."""
 
-    It is how often a row of the class is given a higher probability of it than another row; a tie counts half. Not a
-    number where all rows are of one class.
-    """
-    areas = []
-    for label in np.unique(true):
-        inside = true == label
-        n, rest = int(inside.sum()), int((~inside).sum())
-        if rest:
-            ranks = rankdata(log_proba[:, label])
-            areas.append((ranks[inside].sum() - n * (n + 1) / 2) / (n * rest))
-    return float(np.mean(areas)) if areas else float("nan")
+    n: int
+    totals: dict[str, Floats]  # by metric
+
+    @classmethod
+    def of(cls, log_proba: Floats, true: Labels) -> Tally:
+        """Of some samples."""
+        return cls(len(true), {name: metric.totals(log_proba, true) for name, metric in METRICS.items()})
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.n + other.n, {name: found + other.totals[name] for name, found in self.totals.items()})
+
+    def value(self, metric: Metric) -> float:
+        """The metric of these samples."""
+        return metric.value(self.totals[metric.name], self.n)
+
+
+# ---- reliability
 
 
 class Reliability(NamedTuple):
@@ -70,35 +140,14 @@ class Reliability(NamedTuple):
     observed: Floats  # how often the event happened
 
 
+def bin_of(probability: Floats, n_bins: int = N_BINS) -> NDArray[np.intp]:
+    """The bin of each probability."""
+    return np.minimum((probability * n_bins).astype(np.intp), n_bins - 1)
+
+
 def reliability(probability: Floats, happened: NDArray[np.bool_], n_bins: int = N_BINS) -> Reliability:
     """Predicted probabilities beside frequencies, in bins."""
-    place = np.minimum((probability * n_bins).astype(np.intp), n_bins - 1)
-    n = np.bincount(place, minlength=n_bins)
+    bins = bin_of(probability, n_bins)
+    n, predicted, observed = (np.bincount(bins, of, n_bins) for of in (None, probability, happened.astype(float)))
     occupied = n > 0
-    mean, share = (
-        np.bincount(place, weights, minlength=n_bins)[occupied] / n[occupied]
-        for weights in (probability, happened.astype(float))
-    )
-    return Reliability(n[occupied], mean, share)
-
-
-METRICS = {"accuracy": accuracy, "cll": cll, "brier": brier, "calibration_error": calibration_error}
-
-
-class Worth(NamedTuple):
-    """What a fold's predictions are worth, in sums; infinite losses are kept out of them."""
-
-    correct: int
-    cll: float  # summed log probability of the true classes
-    zeros: int  # true classes whose probability is no positive double, counted as the smallest one
-
-
-def worth(log_joint: Floats, true: NDArray[np.intp]) -> Worth:
-    """Of log joint probabilities (rows, classes), normalised or not."""
-    log_proba = normalised(log_joint)
-    truth = of_truth(log_proba, true)
-    return Worth(
-        correct=int(right(log_proba, true).sum()),
-        cll=float(np.maximum(truth, LEAST).sum()),
-        zeros=int((truth < LEAST).sum()),
-    )
+    return Reliability(n[occupied], predicted[occupied] / n[occupied], observed[occupied] / n[occupied])

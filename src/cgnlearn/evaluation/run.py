@@ -191,11 +191,9 @@ class Run(Generic[Result]):
 def _session(jobs: int | None) -> dict[str, Any]:
     """When, where and with what; other versions than ours are the reader's to judge."""
     packages = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
-    return {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count(), "jobs": jobs,
-        "software": {"python": platform.python_version(), **{name: version(name) for name in packages}},
-    }  # fmt: skip
+    found: dict[str, Any] = {"started": datetime.now(UTC).isoformat(timespec="seconds"), "system": platform.system()}
+    found |= {"machine": platform.machine(), "cores": os.cpu_count(), "jobs": jobs}
+    return found | {"software": {"python": platform.python_version(), **{name: version(name) for name in packages}}}
 
 
 # ---- processes

@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import stats
 
+from cgnlearn.evaluation.estimates import ALPHA
 from cgnlearn.model.densities import Floats
 
 Mark = Literal["win", "draw", "loss"]
-ALPHA = 0.05
 
 
 class Comparison(NamedTuple):
@@ -36,75 +36,6 @@ class Comparison(NamedTuple):
     def unpaired_mark(self) -> Mark:
         """By the Mann-Whitney test at 5 %."""
         return mark(self.mann_whitney_p, self.superiority - 0.5)
-
-
-class Interval(NamedTuple):
-    """A mean and its 95 % interval; without an interval where values are fewer than two, or not finite."""
-
-    mean: float
-    low: float | None
-    high: float | None
-
-    @property
-    def sign(self) -> int:
-        """1 or -1 where the whole interval lies above or below zero, else 0."""
-        if self.low is None or self.high is None:
-            return 0
-        return int(self.low > 0) - int(self.high < 0)
-
-
-def inflation(n_folds: int) -> float:
-    """How many times more a mean over the rows of a cross-validation varies than one over independent rows.
-
-    Its folds share training rows, and so they err together. This is the correction of Nadeau and Bengio (2003), taken
-    from folds to the rows in them: the differences between a few folds say next to nothing of how far a mean can be
-    trusted, those between many rows do.
-
-    Examples
-    --------
-    >>> inflation(5)
-    2.25
-    """
-    return 1 + n_folds / (n_folds - 1)
-
-
-def mean_interval(units: Floats, n_folds: int) -> Interval:
-    """The mean over independent units of a cross-validation, which are rows or groups of them, with its interval.
-
-    Examples
-    --------
-    >>> mean_interval(np.array([1.0, 2.0, 3.0]), n_folds=3)
-    Interval(mean=2.0, low=-1.92..., high=5.92...)
-    """
-    mean = float(units.mean())
-    if len(units) < 2 or not np.isfinite(units).all():
-        return Interval(mean, None, None)
-    error = np.sqrt(inflation(n_folds) * units.var(ddof=1) / len(units))
-    half = float(stats.t.isf(ALPHA / 2, len(units) - 1) * error)
-    return Interval(mean, mean - half, mean + half)
-
-
-def difference_interval(units: Floats, n_folds: int, widest: float) -> Interval:
-    """A mean difference of two models, with its interval, which has a length even where all units agree.
-
-    Two units are added, one without a difference and half a unit each with the widest one to either side, as Agresti
-    and Min (2005) do for differences of shares: what has not been seen in few rows may happen all the same.
-
-    Examples
-    --------
-    >>> difference_interval(np.zeros(50), n_folds=5, widest=1.0)
-    Interval(mean=0.0, low=-0.082..., high=0.082...)
-    """
-    mean = float(units.mean())
-    if len(units) < 2 or not np.isfinite(units).all():
-        return Interval(mean, None, None)
-    more = inflation(n_folds)
-    n = len(units) / more  # as many independent ones would tell as much
-    centre = mean * n / (n + 2)
-    square = (float((units**2).sum()) / more + widest**2) / (n + 2)
-    error = np.sqrt(max(square - centre**2, 0.0) / (n + 2))
-    half = float(stats.t.isf(ALPHA / 2, len(units) - 1) * error)
-    return Interval(mean, centre - half, centre + half)
 
 
 def corrected_error(values: Floats, n_folds: int) -> float:

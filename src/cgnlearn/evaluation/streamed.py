@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from cgnlearn.classifier import CGNClassifier, counting_learner
 from cgnlearn.data.splits import hashed
-from cgnlearn.evaluation.metrics import N_BINS
-from cgnlearn.evaluation.study import BASELINE, Spread, Summary, fitted
-from cgnlearn.model.densities import Floats, normalised, of_truth, right
+from cgnlearn.evaluation.metrics import Tally
+from cgnlearn.evaluation.study import BASELINE, fitted
+from cgnlearn.evaluation.summaries import Place, Summary
+from cgnlearn.model.densities import Floats, normalised
 from cgnlearn.model.estimation import SampleNotAcceptable
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.schema import Schema
@@ -27,7 +28,6 @@ from cgnlearn.rowfiles import BATCH_ROWS, Stream
 from cgnlearn.streams import SAMPLE_ROWS, Progress, chance, frame_of
 
 Score = Callable[[Table], Floats]  # log probabilities of the classes
-Place = tuple[int, int]  # repetition and fold
 
 
 @dataclass(frozen=True)
@@ -133,20 +133,20 @@ def evaluate_stream(
         for (repeat, fold), own in classes.items():
             others = sum(found for place, found in classes.items() if place[0] == repeat) - own
             scores[BASELINE, repeat, fold] = _frequencies(others / others.sum())
-        tallies: dict[tuple[str, int, int], Tally] = {}
+        tallies: dict[str, dict[Place, Tally]] = {name: {} for name in (*models, BASELINE)}
         for part in cut.batches():
             for place, rows in part.by_place():
                 table = part.table.rows(rows)
                 assert table.labels is not None
-                for name in (*models, BASELINE):
+                for name, of_model in tallies.items():
                     score = scores[name, *place]
                     if score is not None:
-                        found = tally(score(table), table.labels)
-                        tallies[name, *place] = tallies[name, *place] + found if (name, *place) in tallies else found
+                        found = Tally.of(score(table), table.labels)
+                        of_model[place] = of_model[place] + found if place in of_model else found
             told(n_rows + part.n_done, 2 * n_rows)
     totals = np.sum([found for (repeat, _), found in classes.items() if repeat == 0], axis=0)
     return StreamedEvaluation(
-        [_summary(name, classes, tallies) for name in (*models, BASELINE)],
+        [Summary.of(name, len(classes), of_model) for name, of_model in tallies.items()],
         dict(zip(map(str, schema.classes), totals.astype(int).tolist(), strict=True)),
         {name: max(seen) for name in sampled},
     )
@@ -342,56 +342,3 @@ def _of_sampled(model: Any) -> Score:
         return found
 
     return score
-
-
-# ---- what it is worth
-
-
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """Sums over rows that the metrics are made of; they add."""
-
-    n: int
-    right: int
-    cll: float
-    brier: float
-    bins: NDArray[np.float64]  # (3, bins): rows, their probabilities of the predicted class, how many it was right in
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
-
-    @property
-    def calibration_error(self) -> float:
-        """Of all these rows, as `metrics.calibration_error` tells it."""
-        _, predicted, observed = self.bins
-        return float(np.abs(predicted - observed).sum() / self.n)
-
-
-def tally(log_proba: Floats, true: NDArray[np.intp]) -> Tally:
-    """Of some rows."""
-    probability, truth = np.exp(log_proba), right(log_proba, true)
-    best = probability.max(axis=1)
-    place = np.minimum((best * N_BINS).astype(np.intp), N_BINS - 1)
-    bins = [np.bincount(place, weights, minlength=N_BINS) for weights in (None, best, truth.astype(float))]
-    probability[np.arange(len(true)), true] -= 1.0
-    return Tally(
-        len(true), int(truth.sum()), float(of_truth(log_proba, true).sum()), float((probability**2).sum()),
-        np.array(bins, np.float64),
-    )  # fmt: skip
-
-
-def _summary(name: str, places: Collection[Place], tallies: Mapping[tuple[str, int, int], Tally]) -> Summary:
-    """As `study.summarise` makes it of rows: means over folds, the calibration error of whole repetitions."""
-    found = {place: tallies[name, *place] for place in places if (name, *place) in tallies}
-    if not found:
-        return Summary(name, len(places), len(places), {})
-    repeats: dict[int, Tally] = {}
-    for (repeat, _), own in found.items():
-        repeats[repeat] = repeats[repeat] + own if repeat in repeats else own
-    values = {
-        "accuracy": [own.right / own.n for own in found.values()],
-        "cll": [own.cll / own.n for own in found.values()],
-        "brier": [own.brier / own.n for own in found.values()],
-        "calibration_error": [own.calibration_error for own in repeats.values()],
-    }
-    return Summary(name, len(places), len(places) - len(found), {of: Spread.of(given) for of, given in values.items()})

@@ -1,4 +1,4 @@
-"""One set of data, cross-validated: what the folds gave, what that is worth, and what a report tells of it."""
+"""One set of data, cross-validated: what the folds gave, and what that is worth."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.data.splits import Split
-from cgnlearn.evaluation import evidence as why
 from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
 from cgnlearn.evaluation.features import Features, columns, peaks
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
-from cgnlearn.evaluation.metrics import METRICS, calibration_error
-from cgnlearn.evaluation.run import Row, Unit, Work, csv_text
+from cgnlearn.evaluation.metrics import Tally
+from cgnlearn.evaluation.run import Row, Unit, Work
+from cgnlearn.evaluation.summaries import Summary
 from cgnlearn.model.densities import Floats
 
 BASELINE = "class frequencies"  # the classifier that looks at nothing; it has nothing to explain
@@ -39,14 +39,17 @@ class FoldResult:
     reason: str | None = None  # why there is no answer, if that is known: files of results do not keep it
 
 
-def fold_result(
-    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, explained: NDArray[np.intp] | None,
-    groups: NDArray[Any] | None = None, positions: Floats | None = None,
-) -> FoldResult:  # fmt: skip
-    """Fit a copy of the model on the fold's training rows and let it predict the others.
+class Told(NamedTuple):
+    """By what reasons are told: the feature of each column, and where the columns stand if a fold has its own."""
 
-    ``explained`` are the features of `evidence_of` for which reasons are told; None: nothing is explained.
-    """
+    feature: NDArray[np.intp]
+    positions: Floats | None
+
+
+def fold_result(
+    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, groups: NDArray[Any] | None, told: Told | None
+) -> FoldResult:
+    """Fit a copy of the model on the fold's training rows and let it predict the others; None: without evidence."""
     with warnings.catch_warnings():
         # Rare levels, other axes and columns with many holes are the set's, and told of no fold.
         warnings.filterwarnings("ignore", "levels never seen", UserWarning)
@@ -62,15 +65,14 @@ def fold_result(
         last = last_step(trained)
         log_proba = last.predict_log_proba(part)
         evidence = None
-        if explained is not None and hasattr(last, EXPLAINS):
-            evidence = _explained(last, part, log_proba, y[split.test], explained, positions)
+        if told is not None and hasattr(last, EXPLAINS):
+            evidence = _explained(last, part, log_proba, y[split.test], told)
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
-def _explained(
-    model: Any, X: Any, log_proba: Floats, y: NDArray[Any], feature: NDArray[np.intp], positions: Floats | None
-) -> Evidence:
+def _explained(model: Any, X: Any, log_proba: Floats, y: NDArray[Any], told: Told) -> Evidence:
     """The evidence, told of the study's columns: those of a fold are its own where X comes out of a pipeline."""
+    feature, positions = told
     places = np.arange(len(feature))
     if positions is not None:
         own = np.array(model.feature_names_in_, dtype=float)
@@ -98,38 +100,6 @@ def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: 
 # ---- summaries
 
 
-class Spread(NamedTuple):
-    """A metric's mean and its standard deviation between folds (of the calibration error: between repetitions)."""
-
-    mean: float
-    sd: float | None  # None where there is one value only, or an infinite one
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """Of one value for each fold, or repetition."""
-        sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
-        return cls(float(np.mean(values)), sd)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What one model's results are worth."""
-
-    model: str
-    n_folds: int  # that have been done
-    n_without: int  # those of them in which maximum likelihood does not exist; the metrics leave them out
-    metrics: dict[str, Spread]  # by the names in `METRICS`; empty if no fold has an answer
-    reason: str | None = None  # why the first of the folds without an answer has none
-
-    def as_dict(self) -> dict[str, Any]:
-        """In plain values."""
-        counts = {
-            "model": self.model, "folds": self.n_folds, "folds_without_answer": self.n_without,
-            "reason_without_answer": self.reason,
-        }  # fmt: skip
-        return counts | {name: spread._asdict() for name, spread in self.metrics.items()}
-
-
 def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Summary]:
     """A summary of each model, in the order in which they first occur."""
     by_model: dict[str, list[FoldResult]] = {}
@@ -137,14 +107,9 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
         by_model.setdefault(result.unit.name, []).append(result)
     summaries = []
     for model, found in by_model.items():
-        answered = [result for result in found if result.log_proba is not None]
-        metrics: dict[str, Spread] = {}
-        for name, metric in METRICS.items() if answered else ():
-            # A fold is too small to tell how well calibrated a model is: all rows of a repetition do.
-            parts = repetitions(answered) if metric is calibration_error else [[result] for result in answered]
-            metrics[name] = Spread.of([metric(*pooled(part, true)) for part in parts])
+        tallies = {r.unit[1:]: Tally.of(r.log_proba, true[r.rows]) for r in found if r.log_proba is not None}
         reason = next((result.reason for result in found if result.reason), None)
-        summaries.append(Summary(model, len(found), len(found) - len(answered), metrics, reason))
+        summaries.append(Summary.of(model, len(found), tallies, reason))
     return summaries
 
 
@@ -161,35 +126,7 @@ def pooled(results: Sequence[FoldResult], true: NDArray[np.intp]) -> tuple[Float
     return np.concatenate(log_proba), true[np.concatenate(rows)]
 
 
-def summary_text(summaries: Sequence[Summary]) -> str:
-    """The summaries as csv."""
-    rows: list[Row] = [
-        ["model", "folds", "folds_without_answer", *(f"{name}{part}" for name in METRICS for part in ("", "_sd"))]
-    ]
-    for summary in summaries:
-        spreads = [summary.metrics.get(name, (None, None)) for name in METRICS]
-        values = ["" if value is None else repr(value) for spread in spreads for value in spread]
-        rows.append([summary.model, summary.n_folds, summary.n_without, *values])
-    return csv_text(*rows)
-
-
 # ---- the study
-
-
-@dataclass(frozen=True)
-class SeenRow:
-    """One row as the first repetition saw it from outside its training data."""
-
-    index: int
-    line: int
-    name: str  # its id, or else its line
-    true: str
-    predicted: str
-    probability: float  # of the predicted class
-    probability_true: float
-    log_odds: float  # of the predicted class against the next
-    against: str  # the next class
-    reasons: list[tuple[int, float]]  # numbers of `Study.features`, with what they add to these log-odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,18 +156,23 @@ class Study:
 
         ``settings`` are all that the results depend on, for results that are kept.
         """
+        told = Told(self.features.of_column, None if self.raw is None else self.positions) if explained else None
+        X = self.X if self.raw is None else self.raw
+        names = [[str(row if self.lines is None else self.lines[row])] for row in range(len(self.y))]
+        if self.ids is not None:
+            names = [[line, str(name)] for [line], name in zip(names, self.ids, strict=True)]
 
-        feature = self.features.of_column if explained else None
+        def arguments(unit: Unit) -> tuple[Any, ...]:
+            asked = None if unit.repeat else told
+            return unit, self.models[unit.name], X, self.y, self._splits[unit[1:]], self.groups, asked
 
         def rows(unit: Unit, result: FoldResult) -> list[Row]:
             # Numbers in full: a result must be the same when it is read again.
             said = [[""] * len(self.classes)] * len(result.rows)
             if result.log_proba is not None:
                 said = [list(map(repr, of_row)) for of_row in result.log_proba.tolist()]
-            return [
-                (str(row), str(self._line(row)), *self._id(row), self.y[row], *of_row)
-                for row, of_row in zip(result.rows.tolist(), said, strict=True)
-            ]
+            own = zip(result.rows.tolist(), said, strict=True)
+            return [(str(row), *names[row], self.y[row], *of_row) for row, of_row in own]
 
         def result(unit: Unit, rows: Sequence[Sequence[str]]) -> FoldResult | None:
             said = [row[-len(self.classes) :] for row in rows]
@@ -239,35 +181,14 @@ class Study:
             except ValueError:
                 return None
 
-        return Work(
-            columns=(
-                "model", "repeat", "fold", "row", "line", *([] if self.ids is None else ["id"]), "true",
-                *(f"log p({label})" for label in self.classes),
-            ),
-            sizes={Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models},
-            compute=fold_result,
-            arguments=lambda unit: (
-                unit, self.models[unit.name], self._given, self.y, self._splits[unit[1:]],
-                None if unit.repeat else feature, self.groups, None if self.raw is None else self.positions,
-            ),
-            settings=settings or {},
-            rows=rows,
-            result=result,
-        )  # fmt: skip
+        named = ["model", "repeat", "fold", "row", "line", *([] if self.ids is None else ["id"]), "true"]
+        sizes = {Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models}
+        columns = (*named, *(f"log p({label})" for label in self.classes))
+        return Work(columns, sizes, fold_result, arguments, settings or {}, rows, result)
 
     @cached_property
     def _splits(self) -> dict[tuple[int, int], Split]:
         return {(split.repeat, split.fold): split for split in self.splits}
-
-    @property
-    def _given(self) -> Any:
-        return self.X if self.raw is None else self.raw
-
-    def _line(self, row: int) -> int:
-        return row if self.lines is None else int(self.lines[row])
-
-    def _id(self, row: int) -> tuple[str, ...]:
-        return () if self.ids is None else (str(self.ids[row]),)
 
     @cached_property
     def classes(self) -> list[str]:
@@ -314,79 +235,12 @@ class Study:
     @cached_property
     def able(self) -> list[Summary]:
         """Those of models that answered in every fold and can be explained."""
-        return [
-            s for s in self.summaries
-            if s.metrics and not s.n_without
-            and (s.model == self.proposed or hasattr(last_step(self.models[s.model]), EXPLAINS))
-        ]  # fmt: skip
+        whole = [summary for summary in self.summaries if summary.metrics and not summary.n_without]
+        return [s for s in whole if s.model == self.proposed or hasattr(last_step(self.models[s.model]), EXPLAINS)]
 
     @cached_property
     def chosen(self) -> str | None:
-        """The proposed model, else that of the best CLL, of those that answered in every fold; None without one."""
+        """The proposed model, else that of least log loss, of those that answered in every fold; None without one."""
         if self.proposed in [summary.model for summary in self.able]:
             return self.proposed
-        return max(self.able, key=lambda summary: summary.metrics["cll"].mean).model if self.able else None
-
-    @cached_property
-    def final(self) -> Any:
-        """The chosen model, or the last step of it, fitted on all rows: what would be used from now on."""
-        assert self.chosen is not None
-        return last_step(fitted(self.models[self.chosen], self._given, self.y, np.arange(len(self.y)), self.groups))
-
-    # ---- the chosen model in the first repetition
-
-    @cached_property
-    def log_proba(self) -> Floats:
-        """What it said of each row; NaN where it has not been asked."""
-        found = np.full((len(self.y), len(self.classes)), np.nan)
-        for result in self._first:
-            found[result.rows] = result.log_proba
-        return found
-
-    @property
-    def _first(self) -> list[FoldResult]:
-        return [result for result in self.results if result.unit.name == self.chosen and not result.unit.repeat]
-
-    @cached_property
-    def evidence(self) -> Evidence | None:
-        """Of all folds together, by row; those that an earlier run finished kept none, and are fitted once more.
-
-        None if the model cannot be explained.
-        """
-        if self.chosen is None or not hasattr(last_step(self.models[self.chosen]), EXPLAINS):
-            return None
-        arguments = self.work(explained=True).arguments
-        again = (result if result.evidence else fold_result(*arguments(result.unit)) for result in self._first)
-        parts = [(result.rows, result.evidence) for result in again if result.evidence]
-        if any(not len(part.for_truth) for _, part in parts):
-            return None
-        return why.together(parts, len(self.names))
-
-    @cached_property
-    def rows(self) -> list[SeenRow]:
-        """All rows, or the least and the most certain of many, the least certain first."""
-        return [self._seen(row) for row in why.listed(self.log_proba).tolist()]
-
-    def _seen(self, row: int) -> SeenRow:
-        said, true = self.log_proba[row], self.true[row]
-        (first,), (second,) = why.best_two(said[None])
-        name = str(self._line(row)) if self.ids is None else str(self.ids[row])
-        return SeenRow(
-            row, self._line(row), name, self.classes[true], self.classes[first],
-            float(np.exp(said[first])), float(np.exp(said[true])), float(why.margin(said[None])[0]),
-            self.classes[second], [] if self.evidence is None else self.evidence.reasons[row],
-        )  # fmt: skip
-
-    @cached_property
-    def remarkable(self) -> list[tuple[str, SeenRow]]:
-        """The rows a reader will ask for, each once, with what is remarkable about them."""
-        by_index = {row.index: row for row in self.rows}
-        return [(words, by_index[i]) for i, words in why.remarkable(self.log_proba, self.true).items()]
-
-    @cached_property
-    def confusion(self) -> NDArray[np.intp]:
-        """Rows by true and predicted class."""
-        counts = np.zeros((len(self.classes),) * 2, np.intp)
-        known = why.by_certainty(self.log_proba)
-        np.add.at(counts, (self.true[known], self.log_proba[known].argmax(axis=1)), 1)
-        return counts
+        return min(self.able, key=lambda summary: summary.metrics["log_loss"].mean).model if self.able else None

@@ -10,26 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cgnlearn.evaluation.decisions import answers, share
-from cgnlearn.evaluation.metrics import calibration_error, from_truth
-from cgnlearn.evaluation.significance import Interval, difference_interval, inflation, mean_interval
+from cgnlearn.evaluation import estimates
+from cgnlearn.evaluation.decisions import answers
+from cgnlearn.evaluation.estimates import Estimate
+from cgnlearn.evaluation.metrics import CALIBRATION_ERROR, MEANS, N_BINS, bin_of
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.model.densities import Floats, of_truth, right
 
-SIGNS = {"accuracy": 1, "cll": 1, "brier": -1}  # of metrics that are means over rows: 1 where more is better
-ROW_METRICS: dict[str, Callable[[Floats, NDArray[np.intp]], NDArray[Any]]] = {
-    "accuracy": right,
-    "cll": of_truth,
-    "brier": from_truth,
-}
 N_DRAWS = 500
 SMALL = 0.05  # a calibration error that few decisions depend on
 LARGE = 0.1  # one that many do: rows by which it may be chance are too few to vouch for probabilities
+TRUST = {  # what is made of the calibration: in the headline, and below the number
+    "trusted": ("its probabilities can be trusted", "probabilities can be trusted"),
+    "untold": ("the rows are too few to tell whether its probabilities can be trusted", "too few rows to tell"),
+    "nearly": ("its probabilities can nearly be trusted", "probabilities nearly right"),
+    "not": ("its probabilities cannot be trusted", "probabilities cannot be trusted"),
+}
 
 
 # ---- models beside each other
@@ -50,7 +50,7 @@ def by_row(study: Study, model: str, metric: str, folds: Collection[tuple[int, i
     total, n = np.zeros(len(study.true)), np.zeros(len(study.true))
     for result in study.results:
         if result.unit.name == model and result.log_proba is not None and result.unit[1:] in folds:
-            total[result.rows] += ROW_METRICS[metric](result.log_proba, study.true[result.rows])
+            total[result.rows] += MEANS[metric].of_samples(result.log_proba, study.true[result.rows])
             n[result.rows] += 1
     with np.errstate(invalid="ignore"):
         values: Floats = total / n
@@ -69,63 +69,56 @@ def units(study: Study, values: Floats) -> Floats:
     return found
 
 
-def value(study: Study, model: str, metric: str) -> Interval:
-    """A model by one of the `SIGNS`, as a mean over rows; of a share the interval is Wilson's.
+def value(study: Study, model: str, metric: str) -> Estimate:
+    """A model by a mean over rows; of a share the interval is Wilson's.
 
-    CLL and Brier score have none where no row is named wrongly: what an error would cost has then not been seen.
+    Log loss and Brier score have none where no row is named wrongly: what an error would cost has then not been seen.
     """
     folds = answered(study, model)
     found = units(study, by_row(study, model, metric, folds))
-    mean = float(found.mean())
     if metric == "accuracy":
-        n = len(found) / inflation(n_folds(study))
-        return Interval(*share(mean * n, n))
+        n = len(found) / estimates.inflation(n_folds(study))
+        return estimates.share(float(found.mean()) * n, n)
     if np.nanmin(by_row(study, model, "accuracy", folds)) == 1:
-        return Interval(mean, None, None)
-    _, low, high = mean_interval(found, n_folds(study))
-    if low is None or high is None:
-        return Interval(mean, None, None)
-    return Interval(mean, low, min(high, 0.0)) if metric == "cll" else Interval(mean, max(low, 0.0), high)
+        return Estimate(float(found.mean()))
+    mean = estimates.mean(found, n_folds(study))
+    return mean if mean.low is None else mean._replace(low=max(mean.low, 0.0))
 
 
-def beside(study: Study, model: str, other: str, metric: str) -> Interval | None:
+def beside(study: Study, model: str, other: str, metric: str) -> Estimate | None:
     """How much better a model is than another one, on the folds that both answered; None without such a fold."""
     common = answered(study, model) & answered(study, other)
     if not common:
         return None
     first, second = (by_row(study, name, metric, common) for name in (model, other))
     with np.errstate(invalid="ignore"):
-        difference = SIGNS[metric] * (first - second)
-    difference[first == second] = 0.0  # both may be minus infinity
+        difference = MEANS[metric].sign * (first - second)
+    difference[first == second] = 0.0  # both may be infinite
     found = units(study, difference)
     widest = max(1.0 if metric == "accuracy" else 0.0, float(np.abs(found).max()))
-    return difference_interval(found, n_folds(study), widest)
+    return estimates.difference(found, n_folds(study), widest)
 
 
 class Standing(NamedTuple):
     """One model by one metric."""
 
     model: str
-    value: Interval
+    value: Estimate
     n_answered: int  # folds
     is_best: bool  # better than every other model, beyond what the folds leave to chance
     is_worse: bool  # than the class frequencies, on the folds that both answered
 
 
 def standings(study: Study, metric: str) -> list[Standing]:
-    """The models that answered in some fold, in their order, by one of the `SIGNS`."""
+    """The models that answered in some fold, in their order, by a mean over rows."""
     models = [summary.model for summary in study.summaries if summary.metrics]
     found = []
     for model in models:
         others = [beside(study, model, other, metric) for other in models if other != model]
         base = beside(study, model, BASELINE, metric) if model != BASELINE and BASELINE in models else None
-        found.append(
-            Standing(
-                model, value(study, model, metric), len(answered(study, model)),
-                is_best=bool(others) and all(margin is not None and margin.sign > 0 for margin in others),
-                is_worse=base is not None and base.mean < 0,
-            )
-        )  # fmt: skip
+        is_best = bool(others) and all(margin is not None and margin.sign > 0 for margin in others)
+        is_worse = base is not None and base.value < 0
+        found.append(Standing(model, value(study, model, metric), len(answered(study, model)), is_best, is_worse))
     return found
 
 
@@ -141,8 +134,8 @@ class Calibration(NamedTuple):
     right: float  # share of rows in which it is right
 
     @property
-    def judgement(self) -> Literal["trusted", "untold", "nearly", "not"]:
-        """Within chance, or so where chance leaves room for much; or beyond it by little; or neither."""
+    def judgement(self) -> str:
+        """One of `TRUST`: within chance, or so where chance leaves much room; or beyond it by little; or neither."""
         if self.error <= self.by_chance:
             return "trusted" if self.by_chance <= LARGE else "untold"
         return "nearly" if self.error <= SMALL else "not"
@@ -153,20 +146,18 @@ def calibration(study: Study, model: str) -> Calibration:
     first = [result for result in study.results if result.unit.name == model and not result.unit.repeat]
     log_proba, true = pooled(first, study.true)
     said = np.exp(log_proba.max(axis=1))
-    return Calibration(
-        calibration_error(log_proba, true), _error_by_chance(said),
-        float(said.mean()), float(right(log_proba, true).mean()),
-    )  # fmt: skip
+    error = CALIBRATION_ERROR(log_proba, true)
+    return Calibration(error, _error_by_chance(said), float(said.mean()), float(right(log_proba, true).mean()))
 
 
 def _error_by_chance(said: Floats) -> float:
     """The 95th percentile of the calibration error if each answer were right with just the probability it states."""
-    place = np.minimum((said * 10).astype(np.intp), 9)
+    place = bin_of(said)
     rng = np.random.default_rng(0)
     errors = np.empty(N_DRAWS)
     for draw in range(N_DRAWS):
         happened = rng.random(len(said)) < said
-        errors[draw] = np.abs(np.bincount(place, said - happened)).sum() / len(said)
+        errors[draw] = np.abs(np.bincount(place, said - happened, N_BINS)).sum() / len(said)
     return float(np.quantile(errors, 0.95))
 
 
@@ -195,21 +186,21 @@ class Verdict:
         return self.study.chosen
 
     @cached_property
-    def over(self) -> dict[str, dict[str, Interval]]:
+    def over(self) -> dict[str, dict[str, Estimate]]:
         """By metric: how much better it is than each other model that has a fold in common with it."""
         others = [s.model for s in self.study.summaries if s.metrics and s.model != self.model]
-        found = {metric: {o: beside(self.study, self.model, o, metric) for o in others} for metric in SIGNS}
+        found = {metric: {o: beside(self.study, self.model, o, metric) for o in others} for metric in MEANS}
         return {metric: {o: m for o, m in of.items() if m is not None} for metric, of in found.items()}
 
     @cached_property
-    def accuracy(self) -> Interval:
+    def accuracy(self) -> Estimate:
         """The share of rows named rightly."""
         return value(self.study, self.model, "accuracy")
 
     @cached_property
-    def cll(self) -> Interval:
-        """The mean log probability of the truth."""
-        return value(self.study, self.model, "cll")
+    def log_loss(self) -> Estimate:
+        """The mean of minus the log probability of the truth."""
+        return value(self.study, self.model, "log_loss")
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -219,25 +210,21 @@ class Verdict:
     @property
     def is_good(self) -> bool:
         """Whether it tells more than the class frequencies, by what probability it gave the truth."""
-        margin = self.over["cll"].get(BASELINE)
-        return margin is None or margin.mean > 0
+        margin = self.over["log_loss"].get(BASELINE)
+        return margin is None or margin.value > 0
 
     @property
     def headline(self) -> str:
         """One sentence: what the model does, whether that is better than doing without it, and whether to trust it."""
-        accuracy = f"{_share(self.accuracy.mean)} of the rows it had not seen{_range(self.accuracy, _share)}"
+        accuracy = f"{_share(self.accuracy.value)} of the rows it had not seen ({_interval(self.accuracy, _share)})"
         if not self.is_good:
             return (
                 f"Do not use it: {self.model}, which names the right class for {accuracy}, gives the truth less "
                 "probability than the class frequencies do, which look at nothing."
             )
-        beside = [_standing(self.over["cll"][o], _called(o)) for o in (BASELINE, LOGISTIC) if o in self.over["cll"]]
-        trust = {
-            "trusted": "its probabilities can be trusted",
-            "untold": "the rows are too few to tell whether its probabilities can be trusted",
-            "nearly": "its probabilities can nearly be trusted",
-            "not": "its probabilities cannot be trusted",
-        }[self.calibration.judgement]
+        over = self.over["log_loss"]
+        beside = [_standing(over[other], _called(other)) for other in (BASELINE, LOGISTIC) if other in over]
+        trust, _ = TRUST[self.calibration.judgement]
         called = f"The {self.model}" if self.model == self.study.proposed else self.model
         judged = f"{', '.join(beside)}; {trust}" if beside else trust
         return f"{called} names the right class for {accuracy}: {judged}."
@@ -250,9 +237,9 @@ class Verdict:
         return [*found, self._trust]
 
     def _beside(self, other: str) -> str:
-        accuracy, cll = self.over["accuracy"][other], self.over["cll"][other]
+        accuracy, saved = self.over["accuracy"][other], self.over["log_loss"][other]
         words = f"Beside {_called(other)} it is right {_points(accuracy)}"
-        words += f", and gives the truth {_times(cll)}{_judged(cll)}"
+        words += f", and gives the truth {_times(saved)}{_judged(saved)}"
         own, of_other = (answered(self.study, model) for model in (self.model, other))
         part = f" (on the {len(own & of_other)} of {len(own)} folds that both answered)" if own - of_other else ""
         return f"{words}{part}."
@@ -261,7 +248,7 @@ class Verdict:
     def _better(self) -> list[str]:
         """Others that are clearly better: the reader must know."""
         told = (BASELINE, LOGISTIC)
-        better = [other for other, margin in self.over["cll"].items() if margin.sign < 0 and other not in told]
+        better = [other for other, margin in self.over["log_loss"].items() if margin.sign < 0 and other not in told]
         if not better:
             return []
         return [f"Better on the same folds, by the probability given to the truth: {', '.join(better)}."]
@@ -281,37 +268,24 @@ class Verdict:
         return f"Its probabilities cannot be taken at their word, they are too {way}: {said} ({measure})."
 
     @property
-    def _never_less(self) -> str:
-        """What stands for an interval where no row was named wrongly, else nothing."""
-        if self.accuracy.mean < 1:
-            return ""
-        least = min(of_truth(log_proba, true).min() for log_proba, true in answers(self.study)[self.model])
-        return f"in no row less than {_share(np.exp(least))}"
-
-    @property
     def figures(self) -> list[Figure]:
         """Three numbers."""
-        has_base = bool(answered(self.study, BASELINE))
-        base = {metric: value(self.study, BASELINE, metric).mean for metric in ("accuracy", "cll") if has_base}
-        found = self.calibration
+        found, typical = self.calibration, self.log_loss.through(_typical)
+        named_rightly = self.accuracy.value == 1  # then how far off an error would be has not been seen
+        least = min(of_truth(log_proba, true).min() for log_proba, true in answers(self.study)[self.model])
+        interval = f"in no row less than {_share(np.exp(least))}" if named_rightly else _interval(typical, _share)
+        base = dict.fromkeys(("accuracy", "log_loss"), "")
+        if answered(self.study, BASELINE):
+            accuracy, log_loss = (value(self.study, BASELINE, metric).value for metric in base)
+            base["accuracy"] = f"class frequencies: {_share(accuracy)}"
+            base["log_loss"] = f"class frequencies: {_share(_typical(log_loss))}"
+        chance = f"chance alone: up to {found.by_chance:.3f}"
+        shares = _share(self.accuracy.value), _interval(self.accuracy, _share)
         return [
-            Figure(
-                "right answers", _share(self.accuracy.mean), _range(self.accuracy, _share, brackets=False),
-                f"class frequencies: {_share(base['accuracy'])}" if base else "",
-            ),
-            Figure(
-                "typical probability of the truth", _share(np.exp(self.cll.mean)),
-                self._never_less or _range(self.cll, lambda value: _share(np.exp(value)), brackets=False),
-                f"class frequencies: {_share(np.exp(base['cll']))}" if base else "",
-            ),
-            Figure(
-                "calibration error", f"{found.error:.3f}", f"chance alone: up to {found.by_chance:.3f}",
-                {
-                    "trusted": "probabilities can be trusted", "nearly": "probabilities nearly right",
-                    "untold": "too few rows to tell",
-                }.get(found.judgement, "probabilities cannot be trusted"),
-            ),
-        ]  # fmt: skip
+            Figure("right answers", *shares, base["accuracy"]),
+            Figure("typical probability of the truth", _share(typical.value), interval, base["log_loss"]),
+            Figure("calibration error", f"{found.error:.3f}", chance, TRUST[found.judgement][1]),
+        ]
 
 
 # ---- words
@@ -328,32 +302,29 @@ def _share(value: float) -> str:
     return f"{percent:.{0 if percent in (0.0, 100.0) else digits}f} %"
 
 
-def _range(found: Interval, form: Callable[[float], str], brackets: bool = True) -> str:
-    if found.low is None or found.high is None:
-        return ""
-    words = f"95 % interval {form(found.low)} to {form(found.high)}"
-    return f" ({words})" if brackets else words
+def _typical(log_loss: float) -> float:
+    return float(np.exp(-log_loss))
 
 
-def _points(margin: Interval) -> str:
-    points = 100 * margin.mean
-    if round(abs(points), 1) == 0:
-        words = "just as often"
-    else:
-        words = f"in {abs(points):.1f} {'more' if points > 0 else 'fewer'} of 100 rows"
-    if margin.low is None or margin.high is None:
-        return words
-    unit = "" if "100" in words else " of 100 rows"
-    return f"{words} ({_signed(100 * margin.low)} to {_signed(100 * margin.high)}{unit})"
+def _interval(found: Estimate, form: Callable[[float], str]) -> str:
+    span = found.span(form)
+    return f"95 % interval {span}" if span else ""
 
 
-def _times(margin: Interval) -> str:
-    if not np.isfinite(margin.mean):
-        return "incomparably more probability" if margin.mean > 0 else "incomparably less probability"
-    words = f"{_factor(margin.mean)} times the probability"
-    if margin.low is None or margin.high is None:
-        return words
-    return f"{words} ({_factor(margin.low)} to {_factor(margin.high)})"
+def _points(margin: Estimate) -> str:
+    points = margin.through(lambda value: 100 * value)
+    words, unit = f"in {abs(points.value):.1f} {'more' if points.value > 0 else 'fewer'} of 100 rows", ""
+    if round(abs(points.value), 1) == 0:
+        words, unit = "just as often", " of 100 rows"
+    span = points.span(_signed)
+    return f"{words} ({span}{unit})" if span else words
+
+
+def _times(margin: Estimate) -> str:
+    if not np.isfinite(margin.value):
+        return "incomparably more probability" if margin.value > 0 else "incomparably less probability"
+    span = margin.span(_factor)
+    return f"{_factor(margin.value)} times the probability" + (f" ({span})" if span else "")
 
 
 def _factor(log: float) -> str:
@@ -368,14 +339,14 @@ def _called(model: str) -> str:
     return f"the {model}" if model == BASELINE else model
 
 
-def _standing(margin: Interval, other: str) -> str:
+def _standing(margin: Estimate, other: str) -> str:
     """What a difference says, in words."""
     if margin.sign:
         return f"clearly {'better' if margin.sign > 0 else 'worse'} than {other}"
     return f"not clearly {'better than' if other == _called(BASELINE) else 'different from'} {other}"
 
 
-def _judged(margin: Interval) -> str:
+def _judged(margin: Estimate) -> str:
     return {1: ": clearly better", 0: ": no clear difference", -1: ": clearly worse"}[margin.sign]
 
 

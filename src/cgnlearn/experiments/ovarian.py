@@ -14,8 +14,8 @@ from sklearn.utils import Bunch
 from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure, ordered_path
 from cgnlearn.data.splits import cut
 from cgnlearn.datasets import make_spectra
-from cgnlearn.evaluation.metrics import worth
 from cgnlearn.evaluation.run import Row, Unit, Work
+from cgnlearn.experiments.scores import fold_scores
 from cgnlearn.experiments.uci import description, folds_work
 from cgnlearn.model.densities import Floats, normalised
 
@@ -83,7 +83,7 @@ def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, see
         "spectra": description(data),
     }
     n_rows = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
-    return folds_work([data], COLUMNS, n_rows, fold_rows, (k_max, n_folds, seed), settings)
+    return folds_work([data], COLUMNS, n_rows, fold_rows, settings, k_max, n_folds, seed)
 
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:
@@ -94,7 +94,7 @@ def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: i
     for model, how in MODELS.items():
         for path in _paths(X[train], y[train], X[test], k_max, how):
             for k, joint in enumerate(path.log_joint, start=1):
-                rows.append(_row(path.family, k, model, joint, true, class_alone=k > path.n_exist))
+                rows.append(_row(path.family, k, model, joint, true, alone=k > path.n_exist))
             if model == "shared" and path.family == "band":
                 rows += _tempered_rows(X[train], y[train], X[test], path, true, seed)
     return rows
@@ -139,11 +139,10 @@ def _as_far_as_it_exists(
 
 
 def _row(
-    family: str, k: int, model: str, log_joint: Floats, true: NDArray[np.intp], *, class_alone: bool = False,
-    temperature: float = 1.0,
-) -> Row:  # fmt: skip
-    n, (correct, cll, zeros) = len(true), worth(log_joint, true)
-    return family, k, model, n, correct, correct / n, cll, zeros, int(class_alone), temperature
+    family: str, k: int, model: str, joint: Floats, true: NDArray[np.intp], *, alone: bool = False, power: float = 1.0
+) -> Row:
+    n, (correct, cll, zeros) = len(true), fold_scores(joint, true)
+    return family, k, model, n, correct, correct / n, cll, zeros, int(alone), power
 
 
 def _tempered_rows(
@@ -159,13 +158,13 @@ def _tempered_rows(
     of_best = chosen.cv_results_["param_temperature"][scores.argmax(axis=1)]  # the same temperatures for every k
     joints = path.class_log_prior + of_best[:, None, None] * (path.log_joint - path.class_log_prior)
     for k, joint in enumerate(joints, start=1):
-        yield _row(path.family, k, TEMPERED, joint, true, temperature=float(of_best[k - 1]))
+        yield _row(path.family, k, TEMPERED, joint, true, power=float(of_best[k - 1]))
     joint = chosen.predict_joint_log_proba(X_test)
-    yield _row(path.family, chosen.k_, CHOSEN, joint, true, temperature=chosen.temperature_)
+    yield _row(path.family, chosen.k_, CHOSEN, joint, true, power=chosen.temperature_)
     log_weight = len(y) * scores.max(axis=1)
     log_weight -= np.logaddexp.reduce(log_weight)
     averaged = np.logaddexp.reduce(log_weight[:, None, None] + normalised(joints), axis=0)
-    yield _row(path.family, 0, AVERAGED, averaged, true, temperature=float("nan"))
+    yield _row(path.family, 0, AVERAGED, averaged, true, power=float("nan"))
 
 
 # ---- what the rows say

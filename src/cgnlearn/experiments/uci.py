@@ -14,25 +14,25 @@ from sklearn.utils import Bunch
 from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
 from cgnlearn.data.splits import allowed, cut, scarce
 from cgnlearn.datasets import UCI, load, make_waveform
-from cgnlearn.evaluation.metrics import worth
 from cgnlearn.evaluation.run import Row, Unit, Work, fingerprint
 from cgnlearn.evaluation.significance import Comparison, compare
 from cgnlearn.experiments import published
+from cgnlearn.experiments.scores import fold_scores
 from cgnlearn.model.densities import Floats
 
 SEARCHES = ("forward", "backward", "condensed")
 FRACTIONS = (1.0, 0.2)
 LOCATIONS = ("paper", "pooled", "cell")
 METRICS = ("cll", "accuracy")
+Compute = Callable[..., list[Row]]
+Settings = Mapping[str, Any]
+# The fraction is that of the fold's training samples, CLL is summed over the test samples, zeros are true classes with
+# a probability of zero, class_alone is 1 where maximum likelihood does not exist for the structure found and the class
+# alone was used, and groups are columns, in groups separated by |.
 COLUMNS = (
-    "dataset", "repetition", "fold", "fraction",  # of the fold's training rows
-    "search", "parameters",  # ml, or bayes with its prior's location
-    "n_train", "n_test", "correct", "accuracy", "cll",  # summed over the test rows
-    "zeros",  # true classes with a probability of zero
-    "class_alone",  # 1 where maximum likelihood does not exist for the structure found, and the class alone was used
-    "n_parameters", "inner_accuracy",  # of the structure, in the search
-    "groups",  # columns, in groups separated by |
-)  # fmt: skip
+    *("dataset", "repetition", "fold", "fraction", "search", "parameters", "n_train", "n_test", "correct", "accuracy"),
+    *("cll", "zeros", "class_alone", "n_parameters", "inner_accuracy", "groups"),
+)
 
 
 def quick_sets() -> list[Bunch]:
@@ -47,13 +47,12 @@ def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed:
     described = {found.name: description(found) for found in sets}
     settings = {"experiment": "uci", "folds": n_folds, "repetitions": n_repetitions, "seed": seed, "sets": described}
     n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
-    return folds_work(sets, COLUMNS, n_rows, fold_rows, (n_folds, seed), settings)
+    return folds_work(sets, COLUMNS, n_rows, fold_rows, settings, n_folds, seed)
 
 
 def folds_work(
-    sets: Sequence[Bunch], columns: tuple[str, ...], n_rows: int, compute: Callable[..., list[Row]],
-    arguments: tuple[Any, ...], settings: Mapping[str, Any],
-) -> Work[list[Row]]:  # fmt: skip
+    sets: Sequence[Bunch], columns: tuple[str, ...], n_rows: int, compute: Compute, settings: Settings, *arguments: Any
+) -> Work[list[Row]]:
     """The folds of a repeated cross-validation of sets; ``arguments`` come after the data and the unit."""
     by_name = {found.name: found for found in sets}
     # The sets take turns, so that the time left can be told from the time gone.
@@ -106,11 +105,9 @@ def _search_rows(
         models[f"bayes {location}"] = (CGNClassifier(searched.structure_, prior=prior).fit(X[train], y[train]), False)
     groups = "|".join(" ".join(map(str, group)) for group in state.groups)
     for parameters, (model, class_alone) in models.items():
-        found = worth(model.predict_joint_log_proba(X[test]), true)
-        yield (
-            parameters, len(train), len(test), found.correct, found.correct / len(test), found.cll, found.zeros,
-            int(class_alone), model.n_parameters_, float(state.score), groups,
-        )  # fmt: skip
+        found = fold_scores(model.predict_joint_log_proba(X[test]), true)
+        result = found.correct, found.correct / len(test), found.cll, found.zeros, int(class_alone)
+        yield parameters, len(train), len(test), *result, model.n_parameters_, float(state.score), groups
 
 
 def _likeliest(structure: Structure, X: Floats, y: NDArray[np.str_]) -> tuple[CGNClassifier, bool]:

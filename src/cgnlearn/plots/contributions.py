@@ -38,9 +38,16 @@ class ContributionsDisplay(Display):
     """
 
     def __init__(
-        self, log_odds: ArrayLike, names: Sequence[str], of: str, against: str, prior_log_odds: float = 0.0,
-        positions: ArrayLike | None = None, values: ArrayLike | None = None, axis: str = "m/z",
-    ) -> None:  # fmt: skip
+        self,
+        log_odds: ArrayLike,
+        names: Sequence[str],
+        of: str,
+        against: str,
+        prior_log_odds: float = 0.0,
+        positions: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        axis: str = "m/z",
+    ) -> None:
         self.log_odds = np.asarray(log_odds, dtype=float)
         self.names, self.of, self.against, self.axis = list(names), of, against, axis
         self.prior_log_odds = prior_log_odds
@@ -50,9 +57,17 @@ class ContributionsDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, row: int = 0, *, of: Any = None, against: Any = None,
-        positions: ArrayLike | None = None, axis: str = "m/z", ax: Axes | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        estimator: Any,
+        X: Any,
+        row: int = 0,
+        *,
+        of: Any = None,
+        against: Any = None,
+        positions: ArrayLike | None = None,
+        axis: str = "m/z",
+        ax: Axes | None = None,
+    ) -> Self:
         """Draw what a fitted classifier sees in one row of X.
 
         Parameters
@@ -84,14 +99,11 @@ class ContributionsDisplay(Display):
         second = int(np.argmax(others)) if against is None else classes.index(against)
         parts = estimator.contributions(one)[0]
         prior = estimator.class_log_prior_
-        names = getattr(estimator, "feature_names_in_", None)
+        names = [str(name) for name in getattr(estimator, "feature_names_in_", range(len(parts)))]
         values = None if positions is None else np.asarray(one, dtype=float)[0]
-        display = cls(
-            estimator.temperature_ * (parts[:, first] - parts[:, second]),
-            [str(name) for name in (range(len(parts)) if names is None else names)],
-            str(classes[first]), str(classes[second]), float(prior[first] - prior[second]), positions, values, axis,
-        )  # fmt: skip
-        return display.plot(ax)
+        log_odds = estimator.temperature_ * (parts[:, first] - parts[:, second])
+        two, before = (str(classes[first]), str(classes[second])), float(prior[first] - prior[second])
+        return cls(log_odds, names, *two, before, positions, values, axis).plot(ax)
 
     def _size(self) -> tuple[float, float]:
         return (6.4, 1.2 + 0.26 * min(len(self.names) + 1, MOST_BARS + 2)) if self.positions is None else (8.0, 3.4)

@@ -1,4 +1,4 @@
-"""Accuracy and log likelihood along a family of structures."""
+"""Accuracy and log loss along a family of structures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cgnlearn.evaluation.metrics import accuracy, cll
+from cgnlearn.evaluation.metrics import ACCURACY, LOG_LOSS
 from cgnlearn.model.densities import normalised
 from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, taken_literally, without_frame
 
@@ -21,11 +21,11 @@ class Path(NamedTuple):
 
     x: NDArray[np.intp]
     accuracy: NDArray[np.float64]
-    cll: NDArray[np.float64]
+    log_loss: NDArray[np.float64]
 
 
 class PathDisplay:
-    """Accuracy and CLL per row against the number of parameters, or the order k, one above the other.
+    """Accuracy and log loss against the number of parameters, or the order k, one above the other.
 
     Examples
     --------
@@ -50,15 +50,22 @@ class PathDisplay:
         if "param_k" not in results:
             raise ValueError('the classifier did not choose its k: fit it with Band(k="cv") or Box(k="cv")')
         orders = np.unique(results["param_k"])
-        best = [int(np.argmax(np.where(results["param_k"] == k, results["mean_test_cll"], -np.inf))) for k in orders]
-        path = Path(orders, results["mean_test_accuracy"][best], results["mean_test_cll"][best])
+        loss = -results["mean_test_cll"]
+        best = [int(np.argmin(np.where(results["param_k"] == k, loss, np.inf))) for k in orders]
+        path = Path(orders, results["mean_test_accuracy"][best], loss[best])
         return cls({"inner cross-validation": path}, "order k", "linear").plot(axes)
 
     @classmethod
     def from_predictions(
-        cls, y_true: ArrayLike, log_joint: ArrayLike, n_parameters: ArrayLike, *, names: Sequence[str],
-        classes: ArrayLike | None = None, axes: Sequence[Axes] | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        y_true: ArrayLike,
+        log_joint: ArrayLike,
+        n_parameters: ArrayLike,
+        *,
+        names: Sequence[str],
+        classes: ArrayLike | None = None,
+        axes: Sequence[Axes] | None = None,
+    ) -> Self:
         """Draw what `ordered_path` returns.
 
         Parameters
@@ -82,7 +89,7 @@ class PathDisplay:
             raise ValueError("n_parameters must be families × orders, and names one per family, as in log_joint")
         true = np.searchsorted(labels, np.asarray(y_true))
         paths = {
-            name: Path(number, *(np.array([metric(part, true) for part in family]) for metric in (accuracy, cll)))
+            name: Path(number, *(np.array([metric(part, true) for part in family]) for metric in (ACCURACY, LOG_LOSS)))
             for name, number, family in zip(names, numbers, normalised(joint), strict=True)
         }
         return cls(paths, "number of parameters", "log").plot(axes)
@@ -98,9 +105,9 @@ class PathDisplay:
             style: dict[str, Any] = {"color": LINES[i % len(LINES)], "marker": MARKERS[i % len(MARKERS)]}
             style |= {"markersize": 3.5, "linewidth": 1.4}
             upper.plot(path.x, path.accuracy, label=name, **style)
-            lower.plot(path.x, path.cll, label=name, **style)
+            lower.plot(path.x, path.log_loss, label=name, **style)
         upper.set_ylabel("accuracy")
-        lower.set(ylabel="CLL per row", xlabel=self.xlabel, xscale=self.xscale)
+        lower.set(ylabel="log loss", xlabel=self.xlabel, xscale=self.xscale)
         for ax in axes:
             ax.grid(color=GREY, alpha=0.2)
             without_frame(ax)

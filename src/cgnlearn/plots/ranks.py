@@ -32,8 +32,8 @@ class RanksDisplay(Display):
 
     Examples
     --------
-    >>> cll = [[-0.3, -0.4, -0.5], [-0.2, -0.3, -0.3], [-0.1, -0.4, -0.2]]  # sets × methods, higher is better
-    >>> RanksDisplay.from_values(cll, ["a", "b", "c"]).ranks.round(1).tolist()
+    >>> accuracy = [[0.9, 0.8, 0.7], [0.9, 0.8, 0.8], [0.9, 0.6, 0.8]]  # sets × methods, higher is better
+    >>> RanksDisplay.from_values(accuracy, ["a", "b", "c"]).ranks.round(1).tolist()
     [1.0, 2.5, 2.5]
     """
 
@@ -45,9 +45,14 @@ class RanksDisplay(Display):
 
     @classmethod
     def from_values(
-        cls, values: ArrayLike, names: Sequence[str], *, marked: str | None = None, title: str = "",
+        cls,
+        values: ArrayLike,
+        names: Sequence[str],
+        *,
+        marked: str | None = None,
+        title: str = "",
         ax: Axes | None = None,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """Draw the diagram of what methods reach on sets.
 
         Parameters
@@ -101,8 +106,8 @@ class RanksDisplay(Display):
             ax.plot([rank, rank], [-0.18, 0], color=INK, linewidth=1)
             ax.text(rank, -0.3, str(rank), ha="center", va="bottom", fontsize=8, color=INK)
         ax.plot([1, 1 + self.difference], [-1.45, -1.45], color=INK, linewidth=1.6)
-        ax.text(1 + self.difference, -1.45, f"  critical difference {self.difference:.2f}",
-                ha="left", va="center", fontsize=8, color=INK)  # fmt: skip
+        words = f"  critical difference {self.difference:.2f}"
+        ax.text(1 + self.difference, -1.45, words, ha="left", va="center", fontsize=8, color=INK)
         if self.title:
             ax.text(n + margin, -1.45, self.title, ha="right", va="center", fontsize=10, color=INK)
         for i, (low, high) in enumerate(bars):

@@ -88,10 +88,8 @@ class RelevanceDisplay:
         upper.axhline(PRIOR, color=GREY, linewidth=0.8, linestyle="--", label="before any data")
         upper.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
         upper.set(ylabel="p(depends on class)", ylim=(0, 1.02))
-        lower.step(
-            self.positions, self.mean_order, where="mid", color=BLUE, linewidth=0.8,
-            rasterized=len(self.positions) > MOST_POINTS,
-        )  # fmt: skip
+        as_pixels = len(self.positions) > MOST_POINTS
+        lower.step(self.positions, self.mean_order, where="mid", color=BLUE, linewidth=0.8, rasterized=as_pixels)
         lower.set(ylabel="mean order", xlabel=self.axis, ylim=(0, None))
         without_frame(lower)
         taken_literally(lower)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cgnlearn.evaluation.metrics import N_BINS, Reliability, reliability
+from cgnlearn.evaluation.estimates import wilson
+from cgnlearn.evaluation.metrics import N_BINS, Reliability, bin_of, reliability
 from cgnlearn.plots.style import GREY, LINES, MARKERS, Display, without_frame
 
 if TYPE_CHECKING:
@@ -36,9 +37,16 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls, y_true: ArrayLike, y_proba: ArrayLike | Mapping[str, ArrayLike], *, classes: ArrayLike | None = None,
-        per_class: bool = False, n_bins: int = N_BINS, name: str = "classifier", ax: Axes | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        classes: ArrayLike | None = None,
+        per_class: bool = False,
+        n_bins: int = N_BINS,
+        name: str = "classifier",
+        ax: Axes | None = None,
+    ) -> Self:
         """Draw the diagram of predicted probabilities.
 
         Parameters
@@ -88,14 +96,12 @@ class ReliabilityDisplay(Display):
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="perfect calibration")
         for i, (name, line) in enumerate(self.lines.items()):
             colour = LINES[i % len(LINES)]
-            low, high = _wilson(line.observed, line.n)
+            low, high = wilson(line.observed, line.n.astype(float))
             error = np.maximum([line.observed - low, high - line.observed], 0.0)
             ax.errorbar(line.predicted, line.observed, error, fmt="none", ecolor=colour, alpha=0.35, linewidth=1.2)
             ax.plot(line.predicted, line.observed, color=colour, linewidth=1, alpha=0.35)
-            ax.scatter(
-                line.predicted, line.observed, 18 + 160 * line.n / line.n.sum(),
-                color=colour, marker=MARKERS[i % len(MARKERS)], zorder=3, linewidths=0, label=name,
-            )  # fmt: skip
+            look: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "zorder": 3, "linewidths": 0}
+            ax.scatter(line.predicted, line.observed, 18 + 160 * line.n / line.n.sum(), label=name, **look)
         first = np.floor(self.start * self.n_bins) / self.n_bins  # where the first bin begins
         margin = 0.03 * (1 - first)
         ax.set(xlim=(first - margin, 1 + margin), ylim=(-0.4, 1.03), xlabel=self.xlabel)
@@ -111,18 +117,10 @@ class ReliabilityDisplay(Display):
     def _draw_histogram(self, ax: Axes) -> None:
         width = 0.9 / self.n_bins / len(self.lines)
         for i, line in enumerate(self.lines.values()):
-            bins = np.minimum((line.predicted * self.n_bins).astype(np.intp), self.n_bins - 1)
-            left = (bins + 0.05) / self.n_bins + i * width
+            left = (bin_of(line.predicted, self.n_bins) + 0.05) / self.n_bins + i * width
             ax.bar(left, 100 * line.n / line.n.sum(), width, align="edge", color=LINES[i % len(LINES)], linewidth=0)
         ax.margins(y=0)
         ax.set_axis_off()
         highest = max(int(line.n.max() * 100 / line.n.sum() + 0.5) for line in self.lines.values())
-        ax.annotate(f"how often (up to {highest} % of rows)", (0, 1), xycoords="axes fraction", fontsize="small",
-                    color=GREY, va="top")  # fmt: skip
-
-
-def _wilson(share: NDArray[np.float64], n: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    z = 1.96
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return middle - half, middle + half
+        words = f"how often (up to {highest} % of rows)"
+        ax.text(0, 1, words, transform=ax.transAxes, fontsize="small", color=GREY, va="top")

@@ -62,24 +62,18 @@ class StructureDisplay(Display):
         # As many letters as fit between two neighbours; one is about half as wide as it is high.
         gap = GAP / (np.ptp(x) + 1.6) * ax.figure.bbox.width / ax.figure.dpi * 72
         most = int(np.clip((gap - 12) / (0.55 * FONT_SIZE), 4, 20))
+        bbox = {"boxstyle": "round,pad=0.35", "facecolor": TINT, "edgecolor": BLUE, "linewidth": 0.9}
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": FONT_SIZE, "color": INK, "bbox": bbox}
         boxes = {
-            node: ax.text(
-                *place, wrapped(str(node), most), ha="center", va="center", fontsize=FONT_SIZE, color=INK,
-                bbox={"boxstyle": "round,pad=0.35", "facecolor": TINT, "edgecolor": BLUE, "linewidth": 0.9},
-            ).get_bbox_patch()
-            for node, place in places.items()
-        }  # fmt: skip
+            node: ax.text(*place, wrapped(str(node), most), **look).get_bbox_patch() for node, place in places.items()
+        }
         crowded = self.structure.n_edges > 3 * len(places)
+        arrow = {"arrowstyle": "-|>", "color": GREY, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 1}
+        arrow |= {"alpha": 0.5, "mutation_scale": 6} if crowded else {"alpha": 0.9, "mutation_scale": 9}
         for child, parents in self.structure.families:
             for parent in parents:
-                ax.annotate(
-                    "", xy=places[child], xytext=places[parent],
-                    arrowprops={
-                        "arrowstyle": "-|>", "color": GREY, "alpha": 0.5 if crowded else 0.9, "linewidth": 0.8,
-                        "mutation_scale": 6 if crowded else 9, "patchA": boxes[parent], "patchB": boxes[child],
-                        "shrinkA": 1, "shrinkB": 1,
-                    },
-                )  # fmt: skip
+                ends = {"patchA": boxes[parent], "patchB": boxes[child]}
+                ax.annotate("", xy=places[child], xytext=places[parent], arrowprops=arrow | ends)
         ax.set_axis_off()
 
     def _draw_pattern(self, ax: Axes) -> None:

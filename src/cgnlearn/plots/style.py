@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY, INK = "#2b6ca3", "#d1701f", "#8a929a", "#22303c"
 LINES = (BLUE, ORANGE, "#3a8f5c", "#8a4f9e", "#b0413e", "#5b6770", "#c2a11f", "#1f9aa8")
 TINT = "#e8f0f7"
-BY_NIGHT = {  # the same colours on a dark page
-    **dict(zip(LINES, ("#6db3e8", "#f0a05a", "#6cc793", "#c591d6", "#ec8581", "#a9b4bd", "#e0c552", "#5dcad6"),
-               strict=True)),
-    GREY: "#8f99a3", INK: "#e3e8ec", TINT: "#22384a",
-}  # fmt: skip
+_DARK = "#6db3e8 #f0a05a #6cc793 #c591d6 #ec8581 #a9b4bd #e0c552 #5dcad6 #8f99a3 #e3e8ec #22384a"
+BY_NIGHT = dict(zip((*LINES, GREY, INK, TINT), _DARK.split(), strict=True))  # the same colours on a dark page
 MARKERS = "osD^vPX*"
 MOST_POINTS = 2000  # of a line drawn as such; a longer one goes into a vector file as pixels, or it would be megabytes
 

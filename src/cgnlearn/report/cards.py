@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.study import Study
 from cgnlearn.model.densities import Floats
 
@@ -38,8 +39,8 @@ def column(X: Any, number: int) -> Values:
     series = X.iloc[:, number]
     if is_numeric_dtype(series.dtype) and not is_bool_dtype(series.dtype):
         return Values(series.to_numpy(dtype=float, na_value=np.nan), True)
-    return Values(np.array([None if gone else str(value) for value, gone in zip(series, series.isna(), strict=True)],
-                           dtype=object), False)  # fmt: skip
+    levels = [None if gone else str(value) for value, gone in zip(series, series.isna(), strict=True)]
+    return Values(np.array(levels, dtype=object), False)
 
 
 def told(value: Any) -> str:
@@ -80,12 +81,12 @@ class Cards(NamedTuple):
     between: float | None  # what lies between the peaks of spectra adds
 
 
-def cards(study: Study) -> Cards | None:
+def cards(chosen: Chosen) -> Cards | None:
     """Of every feature of a study; None where the model cannot be explained."""
-    if study.evidence is None:
+    if chosen.evidence is None:
         return None
-    features = study.features
-    evidence = features.gathered(study.evidence.for_truth)
+    study, features = chosen.study, chosen.study.features
+    evidence = features.gathered(chosen.evidence.for_truth)
     of_between = [float(value) for value, at in zip(evidence, features.shown, strict=True) if at is None]
     order = np.argsort(-np.abs(evidence), kind="stable")
     order = np.array([feature for feature in order.tolist() if features.shown[feature] is not None], dtype=np.intp)
@@ -102,12 +103,9 @@ def cards(study: Study) -> Cards | None:
         value = float(evidence[feature])
         return Card(features.names[feature], value, abs(value) / largest, int(n_missing[at]), histogram)
 
-    first, rest = order[:MOST_CARDS], order[MOST_CARDS:]
-    return Cards(
-        [card(i, True) for i in first], [card(i, False) for i in rest[:MOST_LISTED]],
-        max(0, len(rest) - MOST_LISTED), float(evidence[rest[MOST_LISTED:]].sum()),
-        of_between[0] if of_between else None,
-    )  # fmt: skip
+    first, rest, more = order[:MOST_CARDS], order[MOST_CARDS:][:MOST_LISTED], order[MOST_CARDS + MOST_LISTED :]
+    shown, folded = [card(i, True) for i in first], [card(i, False) for i in rest]
+    return Cards(shown, folded, len(more), float(evidence[more].sum()), of_between[0] if of_between else None)
 
 
 def histogram_of(values: Values, study: Study, classes: list[int]) -> Histogram | None:

@@ -13,6 +13,7 @@ from sklearn.dummy import DummyClassifier
 from cgnlearn import CGNClassifier
 from cgnlearn.data.splits import cut, scarce
 from cgnlearn.datasets import make_balance_scale, make_raw_spectra, make_waveform
+from cgnlearn.evaluation.chosen import explained
 from cgnlearn.evaluation.study import BASELINE, Study
 from cgnlearn.spectra import RawSpectra
 from cgnlearn.spectra.peaks import region_ranks
@@ -75,20 +76,19 @@ def spectra_study(X: Any, y: NDArray[np.str_], models: dict[str, Any], truth: Ra
     """Spectra that were read again, with the features of all of them; results still to come."""
     n_markers = int((truth.effects != 0).sum())
     data = f"simulated raw spectra, {len(truth.peaks)} peaks of which {n_markers} differ between the classes"
-    return _study(
-        "simulated spectra", X, y, models, 5, positions=X.columns.to_numpy(float),
-        marks=truth.peaks[truth.effects != 0], positive="case",
-        settings={"Data": data, "Features": "read from files, preset maldi, bins of 10 m/z"}, **more,
-    )  # fmt: skip
+    settings = {"Data": data, "Features": "read from files, preset maldi, bins of 10 m/z"}
+    along = {"positions": X.columns.to_numpy(float), "marks": truth.peaks[truth.effects != 0]}
+    return _study("simulated spectra", X, y, models, 5, positive="case", settings=settings, **along, **more)
 
 
 def planted_truth(study: Study) -> str:
     """How many of the true markers are among the regions with most evidence."""
+    evidence = explained(study)
+    assert evidence is not None
     assert study.positions is not None
     assert study.marks is not None
-    assert study.evidence is not None
     mean = study.X.to_numpy().mean(axis=0)
-    rank = region_ranks(study.positions, mean, study.evidence.for_truth, study.marks)
+    rank = region_ranks(study.positions, mean, evidence.for_truth, study.marks)
     n = len(rank)
     return (
         f"of {n} planted markers {int((rank <= n).sum())} are among the {n} regions with most evidence, "

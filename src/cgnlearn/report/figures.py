@@ -11,10 +11,13 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
+from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.decisions import Decisions, Part, answers, decision_curve, decisions, one_class
 from cgnlearn.evaluation.features import mean_spectrum
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
+from cgnlearn.evaluation.verdict import answered
 from cgnlearn.model.densities import Floats
+from cgnlearn.model.structure import Structure
 from cgnlearn.plots import PathDisplay, ReliabilityDisplay, SpectrumDisplay, StructureDisplay
 from cgnlearn.plots.style import GREY, INK, LINES, TINT, without_frame, wrapped
 
@@ -82,12 +85,9 @@ def _shown(study: Study) -> list[str]:
     """The chosen model and one to hold beside it: logistic regression, or else the best of the others."""
     assert study.chosen is not None
     first = {r.unit[1:] for r in study.results if r.unit.name == study.chosen}
-    others = [
-        s for s in study.summaries
-        if s.metrics and s.model not in (study.chosen, BASELINE)
-        and first & {r.unit[1:] for r in study.results if r.unit.name == s.model and r.log_proba is not None}
-    ]  # fmt: skip
-    others.sort(key=lambda s: (s.model == LOGISTIC, s.metrics["cll"].mean), reverse=True)
+    others = [s for s in study.summaries if s.metrics and s.model not in (study.chosen, BASELINE)]
+    others = [s for s in others if first & answered(study, s.model)]
+    others.sort(key=lambda s: (s.model != LOGISTIC, s.metrics["log_loss"].mean))
     return [study.chosen, *(s.model for s in others[:1])]
 
 
@@ -96,10 +96,11 @@ def reliability_figure(study: Study, name: str) -> Markup:
     said, true = _together(study, _shown(study))
     proba = {wrapped(model, ACROSS): np.exp(log_proba) for model, log_proba in said.items()}
     truth = np.array(study.classes)[true]
-    return _svg(
-        lambda ax: ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax),
-        (HALF, 4.3), name, f"Reliability diagram of {' and '.join(said)}",
-    )[0]  # fmt: skip
+
+    def draw(ax: Axes) -> None:
+        ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax)
+
+    return _svg(draw, (HALF, 4.3), name, f"Reliability diagram of {' and '.join(said)}")[0]
 
 
 # ---- one class against the others
@@ -143,14 +144,14 @@ def deciding(study: Study, name: str) -> Deciding | None:
         return None
     parts = {model: [(np.exp(log_proba[:, code]), positive)] for model, log_proba in said.items()}
     every = answers(study)
+    of_models = {model: decisions(one_class(every[model], code), study.prevalence) for model in shown}
+
+    def draw(ax: Axes) -> None:
+        _draw_decision(ax, parts, study.prevalence, label)
+
     drawn = _svg(lambda ax: _draw_roc(ax, parts), (HALF, 3.9), f"{name}-roc", f"ROC curves for {label}")[0]
-    curve = _svg(
-        lambda ax: _draw_decision(ax, parts, study.prevalence, label), (HALF, 3.9), f"{name}-net",
-        f"Decision curve for {label}",
-    )[0]  # fmt: skip
-    return Deciding(
-        label, drawn, curve, {model: decisions(one_class(every[model], code), study.prevalence) for model in shown}
-    )
+    curve = _svg(draw, (HALF, 3.9), f"{name}-net", f"Decision curve for {label}")[0]
+    return Deciding(label, drawn, curve, of_models)
 
 
 def _draw_roc(ax: Axes, found: dict[str, list[Part]]) -> None:
@@ -190,20 +191,19 @@ def _legend_above(ax: Axes) -> None:
 # ---- the model
 
 
-def structure_figure(study: Study, name: str) -> Markup:
+def structure_figure(structure: Structure, name: str) -> Markup:
     """The structure of the model fitted on all rows."""
-    structure = study.final.structure_
     description = f"Structure with {len(structure.nodes)} attributes and {structure.n_edges} edges"
     return _svg(lambda ax: StructureDisplay.from_structure(structure, ax=ax), (WHOLE, 4.6), name, description)[0]
 
 
-def path_figure(study: Study, name: str) -> Markup | None:
+def path_figure(model: Any, name: str) -> Markup | None:
     """How the order of a band or box was chosen, where it was."""
-    if not hasattr(study.final, "k_") or "param_k" not in getattr(study.final, "cv_results_", {}):
+    if not hasattr(model, "k_") or "param_k" not in getattr(model, "cv_results_", {}):
         return None
     words = "Inner scores of every k"
     layout = {"nrows": 2, "sharex": True}
-    return _svg(lambda axes: PathDisplay.from_estimator(study.final, axes=axes), (HALF, 3.9), name, words, **layout)[0]
+    return _svg(lambda axes: PathDisplay.from_estimator(model, axes=axes), (HALF, 3.9), name, words, **layout)[0]
 
 
 # ---- spectra
@@ -221,14 +221,15 @@ class Along(NamedTuple):
     n_mixed_up: int  # rows of one of them that were taken for the other
 
 
-def spectrum_figure(study: Study, name: str) -> Along:
+def spectrum_figure(chosen: Chosen, name: str) -> Along:
     """Mean spectra of two classes, and beneath them what the peaks add to the truth on average.
 
     Of more than two classes the two that are taken for each other most often.
     """
+    study, evidence = chosen.study, chosen.evidence
+    assert evidence is not None
     assert study.positions is not None
-    assert study.evidence is not None
-    mixed_up = study.confusion + study.confusion.T
+    mixed_up = chosen.confusion + chosen.confusion.T
     np.fill_diagonal(mixed_up, -1)
     n_mixed_up = int(mixed_up.max())
     second, first = sorted(np.unravel_index(int(mixed_up.argmax()), mixed_up.shape))
@@ -239,17 +240,15 @@ def spectrum_figure(study: Study, name: str) -> Along:
     features = study.features
     tops = np.array([top for top in features.shown if top is not None], dtype=np.intp)
     regions = tops, np.where(features.of_column < len(tops), features.of_column, -1)
-    display = SpectrumDisplay(
-        study.positions, above, below, study.evidence.for_truth, study.classes[first], study.classes[second],
-        "mean evidence for the true class", study.axis, regions,
-    )  # fmt: skip
+    two, words = (study.classes[first], study.classes[second]), "mean evidence for the true class"
+    display = SpectrumDisplay(study.positions, above, below, evidence.for_truth, *two, words, study.axis, regions)
 
     def draw(axes: Any) -> None:
         display.plot(axes)
         axes[1].set_title("", loc="left")  # the page says it beneath
         if study.marks is not None:
-            axes[1].plot(study.marks, np.full(len(study.marks), 1.02), "v", color=INK, markersize=5, clip_on=False,
-                         transform=axes[1].get_xaxis_transform())  # fmt: skip
+            look = {"color": INK, "markersize": 5, "clip_on": False, "transform": axes[1].get_xaxis_transform()}
+            axes[1].plot(study.marks, np.full(len(study.marks), 1.02), "v", **look)
 
     layout = {"nrows": 2, "sharex": True, "height_ratios": (3, 2)}
     words = "Evidence along the spectrum"
@@ -261,9 +260,7 @@ def spectrum_figure(study: Study, name: str) -> Along:
         (features.names[i], float(above[top]), float(below[top]), float(display.evidence_[i]))
         for i, top in enumerate(tops.tolist())
     ]
-    return Along(
-        wide, narrow, (float(left), float(right)), study.classes[first], study.classes[second], peaks, n_mixed_up
-    )
+    return Along(wide, narrow, (float(left), float(right)), *two, peaks, n_mixed_up)
 
 
 def is_drawable(structure: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cgnlearn import __version__
+from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.study import Study
 from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.files import write_whole
@@ -82,19 +83,20 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
     }
     if study.chosen is None:
         return part
-    verdict, viewer = Verdict(study), Viewer(study)
+    chosen = Chosen.of(study)
+    viewer = Viewer(chosen)
     return part | {
-        "verdict": verdict,
+        "verdict": Verdict(study),
+        "chosen": chosen,
         "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
         "deciding": figures.deciding(study, f"{anchor}-decision"),
         "along": None
-        if study.positions is None or study.evidence is None
-        else figures.spectrum_figure(study, f"{anchor}-spectrum"),
-        "cards": cards(study),  # None where the model cannot be explained
-        "views": [(words, viewer.view(row)) for words, row in study.remarkable],
+        if study.positions is None or chosen.evidence is None
+        else figures.spectrum_figure(chosen, f"{anchor}-spectrum"),
+        "cards": cards(chosen),  # None where the model cannot be explained
+        "views": [(words, viewer.view(row)) for words, row in chosen.remarkable],
         "viewable": viewer.plain(),
-        "shape": shape_of(study, anchor),
-        "final": study.final,
+        "shape": shape_of(chosen.final, anchor),
     }
 
 
@@ -116,7 +118,8 @@ def _warnings(study: Study) -> list[str]:
         found.append(f"The rows come from {study.n_groups} groups only: that, not the rows, is how much is known.")
     if max(study.counts.values()) > 4 * least:
         found.append(
-            "The classes are of very unequal size: accuracy alone would flatter; look at CLL and the confusion matrix."
+            "The classes are of very unequal size: accuracy alone would flatter; look at log loss and the confusion "
+            "matrix."
         )
     for summary in study.summaries:
         if summary.n_without:

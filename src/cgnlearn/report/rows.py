@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from cgnlearn.evaluation.study import SeenRow, Study
+from cgnlearn.evaluation.chosen import Chosen, SeenRow
 from cgnlearn.report.cards import Usual, Values, column, told, usual
 
 
@@ -41,8 +41,8 @@ class View(NamedTuple):
 class Viewer:
     """Looks at rows of one study; what is usual is found once for each attribute."""
 
-    def __init__(self, study: Study) -> None:
-        self.study = study
+    def __init__(self, chosen: Chosen) -> None:
+        self.chosen, self.study = chosen, chosen.study
         self.values = cache(self._values)
         self.usual = cache(self._usual)
 
@@ -79,29 +79,25 @@ class Viewer:
         """All listed rows in plain values, for the page to choose from."""
         study = self.study
         number = {label: code for code, label in enumerate(study.classes)}
-        views = [self.view(row) for row in study.rows]
+        views = [self.view(row) for row in self.chosen.rows]
         features: dict[int, Any] = {}
         for feature in sorted({item.feature for view in views for item in view.items}):
-            found = self.usual(feature)
-            ranges = None if found is None or found.ranges is None else [
-                None if of is None else [round_off(end) for end in of] for of in found.ranges
-            ]  # fmt: skip
-            shares = None if found is None or found.shares is None else [
-                {level: round(100 * share) for level, share in of.items()} for of in found.shares
-            ]  # fmt: skip
+            found, ranges, shares = self.usual(feature), None, None
+            if found is not None and found.ranges is not None:
+                ranges = [None if of is None else [round_off(end) for end in of] for of in found.ranges]
+            if found is not None and found.shares is not None:
+                shares = [{level: round(100 * part) for level, part in of.items()} for of in found.shares]
             features[feature] = {"name": study.features.names[feature], "ranges": ranges, "shares": shares}
-        rows = [
-            {
-                "name": view.row.name, "line": view.row.line, "true": number[view.row.true],
-                "predicted": number[view.row.predicted], "against": number[view.row.against],
-                "probability": view.row.probability, "logOdds": round(view.row.log_odds, 3),
-                "items": [
-                    [one.feature, one.value if one.number is None else round_off(one.number), round(one.log_odds, 3)]
-                    for one in view.items
-                ],
-            }
-            for view in views
-        ]  # fmt: skip
+        rows = []
+        for view in views:
+            row = view.row
+            codes = {name: number[getattr(row, name)] for name in ("true", "predicted", "against")}
+            said = {"probability": row.probability, "logOdds": round(row.log_odds, 3)}
+            items = [
+                [one.feature, one.value if one.number is None else round_off(one.number), round(one.log_odds, 3)]
+                for one in view.items
+            ]
+            rows.append({"name": row.name, "line": row.line, **codes, **said, "items": items})
         return {"classes": study.classes, "features": features, "rows": rows}
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from cgnlearn.evaluation.study import Study
 from cgnlearn.model.structure import Structure
 from cgnlearn.report.figures import is_drawable, path_figure, structure_figure
 
@@ -29,9 +28,11 @@ IN_WORDS = {
     "band_average": "each attribute with its neighbours, averaged over how many (band average)",
 }
 OF_TERMS = {
-    "squares": ", and its square", "products": ", and products of two", "pairs": ", and pairs of levels",
+    "squares": ", and its square",
+    "products": ", and products of two",
+    "pairs": ", and pairs of levels",
     "steps": ", in steps",
-}  # fmt: skip
+}
 
 
 class Branch(NamedTuple):
@@ -61,11 +62,10 @@ class Shape(NamedTuple):
     n_more: int  # members that are not listed
 
 
-def shape_of(study: Study, name: str) -> Shape:
-    """Of the study's chosen model."""
-    model = study.final
+def shape_of(model: Any, name: str) -> Shape:
+    """Of a fitted model."""
     structure: Structure | None = getattr(model, "structure_", None)
-    path = path_figure(study, f"{name}-path")
+    path = path_figure(model, f"{name}-path")
     if structure is None:
         members = _members(getattr(model, "members_", ()))
         shown, rest = members[:MOST_KINDS], members[MOST_KINDS:]
@@ -78,7 +78,7 @@ def shape_of(study: Study, name: str) -> Shape:
         if groups is not None:
             tree = None
         elif tree is None and is_drawable(structure):
-            figure = structure_figure(study, f"{name}-structure")
+            figure = structure_figure(structure, f"{name}-structure")
         elif tree is None:
             said += f" It has {structure.n_edges} edges, too many for a drawing that can be read."
     return Shape(said, tree, groups, figure, path, [], 0)

@@ -1,0 +1,28 @@
+"""What the paper reports of a fold: right answers, and the conditional log likelihood (CLL) summed over samples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.model.densities import Floats, normalised, of_truth, right
+
+LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double
+
+
+class Scores(NamedTuple):
+    """Sums over a fold's test samples; infinite losses are kept out of them."""
+
+    correct: int
+    cll: float  # summed log probability of the true classes
+    zeros: int  # true classes whose probability is no positive double, counted as the smallest one
+
+
+def fold_scores(log_joint: Floats, true: NDArray[np.intp]) -> Scores:
+    """Of log joint probabilities (samples, classes), normalised or not."""
+    log_proba = normalised(log_joint)
+    truth = of_truth(log_proba, true)
+    n_right, n_zeros = right(log_proba, true).sum(), (truth < LEAST).sum()
+    return Scores(int(n_right), float(np.maximum(truth, LEAST).sum()), int(n_zeros))
