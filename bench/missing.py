@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from cgnlearn import CGNClassifier, Structure
 from cgnlearn.datasets import load
-from cgnlearn.evaluation.metrics import accuracy, cll
+from cgnlearn.evaluation.metrics import ACCURACY, LOG_LOSS
 from measuring import DOCS, parser, seconds, versions
 
 SETS = (
@@ -93,14 +93,14 @@ def contestants(X):
 
 
 def cross_validated(model, X, y):
-    """CLL and accuracy over five folds."""
+    """Log loss and accuracy over five folds."""
     log_proba, true = [], []
     classes = np.unique(y)
     for inside, outside in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
         model.fit(X.iloc[inside], y[inside])
         log_proba.append(np.log(model.predict_proba(X.iloc[outside])))
         true.append(np.searchsorted(classes, y[outside]))
-    return tuple(score(np.concatenate(log_proba), np.concatenate(true)) for score in (cll, accuracy))
+    return tuple(score(np.concatenate(log_proba), np.concatenate(true)) for score in (LOG_LOSS, ACCURACY))
 
 
 def comparison(data_dir):
@@ -111,7 +111,7 @@ def comparison(data_dir):
         if names is None:
             names = list(found)
             lines += [f"| set | rows × columns, missing | {' | '.join(names)} |", "|---|---|" + "---:|" * len(names)]
-        best = [round(max([score[i] for score in found.values()]), 3) for i in (0, 1)]
+        best = [round(best([score[i] for score in found.values()]), 3) for i, best in enumerate((min, max))]
         cells = []
         for who in names:
             told = [f"{found[who][0]:.3f}", f"{100 * found[who][1]:.1f} %"]
@@ -124,8 +124,8 @@ def comparison(data_dir):
 
 
 def curve(name, data_dir):
-    """Mean CLL over seeds of each way to deal with holes at every share of removed cells; and the standard error of
-    its difference from the first way, split by split.
+    """Mean log loss over seeds of each way to deal with holes at every share of removed cells; and the standard error
+    of its difference from the first way, split by split.
     """
     loaded = load(name, data_dir=data_dir)
     X, y = np.asarray(loaded.data), np.asarray(loaded.target)
@@ -139,7 +139,7 @@ def curve(name, data_dir):
         for j, share in enumerate(SHARES):
             holed = np.where(order < share, np.nan, X_test)
             for i, predict in enumerate(ways):
-                found[i, j, seed] = cll(predict(holed), true)
+                found[i, j, seed] = LOG_LOSS(predict(holed), true)
     return found.mean(axis=2), (found - found[0]).std(axis=2, ddof=1) / np.sqrt(N_SEEDS)
 
 
@@ -191,7 +191,7 @@ def draw(curves, path):
         ax.set_title(name)
         ax.set_xlabel("cells removed at prediction, %")
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("mean log probability of the true class")
+    axes[0].set_ylabel("log loss")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
@@ -199,11 +199,11 @@ def draw(curves, path):
 def removal_table(curves):
     lines = []
     for name, (mean, error) in curves.items():
-        lines += [f"| {name}: CLL | {' | '.join(f'{100 * share:.0f} %' for share in SHARES)} |"]
+        lines += [f"| {name}: log loss | {' | '.join(f'{100 * share:.0f} %' for share in SHARES)} |"]
         lines += ["|---|" + "---:|" * len(SHARES)]
         for i, way in enumerate(WAYS):
             cells = [f"{mean[i, j]:.3f}" + (f" ± {error[i, j]:.3f}" if i else "") for j in range(len(SHARES))]
-            best = mean.max(axis=0) - mean[i] < 5e-4
+            best = mean[i] - mean.min(axis=0) < 5e-4
             cells = [f"**{cell}**" if best[j] else cell for j, cell in enumerate(cells)]
             lines.append(f"| {way} | {' | '.join(cells)} |")
         lines.append("")
@@ -241,8 +241,7 @@ def report(data_dir, curves):
             "",
             "### Tables with holes",
             "",
-            "CLL (mean natural logarithm of the true class's probability, higher is better) / accuracy, one stratified "
-            "five-fold cross-validation, the same folds for all.",
+            "Log loss (lower is better) / accuracy, one stratified five-fold cross-validation, the same folds for all.",
             'Ours have `temperature="cv"`; *joint* is complete over the continuous columns, with the discrete ones as '
             "naive Bayes nodes; *indicator*: `missing_indicator=True`.",
             "HistGradientBoosting handles NaN itself, with its defaults; logistic regression is `LogisticRegressionCV` "
@@ -258,7 +257,7 @@ def report(data_dir, curves):
             f"Means over {N_SEEDS} splits, with standard errors of the difference from the first line, split by split. "
             'Ours have `sharing="cv"` and `temperature="cv"`; the best in bold.',
             "",
-            "![CLL against the share of cells removed](images/missing-curve.png)",
+            "![Log loss against the share of cells removed](images/missing-curve.png)",
             "",
             *removal_table(curves),
             "### Many patterns",

@@ -81,14 +81,14 @@ def rows_of_table():
                     H = np.where(rng.random(test.shape) < share, np.nan, test)
                     ours = model._model.log_likelihood(model._table(H))
                     theirs, error = by_monte_carlo(model._model, H, rng)
-                    cll = []
+                    losses = []
                     for joint in (ours, theirs):
                         log_proba = joint + model.class_log_prior_
                         log_proba = log_proba - logsumexp(log_proba, axis=1, keepdims=True)
-                        cll.append(log_proba[np.arange(len(H)), of_test].mean())
+                        losses.append(-log_proba[np.arange(len(H)), of_test].mean())
                     own = np.arange(len(H)), of_test
                     gap = np.median(np.abs(ours - theirs)[own])
-                    yield load.__name__[5:], n, name, share, gap, np.median(error[own]), *cll
+                    yield load.__name__[5:], n, name, share, gap, np.median(error[own]), *losses
 
 
 def report():
@@ -98,10 +98,10 @@ def report():
         f"Made by `python bench/missing_integration.py --write`: {DRAWS} draws, {ROWS} test rows, at most {COLUMNS} "
         "columns, cells removed at random. The second last pair of columns is the median distance between the log "
         "densities of rows in their own class, in nats, and the median standard error of Monte Carlo itself; the last "
-        "is the mean log probability of the true class by each.",
+        "is the log loss by each.",
         versions(),
         "",
-        "| set | training rows | structure | missing | distance | standard error | CLL, ours | CLL, Monte Carlo |",
+        "| set | training rows | structure | missing | distance | standard error | log loss, ours | Monte Carlo |",
         "|---|---:|---|---:|---:|---:|---:|---:|",
     ]
     for name, n, structure, share, gap, error, ours, theirs in rows_of_table():

@@ -209,7 +209,7 @@ def measured(name, path):
     return {
         "fit": min(fits), "predict": min(predictions), "memory": peak_memory(),
         "accuracy": float((told.argmax(axis=1) == y[test]).mean()),
-        "cll": float(np.log(told[np.arange(len(test)), y[test]]).mean()),
+        "log_loss": float(-np.log(told[np.arange(len(test)), y[test]]).mean()),
     }  # fmt: skip
 
 

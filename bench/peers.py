@@ -1,4 +1,4 @@
-"""Ours beside libraries of its kind, each in an environment of its own: time, memory, accuracy and CLL in one table.
+"""Ours beside libraries of its kind, each in an environment of its own: time, memory, accuracy and log loss in one table.
 
     python bench/peers.py [--cache FOLDER] [--data-dir DIR] [--write]
 
@@ -110,7 +110,7 @@ def report(data_dir, cache):
             codes = np.unique(y, return_inverse=True)[1]
             train, test = train_test_split(np.arange(len(y)), test_size=0.3, stratify=codes, random_state=0)
             np.savez(path, X=X, y=codes, train=train, test=test, categorical=np.array(categorical, int))
-            lines += ["", f"## {told}", "", "| | fit, ms | predict, ms | memory, MB | accuracy | CLL per row |",
+            lines += ["", f"## {told}", "", "| | fit, ms | predict, ms | memory, MB | accuracy | log loss |",
                       "|---|---:|---:|---:|---:|---:|"]  # fmt: skip
             for name, (package, _) in MODELS.items():
                 python, reason = pythons[package]
@@ -121,7 +121,7 @@ def report(data_dir, cache):
                     continue
                 lines.append(
                     f"| {name} | {1e3 * found['fit']:.1f} | {1e3 * found['predict']:.1f} | {found['memory']:.0f} | "
-                    f"{found['accuracy']:.3f} | {found['cll']:.3f} |"
+                    f"{found['accuracy']:.3f} | {found['log_loss']:.3f} |"
                 )
     return "\n".join(lines) + "\n"
 

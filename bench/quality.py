@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 
-from cgnlearn.evaluation import metrics
+from cgnlearn.evaluation.metrics import METRICS
 from cgnlearn.evaluation.run import Run, Unit, Work
 from collection import NARROW, ORDERED, SETS, SIZES, WIDE, checksum, division, rows
 from contenders import NAMES, OURS_ORDERED, fitted
@@ -23,13 +24,17 @@ from ranking import NotYet, page, picture
 
 ORDER_OF_SIZES = ("100", "half", "50")
 LEAST = 1e-15  # a probability below counts as this, for all models alike
-MEASURES = {
-    "cll": metrics.cll,
-    "brier": metrics.brier,
-    "calibration_error": metrics.calibration_error,
-    "auc": metrics.auc,
-    "accuracy": metrics.accuracy,
-}
+
+
+def auc(log_proba, true):
+    """Area under the ROC curve of each class against the rest, averaged over the classes that occur."""
+    classes = np.unique(true)
+    if len(classes) < 2:
+        return float("nan")
+    return np.mean([roc_auc_score(true == label, log_proba[:, label]) for label in classes])
+
+
+MEASURES = METRICS | {"auc": auc}
 COLUMNS = ("set", "seed", "size", "n_train", "n_test", "n_columns", "n_classes", *MEASURES, "seconds", "note")
 
 

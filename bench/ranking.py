@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cgnlearn.evaluation.metrics import METRICS
 from cgnlearn.evaluation.run import read_rows
 from cgnlearn.evaluation.significance import ALPHA, holm, mean_ranks, signed_rank
 from cgnlearn.plots import RanksDisplay
@@ -17,7 +18,8 @@ from measuring import DOCS, versions
 
 PICTURE = "images/quality-ranks.png"
 FAR_BEHIND = 0.08  # nats
-MEASURES = ("cll", "brier", "calibration_error", "auc", "accuracy")
+MEASURES = {name: metric.label for name, metric in METRICS.items()} | {"auc": "AUC"}
+OTHERS = {name: label for name, label in MEASURES.items() if name != "log_loss"}
 HEADINGS = {"50": "50 training rows", "100": "100 training rows", "half": "Half of the rows"}
 US, NOTHING = next(iter(OURS)), next(iter(BASELINE))
 REASONS = {  # by the kind of peer that is ahead
@@ -46,7 +48,7 @@ class Figures:
     silent: np.ndarray  # (sets, models): where a model gave no answer, and the class frequencies stand in
     notes: dict[tuple[str, str], str]  # by model and set
 
-    def of(self, model: str, measure: str = "cll") -> np.ndarray:
+    def of(self, model: str, measure: str = "log_loss") -> np.ndarray:
         return self.values[measure][:, self.models.index(model)]
 
     @property
@@ -57,12 +59,12 @@ class Figures:
     def best_peer(self) -> np.ndarray:
         """Of each set the position of the peer that turns out to be the best, of those that answered."""
         positions = np.array([self.models.index(model) for model in self.peers])
-        answered = np.where(self.silent, -np.inf, self.values["cll"])
-        return positions[answered[:, positions].argmax(axis=1)]
+        answered = np.where(self.silent, np.inf, self.values["log_loss"])
+        return positions[answered[:, positions].argmin(axis=1)]
 
     @property
     def in_hindsight(self) -> np.ndarray:
-        return self.values["cll"][np.arange(len(self.sets)), self.best_peer]
+        return self.values["log_loss"][np.arange(len(self.sets)), self.best_peer]
 
 
 def figures(results, size, models, n_seeds) -> Figures | None:
@@ -108,14 +110,15 @@ def figures(results, size, models, n_seeds) -> Figures | None:
 
 
 def ranked(here: Figures) -> dict[str, float]:
-    """Mean rank of ours and of the peers by CLL."""
+    """Mean rank of ours and of the peers by log loss."""
     models = [model for model in here.models if model in OURS or model in PEERS]
-    return dict(zip(models, mean_ranks(np.column_stack([here.of(model) for model in models])), strict=True))
+    return dict(zip(models, mean_ranks(-np.column_stack([here.of(model) for model in models])), strict=True))
 
 
 def summary(here: Figures) -> Iterator[str]:
-    yield "| model | mean rank | mean CLL | median CLL | Brier | calibration error | AUC | accuracy | s to fit, median | no answer |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    headings = ["mean rank", "mean log loss", "median log loss", *OTHERS.values(), "s to fit, median", "no answer"]
+    yield f"| model | {' | '.join(headings)} |"
+    yield "|---|" + "---:|" * len(headings)
     ranks = ranked(here)
     order = sorted(ranks, key=ranks.__getitem__)
     order += [model for model in here.models if model in BASELINE]
@@ -123,16 +126,16 @@ def summary(here: Figures) -> Iterator[str]:
         j = here.models.index(model)
         name = f"**{NAMES[model]}**" if model == US else NAMES[model]
         rank = f"{ranks[model]:.2f}" if model in ranks else "–"
-        cll = here.of(model)
-        others = " | ".join(f"{np.nanmean(here.of(model, measure)):.3f}" for measure in MEASURES[1:])
+        loss = here.of(model)
+        others = " | ".join(f"{np.nanmean(here.of(model, measure)):.3f}" for measure in OTHERS)
         silent = int(here.silent[:, j].sum()) or ""
         yield (
-            f"| {name} | {rank} | {cll.mean():.3f} | {np.median(cll):.3f} | {others} "
+            f"| {name} | {rank} | {loss.mean():.3f} | {np.median(loss):.3f} | {others} "
             f"| {np.nanmedian(here.seconds[:, j]):.2f} | {silent} |"
         )
     best = here.in_hindsight
     at = np.arange(len(here.sets)), here.best_peer
-    others = " | ".join(f"{np.nanmean(here.values[measure][at]):.3f}" for measure in MEASURES[1:])
+    others = " | ".join(f"{np.nanmean(here.values[measure][at]):.3f}" for measure in OTHERS)
     yield f"| *the best peer of each set, in hindsight* | – | {best.mean():.3f} | {np.median(best):.3f} | {others} | | |"
 
 
@@ -140,10 +143,10 @@ def pairwise(here: Figures) -> Iterator[str]:
     yield f"| {NAMES[US]} against | ahead | behind | mean difference | median difference | p, corrected | |"
     yield "|---|---:|---:|---:|---:|---:|---|"
     ours = here.of(US)
-    tests = [signed_rank(ours - here.of(peer)) for peer in here.peers]
+    tests = [signed_rank(here.of(peer) - ours) for peer in here.peers]
     corrected = holm(np.array([test.p for test in tests]))
     for peer, test, p in zip(here.peers, tests, corrected, strict=True):
-        difference = ours - here.of(peer)
+        difference = here.of(peer) - ours
         word = "" if p >= ALPHA else "ahead" if test.rank_biserial > 0 else "behind"
         yield (
             f"| {NAMES[peer]} | {(difference > 0).sum()} | {(difference < 0).sum()} | {difference.mean():+.3f} "
@@ -153,7 +156,7 @@ def pairwise(here: Figures) -> Iterator[str]:
 
 def verdict(here: Figures) -> Iterator[str]:
     ranks = ranked(here)
-    gap = here.of(US) - here.in_hindsight
+    gap = here.in_hindsight - here.of(US)
     far = [i for i in np.argsort(gap) if gap[i] < -FAR_BEHIND]
     rival = min(here.peers, key=ranks.__getitem__)
     first = "first" if ranks[US] < ranks[rival] else "not first"
@@ -189,7 +192,7 @@ def reason(here: Figures, i: int) -> str:
 
 
 def together(all_sizes: Sequence[Figures]) -> str:
-    gaps = np.concatenate([here.of(US) - here.in_hindsight for here in all_sizes])
+    gaps = np.concatenate([here.in_hindsight - here.of(US) for here in all_sizes])
     word = "ahead of" if gaps.mean() >= 0 else "behind"
     return (
         f"Over the {len(gaps)} pairs of a set and a size together, {NAMES[US]} is on average {abs(gaps.mean()):.3f} nats {word} the best "
@@ -200,7 +203,7 @@ def together(all_sizes: Sequence[Figures]) -> str:
 def limits(all_sizes: Sequence[Figures]) -> Iterator[str]:
     """Who wins where, counted."""
     for here in all_sizes:
-        gap = here.in_hindsight - here.of(US)
+        gap = here.of(US) - here.in_hindsight
         lost = gap > 0.02
         counts = {}
         for i in np.flatnonzero(lost):
@@ -233,8 +236,8 @@ def every_set(here: Figures) -> Iterator[str]:
     yield f"| set | {' | '.join(NAMES[model] for model in models)} |"
     yield "|---|" + "---:|" * len(models)
     for i, name in enumerate(here.sets):
-        values = here.values["cll"][i]
-        best = max(values[here.models.index(model)] for model in models)
+        values = here.values["log_loss"][i]
+        best = min(values[here.models.index(model)] for model in models)
         cells = []
         for model in models:
             value, silent = values[here.models.index(model)], here.silent[i, here.models.index(model)]
@@ -262,7 +265,7 @@ def picture(all_sizes: Sequence[Figures]) -> None:
     for here, ax in zip(all_sizes, axes, strict=True):
         models = list(ranked(here))
         RanksDisplay.from_values(
-            np.column_stack([here.of(model) for model in models]), [NAMES[model] for model in models],
+            -np.column_stack([here.of(model) for model in models]), [NAMES[model] for model in models],
             marked=NAMES[US], title=f"{HEADINGS[here.size]}, {len(here.sets)} sets", ax=ax,
         )  # fmt: skip
     axes[0].figure.savefig(DOCS / PICTURE, dpi=110, metadata={"Software": None})
@@ -296,7 +299,7 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
         f"{' or '.join(str(n) for n in sorted(seeds))} time(s); at most {MOST_TEST:,} of the other rows are predicted. A set counts at 50 and",
         f"100 rows if at least {FEWEST_TEST} are left to predict.",
         "",
-        "CLL is the mean log probability of the true class in nats, for all models alike with probabilities below 1e-15 counted as 1e-15;",
+        "Log loss is in nats, for all models alike with probabilities below 1e-15 counted as 1e-15;",
         "the Brier score sums over classes; the calibration error is that of the predicted class over ten bins; AUC is the mean over classes",
         "against the rest; times are processor seconds of one thread. Where a model gives no answer the class frequencies stand in for it",
         "in the tables; the best peer is one that answered.",
@@ -334,7 +337,7 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
     if wide:
         lines += [
             "", "## More columns than rows", "",
-            "CLL; the class frequencies are what a model must not fall behind.", "", heading, rule, *wide,
+            "Log loss; the class frequencies are what a model must not fall behind.", "", heading, rule, *wide,
         ]  # fmt: skip
     lines += [
         "", "## Limits", "", "Where a peer is ahead, by the kind of peer, which says why:", "", *limits(all_sizes),
@@ -342,7 +345,7 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
     silent = list(silences(all_sizes))
     if silent:
         lines += ["", "Peers without an answer:", "", *silent]
-    lines += ["", "## Every set", "", "Mean CLL, the best in bold; – where there was no answer."]
+    lines += ["", "## Every set", "", "Mean log loss, the best in bold; – where there was no answer."]
     for here in all_sizes:
         lines += ["", f"### {HEADINGS[here.size]}", "", *every_set(here)]
     return "\n".join(lines) + "\n", all_sizes

@@ -95,7 +95,7 @@ def models():
 
 
 def evaluated(name, data, n_folds):
-    """What the set is; model → accuracy and CLL by spectrum and by sample, and CPU seconds a fold; each tested once."""
+    """What the set is; model → accuracy and log loss by spectrum and by sample, and CPU seconds a fold."""
     spectra, y, groups, steps = SETS[name](data)
     y, groups = y.astype(str), groups.astype(str)
     found = {model: ([], [], [], [], []) for model in models()}
@@ -126,7 +126,7 @@ def evaluated(name, data, n_folds):
 
 
 def scores(log_proba, true):
-    return log_proba.argmax(axis=1) == true, log_proba[np.arange(len(true)), true]
+    return log_proba.argmax(axis=1) == true, -log_proba[np.arange(len(true)), true]
 
 
 def accuracy_tables(data_dir):
@@ -137,11 +137,11 @@ def accuracy_tables(data_dir):
         yield ""
         yield f"{shape}; {n_folds} folds."
         yield ""
-        yield "| model | accuracy | CLL | by sample: accuracy | CLL | CPU s a fold |"
+        yield "| model | accuracy | log loss | by sample: accuracy | log loss | CPU s a fold |"
         yield "|---|---:|---:|---:|---:|---:|"
-        for model, (accuracy, cll, accuracy_sample, cll_sample, seconds) in found.items():
+        for model, (accuracy, loss, accuracy_sample, loss_sample, seconds) in found.items():
             yield (
-                f"| {model} | {accuracy:.3f} | {cll:.3f} | {accuracy_sample:.3f} | {cll_sample:.3f} | {seconds:.1f} |"
+                f"| {model} | {accuracy:.3f} | {loss:.3f} | {accuracy_sample:.3f} | {loss_sample:.3f} | {seconds:.1f} |"
             )
         yield ""
 
@@ -296,8 +296,7 @@ def report(data_dir, python, n_seeds):
         "Made by `python bench/spectra.py --write`. Stratified cross-validation in which replicates of a sample are",
         "never on both sides; all the way from raw spectra to features is inside the folds. MALDI sets go through the",
         'preset `"maldi"` over their own range of m/z with bins of 10 m/z, the SELDI set (camassclass) through',
-        '`"seldi"` with the same bins. CLL is the mean log probability of the true class, a probability of 0 counted',
-        "as 1e-15.",
+        '`"seldi"` with the same bins. Of the log loss a probability of 0 is counted as 1e-15.',
         f"The band tries k up to {K_MAX}. Whatever a model chooses inside a fold it chooses by cutting samples, not",
         "spectra. By sample: the log odds of its spectra averaged.",
         versions(),

@@ -24,8 +24,8 @@ INTRODUCTION = """# Transcripts
 What the commands say of files as people have them, good and bad news alike. `python docs/transcripts.py FOLDER` makes this page, and a test runs the
 same commands again. The first four files are public: UCI's heart disease (Hungarian) and credit approval, Singh's prostate (102 × 12,600), and
 96 MALDI-TOF spectra of four species; the others are made up by the script. Few folds keep the test short; the default is ten.
-Long numbers are rounded here, not in the files. CLL is the mean logarithm of the probability that a model gave to the true class: 0 is perfect, and
-a model below the class frequencies is worse than none.
+Long numbers are rounded here, not in the files. Log loss is the mean of minus the logarithm of the probability that a model gave to the true class: 0 is
+perfect, and a model above the class frequencies is worse than none.
 """
 
 
