@@ -17,10 +17,11 @@ from cgnlearn.cli.terminal import finish, print_comparisons, print_table, say, w
 if TYPE_CHECKING:
     from cgnlearn.evaluation.study import Study
 
+OUTPUT = "Where the report goes.  [default: demo/report.html]"
+
 
 @click.command()
-@click.option("-o", "--output", type=NEW_REPORT, default=Path("demo/report.html"), show_default=True,
-              help="Where the report goes.")  # fmt: skip
+@click.option("-o", "--output", type=NEW_REPORT, default=Path("demo/report.html"), help=OUTPUT)
 @jobs_option(1)
 @json_option
 def demo(output: Path, jobs: int, as_json: bool) -> None:

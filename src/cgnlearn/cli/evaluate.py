@@ -33,21 +33,22 @@ if TYPE_CHECKING:
     from cgnlearn.evaluation.study import Study
     from cgnlearn.evaluation.summaries import Summary
 
+CV = "Folds and repetitions.  [default: 10x1]"
+PREVALENCE = "Of the positive class where decisions will be made; default: as in the data."
+OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there."
+
 
 @click.command()
 @options.data_options
 @folder.labels_option
 @folder.preset_options
 @options.model_options(many=True)
-@click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", show_default=True,
-              help="Folds and repetitions.")  # fmt: skip
+@click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", help=CV)
 @click.option("--positive", metavar="CLASS", help="Class to tell from the others: AUC, sensitivity, specificity, ...")
-@click.option("--prevalence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
-              help="Of the positive class where decisions will be made; default: as in the data.")  # fmt: skip
+@click.option("--prevalence", type=click.FloatRange(0, 1, min_open=True, max_open=True), help=PREVALENCE)
 @options.cost_option
 @options.jobs_option(1)
-@click.option("-o", "--output", type=options.NEW_FOLDER,
-              help="Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there.")  # fmt: skip
+@click.option("-o", "--output", type=options.NEW_FOLDER, help=OUTPUT)
 @click.option("--report", type=options.NEW_REPORT, help="Where to write the HTML report.")
 @options.memory_option
 @options.json_option
@@ -99,12 +100,11 @@ def evaluate(
         say(reason)
     foretell(own.get(DEFAULT), read.X, read.y, len(splits), jobs)
     how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
-    study = Study(
-        data.name, read.X, read.y, models, splits, lines=read.lines, ids=read.ids, groups=read.groups,
-        proposed=DEFAULT if DEFAULT in models else None, positive=positive, prevalence=prevalence, **_spectrum(read),
-        raw=read.spectra if of_spectra else None,
-        settings=_settings(read, roles, of_spectra) | {"Cross-validation": f"{how}, seed {seed}"},
-    )  # fmt: skip
+    settings = _settings(read, roles, of_spectra) | {"Cross-validation": f"{how}, seed {seed}"}
+    proposed, raw = DEFAULT if DEFAULT in models else None, read.spectra if of_spectra else None
+    asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence}
+    rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "raw": raw}
+    study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
     is_finished = finish(run, "cross-validating", jobs)
     study = replace(study, results=run.results)
@@ -123,7 +123,12 @@ def evaluate(
             write_report(report, [study], f"Evaluation of {data.name}")
         say(f"report: {report}")
     if as_json:
-        click.echo(json.dumps(_as_dict(study, read, cv, seed, summaries, decided, mean_costs), indent=1))
+        told = {
+            "data": _data_as_dict(study, read),
+            "cross_validation": {"folds": len(splits) // cv[1], "repeats": cv[1], "seed": seed},
+            "models": [_model_as_dict(summary, decided, mean_costs) for summary in summaries],
+        }
+        click.echo(json.dumps(told, indent=1))
     else:
         spread = "mean ± standard deviation of the folds"
         print_table(summaries, f"{data.name}: {how}, {spread}", mean_costs)
@@ -194,36 +199,27 @@ def _with_common_folds(study: Study) -> list[Summary]:
     return found
 
 
-def _as_dict(
-    study: Study, read: Data, cv: tuple[int, int], seed: int, summaries: list[Summary],
-    decided: dict[str, Decisions], mean_costs: dict[str, Estimate],
-) -> dict[str, Any]:  # fmt: skip
-    """All that was found, in plain values; the keys stay as they are."""
-    models = []
-    for summary in summaries:
-        found = summary.as_dict()
-        if summary.model in decided:
-            found["decisions"] = decided[summary.model].as_dict()
-        if summary.model in mean_costs:
-            found["cost"] = mean_costs[summary.model]._asdict()
-        models.append(found)
-    return {
-        "data": {
-            "file": read.path.name, "sha256": read.source.sha256, "rows": len(study.y), "rows_left_out": read.n_dropped,
-            "attributes": study.names, "classes": study.counts, "missing": read.missing,
-        },
-        "cross_validation": {"folds": len(study.splits) // cv[1], "repeats": cv[1], "seed": seed},
-        "models": models,
-    }  # fmt: skip
+def _model_as_dict(summary: Summary, decided: dict[str, Decisions], costs: dict[str, Estimate]) -> dict[str, Any]:
+    """All that was found of a model, in plain values; the keys stay as they are."""
+    found = summary.as_dict()
+    if summary.model in decided:
+        found["decisions"] = decided[summary.model].as_dict()
+    if summary.model in costs:
+        found["cost"] = costs[summary.model]._asdict()
+    return found
+
+
+def _data_as_dict(study: Study, read: Data) -> dict[str, Any]:
+    counts = {"rows": len(study.y), "rows_left_out": read.n_dropped, "attributes": study.names, "classes": study.counts}
+    return {"file": read.path.name, "sha256": read.source.sha256, **counts, "missing": read.missing}
 
 
 def _manifest(data: Data, roles: Roles, models: dict[str, Any], cv: tuple[int, int], seed: int) -> dict[str, Any]:
     """All that the results depend on."""
-    return {
-        "data": data.path.name, "sha256": data.source.sha256, "rows": len(data.lines), **roles.as_dict(),
-        "attributes": {name: str(kind) for name, kind in data.X.dtypes.items()} if data.X.shape[1] < 1000 else None,
-        "folds": list(cv), "seed": seed, "models": {name: one_line(repr(model)) for name, model in models.items()},
-    }  # fmt: skip
+    kinds = {name: str(kind) for name, kind in data.X.dtypes.items()} if data.X.shape[1] < 1000 else None
+    read = {"data": data.path.name, "sha256": data.source.sha256, "rows": len(data.lines), **roles.as_dict()}
+    described = {name: one_line(repr(model)) for name, model in models.items()}
+    return read | {"attributes": kinds, "folds": list(cv), "seed": seed, "models": described}
 
 
 def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:

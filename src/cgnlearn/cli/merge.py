@@ -26,9 +26,8 @@ from cgnlearn.cli.terminal import say, waiting
 )
 @json_option
 def merge(
-    parts: tuple[Path, ...], structure: str | None, parameters: str | None, output: Path, as_json: bool,
-    **model_options: Any,
-) -> None:  # fmt: skip
+    parts: tuple[Path, ...], structure: str | None, parameters: str | None, output: Path, as_json: bool, **model: Any
+) -> None:
     """Make one model of the statistics of several files, as if their rows stood in one.
 
     The files are what `cgnlearn fit DATA -o part.stats` writes: sums over rows, no rows. All must be of the same
@@ -38,7 +37,7 @@ def merge(
     from cgnlearn.model.statistics import Statistics
     from cgnlearn.persistence import read_header
 
-    wanted = chosen(structure or "naive_bayes", parameters, ordered=False, **model_options)
+    wanted = chosen(structure or "naive_bayes", parameters, ordered=False, **model)
     total: Any = 0
     with waiting("merging"):
         for path in parts:
@@ -49,12 +48,12 @@ def merge(
                 total = total + found
             except ValueError as error:
                 raise click.ClickException(f"{path} does not fit {parts[0]}: {error}") from None
-        model = CGNClassifier.from_statistics(total, **wanted.get_params(deep=False))
+        merged = CGNClassifier.from_statistics(total, **wanted.get_params(deep=False))
         columns = read_header(parts[0]).get("columns")
-        save(total if output.suffix.lower() == ".stats" else model, output, columns=columns)
+        save(total if output.suffix.lower() == ".stats" else merged, output, columns=columns)
     if as_json:
-        click.echo(json.dumps(description(model) | {"path": str(output)}, indent=1))
+        click.echo(json.dumps(description(merged) | {"path": str(output)}, indent=1))
     else:
         files = "1 file" if len(parts) == 1 else f"{len(parts)} files"
-        counted = f"{files}, {total.classes.sum():g} rows, {model.n_parameters_} parameters"
+        counted = f"{files}, {total.classes.sum():g} rows, {merged.n_parameters_} parameters"
         say(f"{counted}: saved {output}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cgnlearn.cli.roles import Roles
     from cgnlearn.evaluation.decisions import Costs
 
+CLASS_PRIOR = "How frequent the classes are where the rows come from, if otherwise than in training."
 UNUSUAL = 0.01  # a row with less surprise is unlike the training data
 
 
@@ -36,8 +37,7 @@ class Predictor(NamedTuple):
 @click.argument("data", type=options.DATA)
 @options.id_option
 @options.na_option
-@click.option("--class-prior", type=options.probabilities, metavar="CLASS=P,...",
-              help="How frequent the classes are where the rows come from, if otherwise than in training.")  # fmt: skip
+@click.option("--class-prior", type=options.probabilities, metavar="CLASS=P,...", help=CLASS_PRIOR)
 @options.cost_option
 @folder.labels_option
 @folder.skip_option

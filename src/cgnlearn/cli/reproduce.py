@@ -13,6 +13,7 @@ from cgnlearn.cli.terminal import finish, say
 if TYPE_CHECKING:
     from cgnlearn.evaluation.run import Work
 
+OUTPUT = "Folder for the results; an interrupted run goes on where it stopped.  [default: results]"
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -24,12 +25,10 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--download", is_flag=True, help="uci: fetch from OpenML what is found nowhere else.")
 @options.jobs_option(-1)
 @options.seed_option
-@click.option("-o", "--output", type=options.NEW_FOLDER, default=Path("results"), show_default=True,
-              help="Folder for the results; an interrupted run goes on where it stopped.")  # fmt: skip
+@click.option("-o", "--output", type=options.NEW_FOLDER, default=Path("results"), help=OUTPUT)
 def reproduce(
-    experiment: str, quick: bool, data_dir: Path | None, raw: Path | None, download: bool, jobs: int, seed: int,
-    output: Path,
-) -> None:  # fmt: skip
+    experiment: str, quick: bool, data_dir: Path | None, raw: Path | None, download: bool, output: Path, **run: int
+) -> None:
     """Run one of the paper's experiments and set its results beside ours.
 
     uci: three structure searches on nine sets. ovarian: k-BAND and k-BOX for k = 1 to 50 on spectra of ovarian
@@ -43,9 +42,9 @@ def reproduce(
         raise click.UsageError("--download is for uci, in place of --data-dir")
     folder = output / experiment
     if experiment == "uci":
-        _uci(folder, quick, data_dir, download, jobs, seed)
+        _uci(folder, quick, data_dir, download, **run)
     else:
-        _ovarian(folder, quick, data_dir, raw, jobs, seed)
+        _ovarian(folder, quick, data_dir, raw, **run)
     say(f"results: {folder}")
 
 
