@@ -282,7 +282,7 @@ class Statistics:
         return state | {"moments": tuple((part.n, part.mean, part.scatter, part.origin) for part in self.moments)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        partitions = Layout.of(state["families"], state["schema"], state.get("incomplete", ())).partitions
+        partitions = Layout.of(state["families"], state["schema"], state["incomplete"]).partitions
         moments = tuple(
             Moments(partition.pairs, *arrays) for partition, arrays in zip(partitions, state["moments"], strict=True)
         )
