@@ -1,4 +1,4 @@
-"""Whole pipelines: saved and loaded, and the planted truth found again."""
+"""Pipelines from spectra to classes: saved and loaded, and the true markers recovered."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from cgnlearn.spectra.presets import takes_spectra
         Peaks(),
     ],
 )
-def test_a_file_holds_the_whole_pipeline(steps, tmp_path):
+def test_a_pipeline_is_saved_and_loaded(steps, tmp_path):
     made = make_raw_spectra(12, n_points=3000, random_state=0)
     spectra = list(made.spectra)
     model = make_pipeline(steps, CGNClassifier(Band(3), sharing=1.0)).fit(spectra, made.target)
@@ -37,7 +37,7 @@ def test_a_file_holds_the_whole_pipeline(steps, tmp_path):
     assert header["feature_names"] == (list(model[:-1].get_feature_names_out()) if named else None)
 
 
-def test_planted_peaks_are_among_the_regions_with_most_evidence():
+def test_true_markers_are_among_the_regions_with_most_evidence():
     made = make_raw_spectra(100, n_points=8000, mass_range=(2000.0, 12_000.0), random_state=11)
     steps = preset("maldi").set_params(bin__width=10.0)
     X, y = steps.fit_transform(list(made.spectra)), made.target

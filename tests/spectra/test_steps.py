@@ -1,4 +1,4 @@
-"""Steps keep what they should, and learn in fit only."""
+"""Preprocessing steps and features: their values, and that they learn in fit only."""
 
 import warnings
 
@@ -36,7 +36,7 @@ def peaked(*centres, mz=None, width=2.0, height=100.0):
     return Spectrum(mz, 1 + sum(height * np.exp(-0.5 * ((mz - centre) / width) ** 2) for centre in centres))
 
 
-def test_bins_are_means_by_hand(rng):
+def test_bins_are_means(rng):
     for scale, width in (("uniform", 7.3), ("proportional", 0.004), ("uniform", 0.11)):
         spectra = [Spectrum(np.sort(rng.uniform(900, 1100, 400)), rng.normal(size=400)) for _ in range(5)]
         bins = Bin(width, scale)
@@ -57,7 +57,7 @@ def test_bins_are_means_by_hand(rng):
                     assert value == pytest.approx(np.interp((low + high) / 2, spectrum.mz, spectrum.intensity))
 
 
-def test_bins_go_by_mz_and_not_by_index():
+def test_bins_match_spectra_by_mz_not_by_index():
     one, other = peaked(1502.5), peaked(1502.5, mz=np.arange(800.0, 3000.0, 0.3))
     with pytest.warns(UserWarning, match="2 different m/z axes"):
         X = Bin(5.0).fit_transform([one, other])
@@ -68,15 +68,15 @@ def test_bins_go_by_mz_and_not_by_index():
         Bin(5.0).fit_transform([one, one])
 
 
-def test_a_spectrum_that_is_too_short_is_told_of():
+def test_a_spectrum_that_is_too_short_gives_a_warning():
     bins = Bin(5.0).fit([peaked(1500.0)])
     short = peaked(1500.0, mz=np.arange(1400.0, 1600.0))
-    with pytest.warns(UserWarning, match="does not reach"):
+    with pytest.warns(UserWarning, match="does not cover"):
         X = bins.transform([short])
     assert np.isfinite(X).all()
 
 
-def test_names_and_frames(made):
+def test_feature_names_and_data_frames(made):
     for features in (Bin(10.0), Peaks(), preset("maldi").set_params(trim__start=1500.0)):
         frame = clone(features).set_output(transform="pandas").fit_transform(list(made.spectra))
         fitted = features.fit(list(made.spectra))
@@ -87,7 +87,7 @@ def test_names_and_frames(made):
         np.testing.assert_allclose([float(name) for name in frame.columns], last.mz_, atol=0.01)
 
 
-def test_what_is_learned_is_learned_in_fit_only(made):
+def test_steps_learn_in_fit_only(made):
     train, test = list(made.spectra[:30]), list(made.spectra[30:])
     for step in (Align(), Normalise("pqn")):
         step.fit(train)
@@ -105,12 +105,12 @@ def test_what_is_learned_is_learned_in_fit_only(made):
         np.testing.assert_array_equal(whole, rows)
 
 
-def test_normalising_takes_the_gain_away(made):
+def test_normalising_removes_the_gain(made):
     raw = list(made.spectra[:6])
-    louder = [spectrum.with_intensity(3.7 * spectrum.intensity) for spectrum in raw]
+    scaled = [spectrum.with_intensity(3.7 * spectrum.intensity) for spectrum in raw]
     for method in ("tic", "median", "pqn"):
         step = Normalise(method).fit(raw)
-        for one, other in zip(step.transform(raw), step.transform(louder), strict=True):
+        for one, other in zip(step.transform(raw), step.transform(scaled), strict=True):
             np.testing.assert_allclose(one.intensity, other.intensity, rtol=1e-10)
     for spectrum in Normalise().transform(raw):
         area = np.trapezoid(spectrum.intensity, spectrum.mz)
@@ -119,8 +119,8 @@ def test_normalising_takes_the_gain_away(made):
         assert np.median(spectrum.intensity) == pytest.approx(1)
 
 
-def test_quotients_ignore_one_huge_peak():
-    # The total is taken in by one peak; the median of the quotients is not.
+def test_quotients_are_robust_against_one_large_peak():
+    # One peak changes the total, but not the median of the quotients.
     plain, spiked = peaked(1500.0, 2500.0), peaked(1500.0, 2500.0)
     spiked = spiked.with_intensity(spiked.intensity + 5000 * (np.abs(spiked.mz - 2000) < 1))
     step = Normalise("pqn").fit([plain, plain, plain])
@@ -129,14 +129,14 @@ def test_quotients_ignore_one_huge_peak():
     np.testing.assert_allclose(a.intensity[far], b.intensity[far], rtol=1e-9)
 
 
-def test_the_baseline_goes_and_the_peaks_stay():
+def test_baseline_is_removed_and_peaks_are_kept():
     clean = peaked(1500.0, 2200.0, width=3.0)
     slope = 50 * np.exp(-(clean.mz - 1000) / 500)
-    found = Baseline(50).transform([clean.with_intensity(clean.intensity + slope)])[0]
-    assert (found.intensity >= 0).all()
-    assert found.intensity[np.abs(clean.mz - 1800) < 50].max() < 1
+    corrected = Baseline(50).transform([clean.with_intensity(clean.intensity + slope)])[0]
+    assert (corrected.intensity >= 0).all()
+    assert corrected.intensity[np.abs(clean.mz - 1800) < 50].max() < 1
     for centre in (1500, 2200):
-        assert found.intensity[np.abs(clean.mz - centre) < 1].max() == pytest.approx(100, rel=0.05)
+        assert corrected.intensity[np.abs(clean.mz - centre) < 1].max() == pytest.approx(100, rel=0.05)
 
 
 def test_smoothing_lowers_noise_and_keeps_polynomials(rng):
@@ -147,17 +147,18 @@ def test_smoothing_lowers_noise_and_keeps_polynomials(rng):
     assert (Smooth().transform([peaked(1500.0, width=0.3)])[0].intensity >= 0).all()
 
 
-def test_aligning_puts_peaks_in_their_place():
+def test_aligning_moves_peaks_to_their_reference():
     centres = np.array([1100.0, 1500.0, 1900.0, 2400.0, 2900.0])
     spectra = [peaked(*(centres * (1 + error))) for error in (-8e-4, -3e-4, 0, 2e-4, 6e-4)]
     aligned = Align(order=1).fit_transform(spectra)
     assert isinstance(aligned[0], Spectrum)
 
-    def spread(some):
-        tops = [
-            [s.mz[(np.abs(s.mz - c) < 10)][s.intensity[np.abs(s.mz - c) < 10].argmax()] for c in centres] for s in some
-        ]
-        return np.ptp(tops, axis=0).max()
+    def spread(spectra):
+        def top(spectrum, centre):
+            near = np.abs(spectrum.mz - centre) < 10
+            return spectrum.mz[near][spectrum.intensity[near].argmax()]
+
+        return np.ptp([[top(spectrum, centre) for centre in centres] for spectrum in spectra], axis=0).max()
 
     assert spread(spectra) > 2
     assert spread(aligned) < 1
@@ -166,7 +167,7 @@ def test_aligning_puts_peaks_in_their_place():
         assert Align(order=1).fit(spectra).transform([far])[0] is far
 
 
-def test_peaks_are_found_where_they_are():
+def test_peaks_are_found():
     spectra = [peaked(1200.0, 1500.0 + shift, 2500.0) for shift in (-0.5, 0, 0.5)]
     peaks = Peaks().fit(spectra)
     np.testing.assert_allclose(peaks.mz_, [1200, 1500, 2500], atol=0.3)
@@ -184,7 +185,7 @@ def test_presets_classify_raw_spectra_and_keep_replicates_together(made):
     assert preset("seldi").fit_transform(list(made.spectra)).shape[1] == 11_000
 
 
-def test_what_cannot_be_done_is_said():
+def test_invalid_input_is_refused():
     spectrum = peaked(1500.0)
     with pytest.raises(SpectrumError, match="no points from m/z 5000"):
         Trim(5000, 6000).transform([spectrum])
@@ -192,7 +193,7 @@ def test_what_cannot_be_done_is_said():
         Smooth().transform([Spectrum([1.0, 2.0], [1.0, 1.0])])
     with pytest.raises(ValueError, match="too few for order"):
         Smooth(half_window=1).transform([spectrum])
-    with pytest.raises(SpectrumError, match="no signal"):
+    with pytest.raises(SpectrumError, match="cannot be normalised"):
         Normalise().transform([spectrum.with_intensity(np.zeros(len(spectrum)))])
     with pytest.raises(ValueError, match="method must be"):
         Normalise("sum").fit([spectrum])

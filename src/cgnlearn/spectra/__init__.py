@@ -1,4 +1,4 @@
-"""From raw spectra to a table of features: reading, the usual steps, binning and peaks, and a simulator."""
+"""From raw spectra to a table of features: reading, preprocessing, binning, peaks and simulation."""
 
 from cgnlearn.spectra.binning import Bin, Peaks
 from cgnlearn.spectra.presets import preset
@@ -9,7 +9,23 @@ from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
 from cgnlearn.spectra.steps import Align, Baseline, Normalise, Smooth, SquareRoot, Trim
 
 __all__ = [
-    "Align", "Baseline", "Bin", "Normalise", "OfSamples", "Peaks", "RawSpectra", "Smooth", "Spectrum", "SpectrumError",
-    "SquareRoot", "Trim", "by_sample", "make_raw_spectra", "preset", "read", "replicate_correlation", "sample_ids",
+    "Align",
+    "Baseline",
+    "Bin",
+    "Normalise",
+    "OfSamples",
+    "Peaks",
+    "RawSpectra",
+    "Smooth",
+    "Spectrum",
+    "SpectrumError",
+    "SquareRoot",
+    "Trim",
+    "by_sample",
+    "make_raw_spectra",
+    "preset",
+    "read",
+    "replicate_correlation",
+    "sample_ids",
     "stream",
-]  # fmt: skip
+]

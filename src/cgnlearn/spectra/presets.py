@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from cgnlearn.spectra.binning import Bin
 from cgnlearn.spectra.spectrum import Spectrum
-from cgnlearn.spectra.steps import Align, Baseline, Normalise, OfSpectra, Smooth, SquareRoot, Step, Trim
+from cgnlearn.spectra.steps import Align, Baseline, Normalise, Smooth, SpectraTransformer, SquareRoot, Step, Trim
 
 PRESETS = ("seldi", "maldi")
 
@@ -67,7 +67,7 @@ def flat(model: Any) -> list[tuple[str, Any]]:
 
 def takes_spectra(model: Any) -> bool:
     """Whether a model is a pipeline from spectra on."""
-    return isinstance(flat(model)[0][1], OfSpectra)
+    return isinstance(flat(model)[0][1], SpectraTransformer)
 
 
 def parted(steps: Pipeline) -> tuple[list[Step], Pipeline]:

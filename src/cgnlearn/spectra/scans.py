@@ -1,4 +1,4 @@
-"""Files that hold one scan after another: mzML and mzXML, read by pyteomics and lxml, and MGF."""
+"""Files of many scans: mzML, mzXML and MGF, read by pyteomics."""
 
 from __future__ import annotations
 
@@ -10,25 +10,17 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
 
-MOST_BYTES = 80_000_000  # of one array: ten million points
+MAX_BYTES = 80_000_000  # of one array: ten million points
 KEYS = ("m/z array", "intensity array")
 NEEDED = "mzML, mzXML and MGF files need pyteomics and lxml: pip install 'cgnlearn[spectra]'"
 
 
 def parse(content: bytes, kind: str, name: str) -> Iterator[Spectrum]:
-    """The scans of a file that have points; one without points is told of in the metadata of the next.
-
-    Parameters
-    ----------
-    content : bytes
-    kind : str
-        ``"mzML"``, ``"mzXML"`` or ``"MGF"``.
-    name : str
-        What to call the file in messages.
-    """
+    """Yield the scans of an mzML, mzXML or MGF file; scans without points are skipped and noted in the metadata."""
     scans = _mgf(content) if kind == "MGF" else _xml(content, kind, name)
     n_scans = n_empty = 0
     while True:
@@ -37,9 +29,9 @@ def parse(content: bytes, kind: str, name: str) -> Iterator[Spectrum]:
             arrays = None if scan is None else _arrays(scan, name)
         except (SpectrumError, ImportError):
             raise
-        except Exception as error:  # the parsers raise whatever comes to them when a file is damaged
+        except Exception as error:  # the parsers raise errors of any type when a file is damaged
             why = " ".join(str(error).split())[:120] or type(error).__name__
-            raise SpectrumError(f"{name}: it is damaged, or no {kind} file ({why}): export it anew") from None
+            raise SpectrumError(f"{name}: damaged, or not a {kind} file ({why}): export it again") from None
         if scan is None or arrays is None:
             break
         n_scans += 1
@@ -49,7 +41,7 @@ def parse(content: bytes, kind: str, name: str) -> Iterator[Spectrum]:
         yield Spectrum(arrays[0], arrays[1], _metadata(scan, n_scans, n_empty, name))
     if n_scans == n_empty:
         what = "no spectra" if not n_scans else "only spectra without points"
-        raise SpectrumError(f"{name}: it holds {what}: leave it out")
+        raise SpectrumError(f"{name}: it has {what}: remove it")
 
 
 def _metadata(scan: dict[str, Any], number: int, n_empty: int, name: str) -> dict[str, Any]:
@@ -61,14 +53,14 @@ def _metadata(scan: dict[str, Any], number: int, n_empty: int, name: str) -> dic
     if level is not None:
         known["level"] = int(level)
     if n_empty and number == n_empty + 1:
-        known["notes"] = (f"{n_empty} scans before this one have no points and are left out",)
+        known["notes"] = (f"{n_empty} scans before this one have no points and are skipped",)
     return known
 
 
 def _xml(content: bytes, kind: str, name: str) -> Iterator[dict[str, Any]]:
-    # No file of these formats declares a document type, and without one there are no entities to expand.
+    # These formats need no document type; without one there are no entities that could expand without limit.
     if content[:4].count(b"\0") or content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SpectrumError(f"{name}: it is XML in UTF-16, which is not read: export it in UTF-8")
+        raise SpectrumError(f"{name}: XML in UTF-16 is not read: export it in UTF-8")
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise SpectrumError(f"{name}: it declares a document type or entities, which no {kind} file needs: refused")
     try:
@@ -80,31 +72,28 @@ def _xml(content: bytes, kind: str, name: str) -> Iterator[dict[str, Any]]:
     reader: Any = mzml.MzML if kind == "mzML" else mzxml.MzXML
     with reader(io.BytesIO(content), use_index=False, decode_binary=False, huge_tree=False, **options) as scans:
         scans.compression_type_map = {
-            way: partial(_unpacked, way=way, decode=decode) for way, decode in scans.compression_type_map.items()
+            compression: partial(_decompressed, compression=compression, decode=decode, name=name)
+            for compression, decode in scans.compression_type_map.items()
         }
         yield from scans
 
 
-def _unpacked(packed: bytes, way: str, decode: Callable[[bytes], Any]) -> Any:
-    """What pyteomics would unpack, if it is not too much."""
-    if "zlib" not in way:
+def _decompressed(packed: bytes, compression: str, decode: Callable[[bytes], Any], name: str) -> Any:
+    """The result of pyteomics' ``decode``, if it is within the limit."""
+    if "zlib" not in compression:
         return decode(packed)
-    unpacking = zlib.decompressobj()
-    found = unpacking.decompress(packed, MOST_BYTES)
-    if unpacking.unconsumed_tail:
-        raise _TooLong
-    if not unpacking.eof:
+    decompressor = zlib.decompressobj()
+    unpacked = decompressor.decompress(packed, MAX_BYTES)
+    if decompressor.unconsumed_tail:
+        raise SpectrumError(f"{name}: a compressed array has more than {MAX_BYTES} bytes: refused")
+    if not decompressor.eof:
         raise zlib.error("incomplete or truncated stream")
-    return found if way == "zlib compression" else decode(packed)
-
-
-class _TooLong(Exception):
-    """A compressed array that holds more than `MOST_BYTES`."""
+    return unpacked if compression == "zlib compression" else decode(packed)
 
 
 @cache
 def _vocabulary() -> Any:
-    """The names of mzML's terms from the installed copy: left alone, pyteomics asks the network for each file."""
+    """mzML's vocabulary from the installed copy; by default pyteomics downloads it for each file."""
     from psims.controlled_vocabulary.controlled_vocabulary import OBOCache
 
     with warnings.catch_warnings():
@@ -118,44 +107,36 @@ def _mgf(content: bytes) -> Iterator[dict[str, Any]]:
     except ImportError as error:
         raise ImportError(NEEDED) from error
     text = io.StringIO(content.decode("utf-8"))
-    n_begun = content.count(b"BEGIN IONS")
-    n_found = 0
+    n_begun, n_ended = content.count(b"BEGIN IONS"), 0
     for scan in mgf.read(text, use_index=False, convert_arrays=1, read_charges=False):
-        n_found += 1
+        n_ended += 1
         yield scan
-    if n_found < n_begun:
-        raise ValueError(f"{n_begun} spectra begin and {n_found} end")
+    if n_ended < n_begun:
+        raise ValueError(f"{n_begun} spectra begin and {n_ended} end")
 
 
-def _arrays(scan: dict[str, Any], name: str) -> list[Any]:
-    """m/z and intensities."""
-    said = scan.get("defaultArrayLength", scan.get("peaksCount"))
-    decoded: dict[int, Any] = {}  # mzXML has both in one piece
+def _arrays(scan: dict[str, Any], name: str) -> list[NDArray[np.float64]]:
+    """m/z and intensities of a scan, checked against the number of points that it declares."""
+    declared = scan.get("defaultArrayLength", scan.get("peaksCount"))
+    decoded: dict[int, Any] = {}  # mzXML has both arrays in one string, decoded once
     arrays = []
     for key in KEYS:
-        found = scan.get(key)
-        if found is None:
-            if int(said or 0):
-                raise SpectrumError(f"{name}: a scan lacks its {key}: export it anew")
-            arrays.append(np.empty(0))
-            continue
-        if isinstance(found, np.ndarray):
-            arrays.append(found.astype(np.float64))
+        record = scan.get(key)
+        if record is None and int(declared or 0):
+            raise SpectrumError(f"{name}: a scan lacks its {key}: export it again")
+        if isinstance(record, np.ndarray):
+            arrays.append(record.astype(np.float64))
             continue
         values = np.empty(0)
-        if isinstance(found.data, str) and found.data.strip():
-            if id(found.data) not in decoded:
-                try:
-                    whole = found.source.decode_data_array(found.data, found.compression, found.dtype)
-                except _TooLong:
-                    raise SpectrumError(
-                        f"{name}: a compressed array holds more than {MOST_BYTES} bytes: refused"
-                    ) from None
-                decoded[id(found.data)] = whole
-            whole = decoded[id(found.data)]
-            values = np.asarray(whole if whole.dtype.names is None else whole[key], dtype=np.float64)
+        if record is not None and isinstance(record.data, str) and record.data.strip():
+            if id(record.data) not in decoded:
+                decoded[id(record.data)] = record.source.decode_data_array(
+                    record.data, record.compression, record.dtype
+                )
+            raw = decoded[id(record.data)]
+            values = np.asarray(raw if raw.dtype.names is None else raw[key], dtype=np.float64)
             values.flags.writeable = False
-        if said is not None and int(said) != len(values):
-            raise SpectrumError(f"{name}: a scan has {len(values)} points where it says {said}: export it anew")
+        if declared is not None and int(declared) != len(values):
+            raise SpectrumError(f"{name}: a scan declares {declared} points and has {len(values)}: export it again")
         arrays.append(values)
     return arrays

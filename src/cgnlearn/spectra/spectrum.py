@@ -1,8 +1,8 @@
-"""A mass spectrum as a value."""
+"""A mass spectrum, immutable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class SpectrumError(ValueError):
-    """What cannot be read, or worked on, as a spectrum; one line that names it.
+    """A spectrum that cannot be read or processed; the message is one line that names it.
 
     Examples
     --------
@@ -20,7 +20,7 @@ class SpectrumError(ValueError):
     ...     Spectrum([1000.0, 999.0], [3.0, 8.0])
     ... except SpectrumError as error:
     ...     print(error)
-    a spectrum: m/z falls at point 2 (1000, then 999): sort the points by m/z
+    a spectrum: m/z decreases at point 2 (1000, then 999): sort the points by m/z
     """
 
 
@@ -31,11 +31,11 @@ class Spectrum:
     Parameters
     ----------
     mz : array (points,)
-        Finite and not falling.
+        Finite, in ascending order.
     intensity : array (points,)
         Finite.
     metadata : mapping
-        What is known besides, such as ``file``, ``scan`` and ``sample``.
+        Further information, such as ``file``, ``scan`` and ``sample``.
 
     Examples
     --------
@@ -58,14 +58,14 @@ class Spectrum:
 
     @property
     def name(self) -> str:
-        """What to call it in a message: its file and scan, or its sample."""
+        """Its file and scan, or its sample, as used in messages."""
         file, scan = self.metadata.get("file"), self.metadata.get("scan")
         if file is None:
             return str(self.metadata.get("sample", "a spectrum"))
         return f"{file}" if scan is None else f"{file}, scan {scan}"
 
     def with_intensity(self, intensity: ArrayLike) -> Spectrum:
-        """Other intensities on the same axis."""
+        """Return a spectrum with other intensities on the same axis."""
         return Spectrum(self.mz, intensity, self.metadata)
 
     def __len__(self) -> int:
@@ -78,25 +78,30 @@ class Spectrum:
         return Spectrum, (self.mz, self.intensity, dict(self.metadata))
 
 
+def first_and_count(names: Sequence[str]) -> str:
+    """The first name and the number of others, for a warning about several spectra."""
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
 def _read_only(values: ArrayLike) -> NDArray[np.float64]:
-    shared = isinstance(values, np.ndarray) and values.flags.writeable  # its owner may change it yet
-    array = np.array(values, dtype=np.float64) if shared else np.asarray(values, dtype=np.float64)
+    is_shared = isinstance(values, np.ndarray) and values.flags.writeable  # its owner may still change it
+    array = np.array(values, dtype=np.float64) if is_shared else np.asarray(values, dtype=np.float64)
     array.flags.writeable = False
     return array
 
 
 def _fault(mz: NDArray[np.float64], intensity: NDArray[np.float64]) -> str | None:
-    """What is wrong with the points, and what to do."""
+    """Why the points are no spectrum and what to do, or None."""
     if mz.ndim != 1 or mz.shape != intensity.shape:
-        return f"m/z has the shape {mz.shape} and the intensities {intensity.shape}: give two equally long columns"
+        return f"m/z has shape {mz.shape} and intensity {intensity.shape}: give two columns of equal length"
     if not len(mz):
-        return "it has no points: leave it out"
+        return "it has no points: remove it"
     for what, values in (("m/z", mz), ("intensity", intensity)):
         bad = ~np.isfinite(values)
         if bad.any():
             return f"the {what} of point {int(np.argmax(bad)) + 1} is not a finite number: correct it"
-    falls = np.diff(mz) < 0
-    if falls.any():
-        at = int(np.argmax(falls)) + 2
-        return f"m/z falls at point {at} ({mz[at - 2]:.8g}, then {mz[at - 1]:.8g}): sort the points by m/z"
+    decreases = np.diff(mz) < 0
+    if decreases.any():
+        at = int(np.argmax(decreases)) + 2
+        return f"m/z decreases at point {at} ({mz[at - 2]:.8g}, then {mz[at - 1]:.8g}): sort the points by m/z"
     return None

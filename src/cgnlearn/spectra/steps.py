@@ -1,4 +1,4 @@
-"""Steps from raw to clean spectra, as scikit-learn transformers of lists of spectra."""
+"""Preprocessing of spectra: scikit-learn transformers of lists of spectra."""
 
 from __future__ import annotations
 
@@ -14,11 +14,26 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.spectra.peaks import find_peaks, nearest_within, peaks_in_common
-from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
+from cgnlearn.spectra.spectrum import Spectrum, SpectrumError, first_and_count
 
 
-class OfSpectra(ABC, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SpectraTransformer(ABC, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A transformer of lists of spectra."""
+
+    def fit(self, X: Iterable[Spectrum], y: Any = None) -> Self:
+        """Learn from the training spectra what `transform` needs, if anything.
+
+        Parameters
+        ----------
+        X : iterable of Spectrum
+        y : ignored
+        """
+        self._learn(X)
+        return self
+
+    @abstractmethod
+    def _learn(self, X: Iterable[Spectrum]) -> None:
+        """Set the fitted attributes."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -26,29 +41,19 @@ class OfSpectra(ABC, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """A transformer whose output is a list of spectra, each of which depends on the spectrum it came from.
-
-    Those that learn nothing in `fit` need not be fitted.
-    """
+class Step(SpectraTransformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """A transformer from spectra to spectra, one at a time; a step that learns nothing needs no `fit`."""
 
     @property
     def learns(self) -> bool:
-        """Whether `fit` takes anything from the spectra."""
-        return False
+        """Whether `fit` takes anything from the spectra; such a step sets ``reference_``."""
+        return type(self)._learn is not Step._learn
 
-    def fit(self, X: Iterable[Spectrum], y: Any = None) -> Self:
-        """Learn nothing.
-
-        Parameters
-        ----------
-        X : iterable of Spectrum
-        y : ignored
-        """
-        return self
+    def _learn(self, X: Iterable[Spectrum]) -> None:
+        pass
 
     def transform(self, X: Iterable[Spectrum]) -> list[Spectrum]:
-        """Each spectrum after this step.
+        """Process each spectrum.
 
         Parameters
         ----------
@@ -58,7 +63,7 @@ class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
         return [self._one(spectrum) for spectrum in X]
 
     def set_output(self, *, transform: Any = None) -> Self:
-        """Spectra stay spectra; a table comes out at the end of the pipeline.
+        """Do nothing: the output is a list of spectra, and the last transformer of a pipeline returns the table.
 
         Parameters
         ----------
@@ -67,7 +72,7 @@ class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """The names that were given: a list of spectra has none of its own, the end of the pipeline makes them.
+        """Return ``input_features``: spectra have no feature names, the last transformer of a pipeline has.
 
         Parameters
         ----------
@@ -77,7 +82,7 @@ class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
 
     @abstractmethod
     def _one(self, spectrum: Spectrum) -> Spectrum:
-        """The spectrum after the step."""
+        """Process one spectrum."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return not self.learns or hasattr(self, "reference_")
@@ -89,7 +94,7 @@ class Step(OfSpectra, auto_wrap_output_keys=None):  # type: ignore[call-arg]
 
 
 class Trim(Step):
-    """Keep the points of a range.
+    """Keep the points within a range of m/z.
 
     Parameters
     ----------
@@ -110,15 +115,15 @@ class Trim(Step):
         first, after = np.searchsorted(spectrum.mz, self.start), np.searchsorted(spectrum.mz, self.stop, side="right")
         if first >= after:
             raise SpectrumError(
-                f"{spectrum.name}: it has no points from m/z {self.start:g} to {self.stop:g}: trim to another range"
+                f"{spectrum.name}: no points from m/z {self.start:g} to {self.stop:g}: trim to another range"
             )
         return Spectrum(spectrum.mz[first:after], spectrum.intensity[first:after], spectrum.metadata)
 
 
 class SquareRoot(Step):
-    """Square roots of the intensities, so that counting noise is as large on peaks as beside them.
+    """Square roots of the intensities, which give counting noise the same variance on and off peaks.
 
-    Negative intensities, of which there are no counts, become 0.
+    Negative intensities become 0.
 
     Examples
     --------
@@ -131,14 +136,14 @@ class SquareRoot(Step):
 
 
 class Smooth(Step):
-    """The filter of Savitzky and Golay: each point becomes the value there of a polynomial fitted to its neighbours.
+    """Savitzky-Golay filter: replace each point by the value of a polynomial fitted to its neighbours.
 
     Parameters
     ----------
     half_window : int
-        Points to either side.
+        Number of points on either side.
     order : int
-        Of the polynomial.
+        Degree of the polynomial.
 
     Examples
     --------
@@ -154,23 +159,23 @@ class Smooth(Step):
     def _one(self, spectrum: Spectrum) -> Spectrum:
         window = 2 * self.half_window + 1
         if self.order >= window:
-            raise ValueError(f"half_window={self.half_window} gives {window} points: too few for order={self.order}")
+            raise ValueError(f"half_window={self.half_window} means {window} points: too few for order={self.order}")
         if len(spectrum) < window:
             raise SpectrumError(
-                f"{spectrum.name}: it has {len(spectrum)} points, fewer than the {window} to smooth over"
+                f"{spectrum.name}: {len(spectrum)} points are fewer than the {window} of the window: lower half_window"
             )
         smooth = savgol_filter(spectrum.intensity, window, self.order)
-        # The polynomial swings below zero beside high peaks; where nothing was negative, nothing becomes so.
+        # The polynomial can undershoot zero beside high peaks: keep the former minimum.
         return spectrum.with_intensity(np.maximum(smooth, min(0.0, spectrum.intensity.min())))
 
 
 class Baseline(Step):
-    """Subtract the baseline that SNIP finds, with a window that decreases (pybaselines).
+    """Subtract a baseline estimated by SNIP with decreasing window (pybaselines).
 
     Parameters
     ----------
     half_window : int
-        Points to either side; as wide as the widest peak, or that peak is taken for baseline.
+        Number of points on either side; at least the width of the widest peak, or it is taken for baseline.
 
     Examples
     --------
@@ -193,14 +198,14 @@ class Baseline(Step):
 
 
 class Normalise(Step):
-    """Take away what differs between spectra as a whole, such as the amount of the sample.
+    """Divide each spectrum by its overall level, which varies for instance with the amount of sample.
 
     Parameters
     ----------
     method : {"tic", "median", "pqn"}
-        ``"tic"``: the total ion current, by which the mean intensity over m/z becomes 1. ``"median"``: the median
-        intensity becomes 1. ``"pqn"``: probabilistic quotients: after ``"tic"``, the median of the quotients to a
-        reference, the median spectrum of those fitted on, becomes 1.
+        ``"tic"``: total ion current, so that the mean intensity over m/z is 1. ``"median"``: the median intensity is
+        1. ``"pqn"``: probabilistic quotient normalisation, so that after ``"tic"`` the median quotient to a reference,
+        the median of the training spectra, is 1.
 
     Attributes
     ----------
@@ -217,22 +222,14 @@ class Normalise(Step):
     def __init__(self, method: Literal["tic", "median", "pqn"] = "tic") -> None:
         self.method = method
 
-    def fit(self, X: Iterable[Spectrum], y: Any = None) -> Self:
-        """Learn the reference, where there is one.
-
-        Parameters
-        ----------
-        X : iterable of Spectrum
-        y : ignored
-        """
+    def _learn(self, X: Iterable[Spectrum]) -> None:
         if self.method not in ("tic", "median", "pqn"):
             raise ValueError(f"method must be 'tic', 'median' or 'pqn', not {self.method!r}")
         self.reference_ = _median_spectrum([_divided(s, _mean(s)) for s in X]) if self.learns else None
-        return self
 
     @property
     def learns(self) -> bool:
-        """Quotients need a reference."""
+        """Whether there is a reference."""
         return self.method == "pqn"
 
     def _one(self, spectrum: Spectrum) -> Spectrum:
@@ -245,13 +242,13 @@ class Normalise(Step):
         assert reference is not None
         inside = (reference.mz >= spectrum.mz[0]) & (reference.mz <= spectrum.mz[-1]) & (reference.intensity > 0)
         if not inside.any():
-            raise SpectrumError(f"{spectrum.name}: it has no m/z in common with the reference: normalise otherwise")
+            raise SpectrumError(f"{spectrum.name}: it has no m/z in common with the reference: use another method")
         own = np.interp(reference.mz[inside], by_total.mz, by_total.intensity)
         return _divided(by_total, float(np.median(own / reference.intensity[inside])))
 
 
 def _mean(spectrum: Spectrum) -> float:
-    """The mean intensity over m/z, whatever the distances of the points."""
+    """The mean intensity over m/z, by the trapezoidal rule."""
     width = spectrum.mz[-1] - spectrum.mz[0]
     if width == 0:
         return float(spectrum.intensity.mean())
@@ -260,41 +257,41 @@ def _mean(spectrum: Spectrum) -> float:
 
 def _divided(spectrum: Spectrum, by: float) -> Spectrum:
     if not by > 0:
-        raise SpectrumError(f"{spectrum.name}: it has no signal to normalise by ({by:g}): leave it out")
+        raise SpectrumError(f"{spectrum.name}: it cannot be normalised, its level is {by:g}: remove it")
     return spectrum.with_intensity(spectrum.intensity / by)
 
 
 def _median_spectrum(spectra: list[Spectrum]) -> Spectrum:
-    """The median at each m/z of the first axis that all have."""
+    """The median of the spectra, at the points of the first one's axis that all of them cover."""
     start, stop = max(s.mz[0] for s in spectra), min(s.mz[-1] for s in spectra)
     axis = spectra[0].mz
     axis = axis[(axis >= start) & (axis <= stop)]
     if not len(axis):
         raise SpectrumError("the spectra have no m/z in common: trim them, or normalise by 'tic'")
-    # In pieces, so that memory does not hold all spectra once more.
+    # In pieces, to avoid a second copy of all spectra.
     pieces = np.array_split(axis, max(1, len(axis) // 1000))
     median = [np.median([np.interp(piece, s.mz, s.intensity) for s in spectra], axis=0) for piece in pieces]
     return Spectrum(axis, np.concatenate(median))
 
 
 class Align(Step):
-    """Bend the m/z axis of each spectrum so that its peaks stand where most spectra have them.
+    """Correct the m/z axis of each spectrum so that its peaks match those common to the training spectra.
 
-    Peaks that nearly all spectra have are the reference; those of a spectrum that lie near them say by how much, as a
-    polynomial of m/z, its calibration is off.
+    The correction is a polynomial of m/z, fitted by least squares to the distances between the spectrum's peaks and
+    the reference peaks near them.
 
     Parameters
     ----------
     order : int
-        Of the polynomial.
+        Degree of the polynomial.
     tolerance : float
-        How far from its reference a peak may stand, as a share of m/z.
+        Largest distance of a peak from its reference, as a share of m/z.
     share : float
-        In which share of the spectra a peak must be found to be a reference.
+        Share of the training spectra that must have a peak for it to be a reference.
     half_window : int
-        A peak is the highest point within so many to either side.
+        A peak is the highest among this many points on either side.
     noise : float
-        And at least so many times as high as the noise.
+        Smallest height of a peak, as a multiple of the noise.
 
     Attributes
     ----------
@@ -318,30 +315,17 @@ class Align(Step):
         self.half_window = half_window
         self.noise = noise
 
-    def fit(self, X: Iterable[Spectrum], y: Any = None) -> Self:
-        """Learn the reference peaks.
-
-        Parameters
-        ----------
-        X : iterable of Spectrum
-        y : ignored
-        """
+    def _learn(self, X: Iterable[Spectrum]) -> None:
         finding = {name: value for name, value in self.get_params().items() if name != "order"}
         self.reference_: NDArray[np.float64] = peaks_in_common(X, **finding)
         if len(self.reference_) <= self.order:
             raise SpectrumError(
-                f"{len(self.reference_)} peaks stand in {self.share:.0%} of the spectra, too few for a polynomial of "
-                f"order {self.order}: lower share or order, or do not align"
+                f"{len(self.reference_)} peaks are common to {self.share:.0%} of the spectra, too few for a polynomial "
+                f"of order {self.order}: lower share or order, or do not align"
             )
-        return self
-
-    @property
-    def learns(self) -> bool:
-        """Where the reference peaks stand."""
-        return True
 
     def transform(self, X: Iterable[Spectrum]) -> list[Spectrum]:
-        """Each spectrum with its axis bent; one with too few reference peaks as it was, which a warning tells.
+        """Correct the axis of each spectrum; one with too few reference peaks is returned unchanged, with a warning.
 
         Parameters
         ----------
@@ -349,10 +333,9 @@ class Align(Step):
         """
         given = list(X)
         aligned = super().transform(given)
-        left = [spectrum.name for spectrum, other in zip(given, aligned, strict=True) if spectrum is other]
-        if left:
-            more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-            warnings.warn(f"{left[0]}{more}: too few reference peaks, left as it was", stacklevel=2)
+        unchanged = [spectrum.name for spectrum, other in zip(given, aligned, strict=True) if spectrum is other]
+        if unchanged:
+            warnings.warn(f"{first_and_count(unchanged)}: too few reference peaks, not aligned", stacklevel=2)
         return aligned
 
     def _one(self, spectrum: Spectrum) -> Spectrum:
@@ -361,10 +344,10 @@ class Align(Step):
         if len(matched) <= self.order:
             return spectrum
         centre, unit = float(np.mean(matched)), float(np.ptp(matched)) or 1.0
-        away = np.polynomial.polynomial.polyfit((matched - centre) / unit, reference - matched, self.order)
-        # Beyond the outermost peaks the correction stays what it is there: a polynomial would run away.
+        coefficients = np.polynomial.polynomial.polyfit((matched - centre) / unit, reference - matched, self.order)
+        # Constant beyond the outermost peaks, where the polynomial would diverge.
         position = (np.clip(spectrum.mz, matched.min(), matched.max()) - centre) / unit
-        bent = spectrum.mz + np.polynomial.polynomial.polyval(position, away)
-        if (np.diff(bent) < 0).any():
+        corrected = spectrum.mz + np.polynomial.polynomial.polyval(position, coefficients)
+        if (np.diff(corrected) < 0).any():
             return spectrum
-        return Spectrum(bent, spectrum.intensity, {**spectrum.metadata, "aligned": True})
+        return Spectrum(corrected, spectrum.intensity, {**spectrum.metadata, "aligned": True})

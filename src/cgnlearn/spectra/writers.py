@@ -1,4 +1,4 @@
-"""Spectra to files in the formats that are read."""
+"""Writing of spectra in the formats that can be read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import gzip
 import io
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,37 +18,17 @@ from cgnlearn.spectra.spectrum import Spectrum
 
 
 def write_spectrum(spectrum: Spectrum, folder: Path, format: str) -> str:
-    """Write a spectrum under its ``id`` into a folder.
+    """Write a spectrum, named by its ``id``, into a folder in one of `FORMATS`; return its path within the folder.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-        With ``id`` among its metadata, and for ``"bruker"`` the ``timing`` of its points.
-    folder : Path
-    format : str
-        One of `FORMATS`.
-
-    Returns
-    -------
-    str
-        Its path from the folder on, as a reader gives it.
+    The metadata need ``id`` and, for Bruker files, ``timing``.
     """
     return FORMATS[format](spectrum, folder, str(spectrum.metadata["id"]))
 
 
-def _text(spectrum: Spectrum, folder: Path, name: str) -> str:
-    write_whole(folder / f"{name}.txt", text.write(spectrum))
-    return f"{name}.txt"
-
-
-def _csv(spectrum: Spectrum, folder: Path, name: str) -> str:
-    write_whole(folder / f"{name}.csv", text.write(spectrum, ","))
-    return f"{name}.csv"
-
-
-def _packed_csv(spectrum: Spectrum, folder: Path, name: str) -> str:
-    write_whole(folder / f"{name}.csv.gz", gzip.compress(text.write(spectrum, ","), mtime=0))
-    return f"{name}.csv.gz"
+def _text(spectrum: Spectrum, folder: Path, name: str, *, ending: str, separator: str) -> str:
+    data = text.write(spectrum, separator)
+    write_whole(folder / f"{name}{ending}", gzip.compress(data, mtime=0) if ending.endswith(".gz") else data)
+    return f"{name}{ending}"
 
 
 def _bruker(spectrum: Spectrum, folder: Path, name: str) -> str:
@@ -79,18 +59,17 @@ def _mzml(spectrum: Spectrum, folder: Path, name: str) -> str:
         from psims.mzml import MzMLWriter
     except ImportError as error:
         raise ImportError(NEEDED) from error
-    parts: dict[str, Any] = {"id": "run", "instrument_configuration": "IC1"}
+    arrays = {"m/z array": np.float64, "intensity array": np.float64}
     with warnings.catch_warnings(), whole_file(folder / f"{name}.mzML") as file:
-        warnings.simplefilter("ignore")  # psims leaves files of its own open
+        warnings.simplefilter("ignore")  # psims leaves some of its own files open
         with MzMLWriter(file, close=False, vocabulary_resolver=OBOCache(enabled=False, use_remote=False)) as out:
             out.controlled_vocabularies()
             out.file_description(["MS1 spectrum", "profile spectrum"])
             out.software_list([{"id": "cgnlearn", "version": "0", "params": ["custom unreleased software tool"]}])
-            out.instrument_configuration_list(
-                [out.InstrumentConfiguration(id="IC1", component_list=[], params=["instrument model"])]
-            )
+            instrument = out.InstrumentConfiguration(id="IC1", component_list=[], params=["instrument model"])
+            out.instrument_configuration_list([instrument])
             out.data_processing_list([out.DataProcessing([], id="DP1")])
-            with out.run(**parts), out.spectrum_list(count=1):
+            with out.run(id="run", instrument_configuration="IC1"), out.spectrum_list(count=1):
                 out.write_spectrum(
                     spectrum.mz,
                     spectrum.intensity,
@@ -98,11 +77,16 @@ def _mzml(spectrum: Spectrum, folder: Path, name: str) -> str:
                     centroided=False,
                     params=["MS1 spectrum", {"ms level": 1}],
                     compression="zlib",
-                    encoding={"m/z array": np.float64, "intensity array": np.float64},
+                    encoding=arrays,
                 )
     return f"{name}.mzML"
 
 
 FORMATS: dict[str, Callable[[Spectrum, Path, str], str]] = {
-    "mzML": _mzml, "mgf": _mgf, "txt": _text, "csv": _csv, "csv.gz": _packed_csv, "bruker": _bruker,
-}  # fmt: skip
+    "mzML": _mzml,
+    "mgf": _mgf,
+    "txt": partial(_text, ending=".txt", separator=" "),
+    "csv": partial(_text, ending=".csv", separator=","),
+    "csv.gz": partial(_text, ending=".csv.gz", separator=","),
+    "bruker": _bruker,
+}
