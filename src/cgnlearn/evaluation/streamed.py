@@ -337,7 +337,7 @@ def _sampled_scores(
 def _of_sampled(model: Any) -> Score:
     def score(table: Table) -> Floats:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "levels never seen", UserWarning)
+            warnings.filterwarnings("ignore", "levels unknown from training", UserWarning)
             found: Floats = model.predict_log_proba(frame_of(table))
         return found
 

@@ -52,7 +52,7 @@ def fold_result(
     """Fit a copy of the model on the fold's training rows and let it predict the others; None: without evidence."""
     with warnings.catch_warnings():
         # Rare levels, other axes and columns with many holes are the set's, and told of no fold.
-        warnings.filterwarnings("ignore", "levels never seen", UserWarning)
+        warnings.filterwarnings("ignore", "levels unknown from training", UserWarning)
         warnings.filterwarnings("ignore", "the spectra stand on", UserWarning)
         warnings.filterwarnings("ignore", ".* is observed in .* of the rows", UserWarning)
         try:
