@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from cgnlearn import Band, BandAverage, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
 from cgnlearn.datasets import make_waveform
-from cgnlearn.model.features import features
-from cgnlearn.model.logistic import N_PENALTIES
+from cgnlearn.logistic.features import features_of
+from cgnlearn.logistic.path import N_PENALTIES
 from measuring import parser, publish, seconds, versions
 from ordered import N_TEST, data, path
 
@@ -98,8 +98,7 @@ def discriminative_rows():
     X, y = make_waveform(5000, random_state=0)
     for sharing in (1.0, 0.0):
         ours = CGNClassifier(sharing=sharing, parameters="discriminative").fit(X, y)
-        same = np.concatenate([part for _, part in features(ours._generative, ours._table(X))], axis=1)
-        same = StandardScaler().fit_transform(same)
+        same = StandardScaler().fit_transform(features_of(ours._generative, ours._table(X)).values)
         theirs = LogisticRegressionCV(Cs=N_PENALTIES, cv=5, scoring="neg_log_loss", max_iter=1000)
         # One BLAS thread for both: with more, those of the peer wait for each other.
         with threadpool_limits(1, user_api="blas"):

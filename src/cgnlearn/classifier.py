@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from cgnlearn.model.discriminative import fit_discriminative
+from cgnlearn.logistic.correction import fit_discriminative
 from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
 from cgnlearn.model.frames import readable
 from cgnlearn.model.indicators import without_indicators
@@ -141,8 +141,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         Where k or the temperature is ``"cv"``: a table, a row for each ``param_k`` and ``param_temperature`` tried,
         with mean and standard deviation over the folds of ``test_cll`` and ``test_accuracy``, and the rank by score.
     discriminative_ : Correction
-        With ``parameters="discriminative"``: ``temperature``, ``offset``, ``slopes``, ``penalty``, and the path of
-        ``penalties`` with their ``left_out_cll``.
+        With ``parameters="discriminative"``: ``likelihood_power``, ``intercept``, ``slopes``, ``penalty``, and the path
+        of ``penalties`` with their ``held_out_log_loss``.
     log_evidence_ : float
         Log marginal likelihood of the training data, class included; with ``parameters="bayes"``, sharing 0 or 1,
         and a prior location that does not look at the cells.

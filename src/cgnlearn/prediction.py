@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.logistic.correction import Discriminative
 from cgnlearn.model.densities import Floats, normalised
-from cgnlearn.model.discriminative import Discriminative
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.model.model import Model

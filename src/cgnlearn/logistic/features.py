@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.densities import Floats
+from cgnlearn.logistic.design import Features
 from cgnlearn.model.families import Columns
 from cgnlearn.model.layout import Cells, Partition
 from cgnlearn.model.network import Network
@@ -17,22 +17,19 @@ from cgnlearn.model.solver import standard_values
 from cgnlearn.model.table import Table
 
 
-class Part(NamedTuple):
-    """Some of the features."""
+def features_of(network: Network, table: Table) -> Features:
+    """All features of some samples.
 
-    owner: Columns  # the attribute that each belongs to, as a column of X
-    values: Floats  # (rows, features)
-
-
-def features(network: Network, table: Table) -> Iterator[Part]:
-    """All features of some rows, in parts that come in the same order whatever the rows.
-
-    Of continuous families the attributes themselves and, where the classes do not share their variances, the squares
+    Of continuous families the columns themselves and, where the classes do not share their variances, the squares
     and the products of those that stand together in a family; all apart for every configuration of the discrete
-    parents. Of discrete families an indicator for every level and configuration. Attributes are centred and in
-    standard units, so that scaling or shifting one changes nothing. A product belongs to the later attribute, a
-    parent always being earlier. What is missing is NaN.
+    parents. Of discrete families an indicator for every level and configuration. Columns are centred and in
+    standard units, so that scaling or shifting one changes nothing. A product belongs to the later column, a
+    parent always being earlier.
     """
+    return Features.joined(list(_parts(network, table)), table.n_rows)
+
+
+def _parts(network: Network, table: Table) -> Iterator[Features]:
     layout = network.statistics.layout
     filled = replace(table, codes=np.maximum(table.codes, 0))
     for family in layout.discrete:
@@ -55,13 +52,13 @@ def features(network: Network, table: Table) -> Iterator[Part]:
             owner = np.concatenate([owner, columns[later]])
             values = np.concatenate([values, every[:, first] * every[:, second]], axis=1)
         if partition.cells.n == 1:
-            yield Part(owner, values)
+            yield Features(owner, values)
             continue
         configuration = partition.cells.index(filled)[:, None]
         seen = partition.cells.observed(table)[:, None]
         for which in range(partition.cells.n):
             found = np.where(configuration == which, values, np.where(np.isnan(values), np.nan, 0.0))
-            yield Part(owner, np.where(seen, found, np.nan))
+            yield Features(owner, np.where(seen, found, np.nan))
 
 
 def n_features(network: Network) -> int:
@@ -106,6 +103,6 @@ def _own(partition: Partition) -> _Kept:
     return _Kept(children, np.flatnonzero(theirs))
 
 
-def _indicators(code: Columns, seen: NDArray[np.bool_], n: int, owner: int) -> Part:
+def _indicators(code: Columns, seen: NDArray[np.bool_], n: int, owner: int) -> Features:
     found = (code[:, None] == np.arange(n)).astype(float)
-    return Part(np.full(n, owner, np.intp), np.where(seen[:, None], found, np.nan))
+    return Features(np.full(n, owner, np.intp), np.where(seen[:, None], found, np.nan))

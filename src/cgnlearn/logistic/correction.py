@@ -1,0 +1,151 @@
+"""Discriminative parameters: a network corrected so that it predicts the class best, and penalised towards itself.
+
+    ln p(c | x) = ln p(c) + τ · s_c(x) + b_c + δ_c · φ(x) + const,        penalty λ/2 ‖δ‖²
+
+with s the Bayesian log densities and φ the structure's features: logistic regression with s as its offset.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from cgnlearn.data.splits import stratified
+from cgnlearn.logistic.design import Design, LinearOdds
+from cgnlearn.logistic.features import features_of, n_features
+from cgnlearn.logistic.path import N_FOLDS, penalties, steps
+from cgnlearn.model import densities
+from cgnlearn.model.densities import Floats, of_truth
+from cgnlearn.model.model import LeftOut, Model, NotExact
+from cgnlearn.model.moments import numeric_libraries
+from cgnlearn.model.network import Network
+from cgnlearn.model.statistics import collect
+from cgnlearn.model.structure import Structure
+from cgnlearn.model.table import Table
+
+MOST_BYTES = 2 << 30  # of the features of all training samples
+SMALL = 300  # parameters for which one thread is as fast as several
+
+
+@dataclass(frozen=True, eq=False)
+class Correction(LinearOdds):
+    """What makes a network discriminative.
+
+    Parameters
+    ----------
+    centre : ndarray (features,)
+        The features' means.
+    slopes : ndarray (features, classes)
+        δ, of features that are not standardised; 0 where they are constant. Sums over the classes are 0.
+    intercept : ndarray (classes,)
+        b; its sum is 0.
+    likelihood_power : float
+        τ, from 0 to 1.
+    penalty : float
+        λ, infinite where no correction beyond τ and b predicts better.
+    penalties, held_out_log_loss : ndarray (penalties,)
+        The path, and the mean log loss of held-out samples.
+    """
+
+    likelihood_power: float
+    penalty: float
+    penalties: Floats
+    held_out_log_loss: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Discriminative:
+    """A network and its correction."""
+
+    network: Network
+    correction: Correction
+
+    @property
+    def structure(self) -> Structure:
+        """The network's."""
+        return self.network.structure
+
+    @property
+    def n_parameters(self) -> int:
+        """The network's."""
+        return self.network.n_parameters
+
+    @property
+    def class_log_prior(self) -> Floats:
+        """The network's."""
+        return self.network.class_log_prior
+
+    @property
+    def log_evidence(self) -> float:
+        """Not defined: conditional likelihood says nothing of the features' own probability."""
+        raise AttributeError('log_evidence_ is not defined for parameters="discriminative": take "bayes"')
+
+    def log_likelihood(self, table: Table) -> Floats:
+        """τ s + b + δ φ of every sample and class: no density, but what predictions need in its place."""
+        total = self.network.log_likelihood(table)
+        total *= self.correction.likelihood_power
+        total += self.correction.log_odds(partial(features_of, self.network), table)
+        return total
+
+    def contributions(self, table: Table) -> Floats:
+        """The same kept apart by columns, b in equal parts: (samples, columns of X, classes)."""
+        apart = self.network.contributions(table)
+        apart *= self.correction.likelihood_power
+        apart += self.correction.contributions(partial(features_of, self.network), table)
+        nodes = list(self.structure.nodes)
+        apart[:, nodes] += self.correction.intercept / max(1, len(nodes))
+        return apart
+
+    def leave_one_out(self, table: Table) -> LeftOut:
+        """Not exact."""
+        raise NotExact('leaving rows out takes refits with parameters="discriminative": take folds')
+
+
+def fit_discriminative(model: Model, table: Table) -> Correction:
+    """The correction of most conditional likelihood, its penalty chosen by held-out log loss."""
+    if not isinstance(model, Network):
+        raise ValueError('parameters="discriminative" needs one structure, not an average: fit its structure_')
+    samples = (design := design_of(model, table)).samples
+    # Matrices this small only lose by being cut up for several threads.
+    limit = numeric_libraries().limit(limits=1, user_api="blas") if samples.n_parameters < SMALL else nullcontext()
+    with limit:
+        path = list(steps(samples, penalties(samples)))
+    losses = [-np.average(of_truth(step.log_proba, samples.labels), weights=samples.weights) for step in path]
+    best = path[np.argmin(losses)]  # of equals the first, which has most penalty
+    odds = design.odds([best.point])[0]
+    tried = np.array([step.penalty for step in path])
+    return Correction(odds.centre, odds.slopes, odds.intercept, best.point.power, best.penalty, tried, np.array(losses))
+
+
+def design_of(network: Network, table: Table) -> Design:
+    """The regression of which a correction is the solution."""
+    n_bytes = 8 * table.n_rows * n_features(network)
+    if n_bytes > MOST_BYTES:
+        raise ValueError(
+            f"the features of this structure take {n_bytes / 2**30:.0f} GB: use sharing=1, which needs no squares and "
+            "products, or fewer parents"
+        )
+    # Predictions add the log prior that the user gives; the sample has its own.
+    frequencies = densities.categorical(network.statistics.classes, network.how.dirichlet)
+    return Design.of(features_of(network, table).values, table, frequencies, _held_out_scores(network, table))
+
+
+def _held_out_scores(network: Network, table: Table) -> Floats:
+    """The log densities of the training samples, each by the network without it, or else by folds."""
+    try:
+        return network.leave_one_out(table).log_likelihood
+    except NotExact:
+        if not table.incomplete:
+            raise ValueError(
+                'parameters="discriminative" leaves rows out in closed form, which the prior location "paper" has not: '
+                'use Prior(location="pooled")'
+            ) from None
+    assert table.labels is not None
+    scores = np.empty((table.n_rows, table.schema.n_classes))
+    for inside, outside in stratified(table.labels, N_FOLDS, 0).pairs:
+        others = collect(table.rows(inside), network.statistics.families, network.statistics.incomplete)
+        scores[outside] = Network.of(network.structure, others, network.how).log_likelihood(table.rows(outside))
+    return scores

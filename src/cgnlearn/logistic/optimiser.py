@@ -1,0 +1,311 @@
+"""Multinomial logistic regression with an optional offset: its penalised loss and where that is least.
+
+    logits(sample) = log prior + τ · offset(sample) + b + δ · features(sample),        penalty λ/2 ‖δ‖²
+
+Logits count up to a constant of the sample: everything here is in *contrasts*, orthonormal coordinates of what is left,
+one fewer than there are classes. The norm of δ is the same there, and b and δ then sum to 0 over the classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, helmert
+from scipy.optimize import minimize
+
+from cgnlearn.model.densities import Floats, normalised, of_truth
+
+Factor = tuple[Floats, bool]  # Cholesky's
+
+MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
+INTERCEPT_PENALTY = 1e-9  # of b, for every sample: where the offset leaves no doubt, nothing else would hold it
+MOST_STEPS = 100
+SHORTEST = 1e-9  # part of a step: if that is too long, none is short enough
+MANY = 100  # parameters from which a Hessian is worth keeping for the next step
+MOST_PRODUCTS = 30  # of a Hessian with a direction; with more of them in a step it is cheaper to have it whole
+STEP_ERROR = 1e-2  # of a step that is found by such products
+
+
+@cache
+def contrasts_of(n_classes: int) -> Floats:
+    """Orthonormal rows, each of sum 0: (contrasts, classes)."""
+    found: Floats = helmert(n_classes)
+    found.flags.writeable = False
+    return found
+
+
+class Point(NamedTuple):
+    """Parameters."""
+
+    slopes: Floats  # (1 + features, contrasts), the first row being b
+    power: float  # τ
+
+
+class Curvature(NamedTuple):
+    """The Hessian of the slopes at a fit, by which one nearby is found without Hessians of its own."""
+
+    hessian: Floats
+    penalty: float
+
+    def factor(self, samples: Samples, penalty: float) -> Factor:
+        """As it would be with another penalty."""
+        hessian = self.hessian.copy()
+        more = samples.penalties(penalty) - samples.penalties(self.penalty)
+        np.fill_diagonal(hessian, hessian.diagonal() + np.tile(more, samples.n_contrasts))
+        return cholesky(hessian)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Labelled samples."""
+
+    design: Floats  # (samples, 1 + features), the first column being ones
+    offset: Floats  # (samples, contrasts)
+    log_prior: Floats  # (contrasts,)
+    labels: NDArray[np.intp]
+    weights: Floats
+    powers: tuple[float, float] = (0.0, 1.0)  # the bounds of τ
+
+    @classmethod
+    def of(
+        cls, features: Floats, labels: NDArray[np.intp], weights: Floats, log_prior: Floats, offset: Floats | None
+    ) -> Samples:
+        """From a log prior (classes,) and an offset (samples, classes), or None, under which no τ is free."""
+        across = contrasts_of(len(log_prior)).T
+        design = np.concatenate([np.ones((len(features), 1)), features], axis=1)
+        if offset is None:
+            nothing = np.zeros((len(features), across.shape[1]))
+            return cls(design, nothing, log_prior @ across, labels, weights, (0.0, 0.0))
+        centred = offset - offset.mean(axis=1, keepdims=True)  # large as they are, only differences count
+        return cls(design, centred @ across, log_prior @ across, labels, weights)
+
+    @property
+    def n_contrasts(self) -> int:
+        """One fewer than there are classes."""
+        return len(self.log_prior)
+
+    @property
+    def n_parameters(self) -> int:
+        """Slopes, intercepts and the likelihood power."""
+        return self.n_contrasts * self.design.shape[1] + 1
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether a Hessian is small enough to be factorised whole."""
+        return self.n_parameters <= MOST_DENSE
+
+    @property
+    def has_power(self) -> bool:
+        """Whether τ is free."""
+        return self.powers[0] < self.powers[1]
+
+    @property
+    def effective_weights(self) -> Floats:
+        """The weights such that their sum is the effective number of samples (Kish 1965)."""
+        found: Floats = self.weights * (self.weights.sum() / np.square(self.weights).sum())
+        return found
+
+    @property
+    def origin(self) -> Point:
+        """Where nothing is added to the offset."""
+        return Point(np.zeros((self.design.shape[1], self.n_contrasts)), self.powers[1])
+
+    def without_features(self) -> Samples:
+        """As an infinite penalty sees them."""
+        return replace(self, design=self.design[:, :1])
+
+    def some(self, which: NDArray[np.intp]) -> Samples:
+        """Some of them."""
+        parts = {name: getattr(self, name)[which] for name in ("design", "offset", "labels", "weights")}
+        return replace(self, **parts)
+
+    def contrasts(self, point: Point) -> Floats:
+        """The logits: (samples, contrasts)."""
+        found: Floats = self.design @ point.slopes
+        found += self.log_prior + point.power * self.offset
+        return found
+
+    def log_proba(self, contrasts: Floats) -> Floats:
+        """Of the classes: (samples, classes)."""
+        return normalised(contrasts @ contrasts_of(self.n_contrasts + 1))
+
+    def loss(self, point: Point, penalty: float, log_proba: Floats) -> float:
+        """The penalised log loss, summed over the samples."""
+        truth = of_truth(log_proba, self.labels)
+        return float(0.5 * (self.penalties(penalty) @ np.square(point.slopes)).sum() - self.weights @ truth)
+
+    def penalties(self, penalty: float) -> Floats:
+        """Of b and of the features: (1 + features,)."""
+        found = np.full(self.design.shape[1], penalty)
+        found[0] = INTERCEPT_PENALTY * self.weights.sum()
+        return found
+
+    def excess(self, proba: Floats) -> Floats:
+        """How far the probabilities exceed the truth: (samples, contrasts)."""
+        across = contrasts_of(self.n_contrasts + 1).T
+        found: Floats = proba @ across - across[self.labels]
+        return found
+
+    def gradient(self, point: Point, penalty: float, proba: Floats) -> Floats:
+        """Of the loss, contrast by contrast, the likelihood power last."""
+        excess = self.excess(proba) * self.weights[:, None]
+        slopes = self.design.T @ excess + self.penalties(penalty)[:, None] * point.slopes
+        return np.append(slopes.T.ravel(), (excess * self.offset).sum())
+
+    def curvature(self, proba: Floats) -> Floats:
+        """W of every sample: (samples, contrasts, contrasts)."""
+        across = contrasts_of(self.n_contrasts + 1).T
+        mean = proba @ across
+        squares = across[:, :, None] * across[:, None, :]
+        found: Floats = np.tensordot(proba, squares, 1)
+        found -= mean[:, :, None] * mean[:, None, :]
+        return found
+
+    def hessian(self, curvature: Floats, penalty: float) -> Floats:
+        """Of the loss, in the gradient's order."""
+        size, n = self.design.shape[1], self.n_contrasts
+        found = np.empty((self.n_parameters,) * 2)
+        for a in range(n):
+            for b in range(a + 1):
+                block = self.block(curvature[:, a, b], penalty if a == b else None)
+                found[a * size : (a + 1) * size, b * size : (b + 1) * size] = block
+                found[b * size : (b + 1) * size, a * size : (a + 1) * size] = block
+        along = (curvature @ self.offset[:, :, None])[:, :, 0] * self.weights[:, None]
+        found[-1, :-1] = found[:-1, -1] = (self.design.T @ along).T.ravel()
+        found[-1, -1] = (along * self.offset).sum()
+        return found
+
+    def block(self, curvature: Floats, penalty: float | None) -> Floats:
+        """The Hessian between two contrasts, or of one, which is penalised."""
+        weights = curvature * self.weights
+        if penalty is None:
+            between: Floats = self.design.T @ (self.design * weights[:, None])
+            return between
+        root = self.design * np.sqrt(np.maximum(weights, 0.0))[:, None]  # where a class is certain, rounding goes below
+        block: Floats = root.T @ root  # of one matrix with itself: half the work
+        np.fill_diagonal(block, block.diagonal() + self.penalties(penalty))
+        return block
+
+    def along(self, curvature: Floats, direction: Floats, penalty: float) -> Floats:
+        """The slopes' Hessian times a direction, both in the gradient's order but without the likelihood power."""
+        slopes = direction.reshape(self.n_contrasts, -1).T
+        bent = (curvature @ (self.design @ slopes)[:, :, None])[:, :, 0] * self.weights[:, None]
+        found: Floats = self.design.T @ bent + self.penalties(penalty)[:, None] * slopes
+        return found.T.ravel()
+
+    def moved(self, point: Point, step: Floats) -> Point:
+        """The parameters after a step in the gradient's order, within the bounds."""
+        slopes = point.slopes + step[:-1].reshape(point.slopes.T.shape).T
+        return Point(slopes, float(np.clip(point.power + step[-1], *self.powers)))
+
+
+def fitted(samples: Samples, penalty: float, start: Point, near: Curvature | None = None) -> Point:
+    """The parameters of least penalised loss; with an infinite penalty no slopes but b.
+
+    With the curvature of a fit nearby, of the same samples or of most of them, and a likelihood power that is not free,
+    steps are found by conjugate gradients.
+    """
+    if np.isinf(penalty):
+        alone = fitted(samples.without_features(), 0.0, Point(start.slopes[:1], start.power))
+        return Point(np.concatenate([alone.slopes, np.zeros_like(start.slopes[1:])]), alone.power)
+    start = samples.moved(start, np.zeros(samples.n_parameters))
+    if not samples.is_dense:
+        return _by_gradient(samples, penalty, start)
+    factor = None if near is None or samples.has_power else near.factor(samples, penalty)
+    return _by_newton(samples, penalty, start, factor)
+
+
+def _by_newton(samples: Samples, penalty: float, point: Point, near: Factor | None) -> Point:
+    """Damped Newton; each step minimises the quadratic model within the bounds, which hold one parameter only."""
+    log_proba = samples.log_proba(samples.contrasts(point))
+    loss = samples.loss(point, penalty, log_proba)
+    for _ in range(MOST_STEPS):
+        proba = np.exp(log_proba)
+        gradient = samples.gradient(point, penalty, proba)
+        curvature = samples.curvature(proba)
+        step = None if near is None else _conjugate_step(samples, curvature, gradient, penalty, near)
+        if step is None:
+            hessian = samples.hessian(curvature, penalty)
+            factor = cholesky(hessian[:-1, :-1])
+            step = _newton_step(samples, hessian, factor, gradient, point.power)
+            near = factor if not samples.has_power and len(gradient) > MANY else None
+        expected = -float(gradient @ step)
+        if expected <= 0:
+            return point
+        length = 1.0
+        while True:
+            next_point = samples.moved(point, length * step)
+            log_proba = samples.log_proba(samples.contrasts(next_point))
+            next_loss = samples.loss(next_point, penalty, log_proba)
+            # Near the optimum the loss no longer tells two points apart, where Newton's step still does.
+            if next_loss <= loss - 1e-4 * length * expected or expected <= 1e-9 * (1 + abs(loss)):
+                break
+            length /= 2
+            if length < SHORTEST:
+                return point
+        point, loss = next_point, next_loss
+        if expected <= 1e-8 * (1 + abs(loss)):  # what this step has left is next to nothing of it
+            return point
+    return point
+
+
+def _conjugate_step(
+    samples: Samples, curvature: Floats, gradient: Floats, penalty: float, near: Factor
+) -> Floats | None:
+    """Newton's step by conjugate gradients in the units of a curvature nearby; None where that is too far."""
+    step = np.zeros(len(gradient) - 1)
+    rest = -gradient[:-1]
+    solved = cho_solve(near, rest, check_finite=False)
+    direction = solved
+    size = first = float(rest @ solved)
+    for _ in range(MOST_PRODUCTS):
+        if size <= STEP_ERROR**2 * first:
+            return np.append(step, 0.0)
+        bent = samples.along(curvature, direction, penalty)
+        length = size / float(direction @ bent)
+        step += length * direction
+        rest -= length * bent
+        solved = cho_solve(near, rest, check_finite=False)
+        size, before = float(rest @ solved), size
+        direction = solved + size / before * direction
+    return None
+
+
+def _newton_step(samples: Samples, hessian: Floats, rest: Factor, gradient: Floats, power: float) -> Floats:
+    alone = cho_solve(rest, gradient[:-1], check_finite=False)
+    along = cho_solve(rest, hessian[:-1, -1], check_finite=False)
+    left = hessian[-1, -1] - hessian[-1, :-1] @ along  # the power's curvature once the rest has followed
+    slope = gradient[-1] - hessian[-1, :-1] @ alone
+    move = -slope / left if left > 1e-12 * hessian[-1, -1] else 0.0
+    move = np.clip(move, samples.powers[0] - power, samples.powers[1] - power)
+    return np.append(-alone - along * move, move)
+
+
+def _by_gradient(samples: Samples, penalty: float, start: Point) -> Point:
+    """L-BFGS, where a Hessian would be too large."""
+    shape, n = start.slopes.T.shape, samples.weights.sum()
+
+    def value(parameters: Floats) -> tuple[float, Floats]:
+        point = Point(parameters[:-1].reshape(shape).T, float(parameters[-1]))
+        log_proba = samples.log_proba(samples.contrasts(point))
+        return samples.loss(point, penalty, log_proba) / n, samples.gradient(point, penalty, np.exp(log_proba)) / n
+
+    found = minimize(
+        value,
+        np.append(start.slopes.T.ravel(), start.power),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(None, None)] * start.slopes.size + [samples.powers],
+        options={"maxiter": 1000, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-8},
+    )
+    return Point(found.x[:-1].reshape(shape).T, float(found.x[-1]))
+
+
+def cholesky(matrix: Floats) -> Factor:
+    """Of a positive definite matrix."""
+    found: Factor = cho_factor(matrix, lower=True, check_finite=False)
+    return found
