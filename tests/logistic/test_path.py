@@ -122,7 +122,7 @@ def test_where_there_are_few_samples_to_a_parameter_folds_hold_out(rng):
     for step in found[first:]:
         for train, test in stratified(samples.labels, 5, 0).pairs:
             point = fitted(samples.some(train), step.penalty, samples.origin)
-            np.testing.assert_allclose(log_proba(samples, point)[test], step.log_proba[test], atol=1e-4)
+            np.testing.assert_allclose(log_proba(samples, point)[test], step.log_proba[test], rtol=1e-4, atol=1e-4)
 
 
 def test_samples_to_a_parameter_are_counted_not_weighed(rng):
@@ -146,7 +146,9 @@ def test_weights_of_noise_promise_nothing(rng):
     found = []
     for weight in (1.0, 10.0, 1000.0):
         weights = np.full(40, weight)
-        mixture = CGNClassifierCV(candidates=["naive_bayes", "logistic"], transforms=["none"]).fit(X, y, sample_weight=weights)
+        mixture = CGNClassifierCV(candidates=["naive_bayes", "logistic"], transforms=["none"]).fit(
+            X, y, sample_weight=weights
+        )
         candidates = mixture.cv_results_["param_terms"] == "linear"
         corrected = discriminative().fit(X, y, sample_weight=weights).discriminative_
         found.append((-mixture.cv_results_["mean_test_cll"][candidates].max(), corrected.held_out_log_loss.min()))
