@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cgnlearn.evaluation.metrics import ACCURACY, LOG_LOSS
 from cgnlearn.model.densities import normalised
-from cgnlearn.plots.style import GREY, LINES, MARKERS, new_axes, taken_literally, without_frame
+from cgnlearn.plots.style import GREY, LINES, MARKERS, TwoPanels, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ class Path(NamedTuple):
     log_loss: NDArray[np.float64]
 
 
-class PathDisplay:
+class PathDisplay(TwoPanels):
     """Accuracy and log loss against the number of parameters, or the order k, one above the other.
 
     Examples
@@ -36,6 +36,8 @@ class PathDisplay:
     >>> len(display.axes_)
     2
     """
+
+    _size = 6.4, 5.6
 
     def __init__(self, paths: Mapping[str, Path], xlabel: str, xscale: Literal["linear", "log"]) -> None:
         self.paths, self.xlabel, self.xscale = paths, xlabel, xscale
@@ -94,13 +96,9 @@ class PathDisplay:
         }
         return cls(paths, "number of parameters", "log").plot(axes)
 
-    def plot(self, axes: Sequence[Axes] | None = None) -> Self:
-        """Draw, on the two matplotlib axes given or on new ones."""
+    def _draw(self, upper: Axes, lower: Axes) -> None:
         from matplotlib.ticker import LogLocator, NullFormatter
 
-        if axes is None:
-            axes = new_axes(None, figsize=(6.4, 5.6), nrows=2, sharex=True)
-        upper, lower = axes
         for i, (name, path) in enumerate(self.paths.items()):
             style: dict[str, Any] = {"color": LINES[i % len(LINES)], "marker": MARKERS[i % len(MARKERS)]}
             style |= {"markersize": 3.5, "linewidth": 1.4}
@@ -108,7 +106,7 @@ class PathDisplay:
             lower.plot(path.x, path.log_loss, label=name, **style)
         upper.set_ylabel("accuracy")
         lower.set(ylabel="log loss", xlabel=self.xlabel, xscale=self.xscale)
-        for ax in axes:
+        for ax in (upper, lower):
             ax.grid(color=GREY, alpha=0.2)
             without_frame(ax)
         if self.xscale == "linear":
@@ -118,6 +116,3 @@ class PathDisplay:
             lower.xaxis.set_major_formatter("{x:,.0f}")
             lower.xaxis.set_minor_formatter(NullFormatter())
         upper.legend(frameon=False)
-        taken_literally(upper)
-        self.axes_, self.figure_ = list(axes), upper.figure
-        return self

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, draw_along, new_axes, taken_literally, without_frame
+from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, TwoPanels, draw_along, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PRIOR = 2 / 3  # of three kinds of regression two look at the class
 
 
-class RelevanceDisplay:
+class RelevanceDisplay(TwoPanels):
     """How probable it is that each column depends on the class, and beneath it on how many columns it depends.
 
     Parameters
@@ -29,6 +29,8 @@ class RelevanceDisplay:
     axis : str
         What the positions are.
     """
+
+    _size, _heights = (8.0, 4.4), (2, 1)
 
     def __init__(self, relevance: ArrayLike, mean_order: ArrayLike, positions: ArrayLike, axis: str = "m/z") -> None:
         self.relevance = np.asarray(relevance, dtype=float)
@@ -74,16 +76,7 @@ class RelevanceDisplay:
         found = cls(estimator.relevance_, probability @ np.arange(probability.shape[1]), positions, axis or "m/z")
         return found.plot(axes)
 
-    def plot(self, axes: Sequence[Axes] | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        axes : two matplotlib axes, optional
-        """
-        if axes is None:
-            axes = new_axes(None, figsize=(8.0, 4.4), nrows=2, sharex=True, height_ratios=(2, 1))
-        upper, lower = axes
+    def _draw(self, upper: Axes, lower: Axes) -> None:
         draw_along(upper, self.positions, self.relevance)
         upper.axhline(PRIOR, color=GREY, linewidth=0.8, linestyle="--", label="before any data")
         upper.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
@@ -92,9 +85,6 @@ class RelevanceDisplay:
         lower.step(self.positions, self.mean_order, where="mid", color=BLUE, linewidth=0.8, rasterized=as_pixels)
         lower.set(ylabel="mean order", xlabel=self.axis, ylim=(0, None))
         without_frame(lower)
-        taken_literally(lower)
-        self.axes_, self.figure_ = list(axes), upper.figure
-        return self
 
 
 def _numbers(names: Sequence[str] | NDArray[Any]) -> NDArray[np.float64] | None:

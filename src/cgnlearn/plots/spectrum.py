@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cgnlearn.plots.style import BLUE, GREY, INK, MOST_POINTS, ORANGE, new_axes, taken_literally, without_frame
+from cgnlearn.plots.style import BLUE, GREY, INK, MOST_POINTS, ORANGE, TwoPanels, without_frame
 from cgnlearn.spectra.peaks import peak_regions
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ LABEL, TICK = 28.0, 50.0  # points along the axis, of a peak's label and between
 MOST_LABELS = 8
 
 
-class SpectrumDisplay:
+class SpectrumDisplay(TwoPanels):
     """Two mean spectra, one above and one below the m/z axis, and the log-odds of their peaks on the same axis.
 
     Parameters
@@ -45,9 +45,11 @@ class SpectrumDisplay:
         The sum of the log-odds of each peak's bins.
     between_ : float
         The sum of those of the bins between the peaks.
-    axes_ : ndarray of matplotlib axes
+    axes_ : list of matplotlib axes
     figure_ : matplotlib figure
     """
+
+    _size, _heights = (9.0, 5.2), (3, 2)
 
     def __init__(
         self,
@@ -61,14 +63,9 @@ class SpectrumDisplay:
         axis: str = "m/z",
         regions: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
     ) -> None:
-        self.mz = np.asarray(mz, dtype=float)
-        self.above = np.asarray(above, dtype=float)
-        self.below = np.asarray(below, dtype=float)
-        self.log_odds = np.asarray(log_odds, dtype=float)
-        self.of = of
-        self.against = against
-        self.subject = subject
-        self.axis = axis
+        columns = (np.asarray(given, dtype=float) for given in (mz, above, below, log_odds))
+        self.mz, self.above, self.below, self.log_odds = columns
+        self.of, self.against, self.subject, self.axis = of, against, subject, axis
         if len({self.mz.shape, self.above.shape, self.below.shape, self.log_odds.shape}) > 1 or self.mz.ndim != 1:
             raise ValueError("mz, above, below and log_odds must be columns of the same length")
         tops, self._region = peak_regions(self.above + self.below) if regions is None else regions
@@ -139,24 +136,9 @@ class SpectrumDisplay:
         display = cls(mz, above, below, log_odds.mean(axis=0), str(classes[first]), str(classes[second]), subject)
         return display.plot()
 
-    def plot(self, axes: NDArray[Any] | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        axes : array of two matplotlib axes, optional
-        """
-        if axes is None:
-            layout: dict[str, Any] = {"nrows": 2, "sharex": True, "height_ratios": (3, 2)}
-            axes = new_axes(None, figsize=(9.0, 5.2), **layout)
-        assert axes is not None
-        spectra, evidence = axes
-        self._draw_spectra(spectra)
-        self._draw_evidence(evidence)
-        for ax in axes:
-            taken_literally(ax)
-        self.axes_, self.figure_ = axes, spectra.figure
-        return self
+    def _draw(self, upper: Axes, lower: Axes) -> None:
+        self._draw_spectra(upper)
+        self._draw_evidence(lower)
 
     def _draw_spectra(self, ax: Axes) -> None:
         as_pixels = len(self.mz) > MOST_POINTS
@@ -166,16 +148,8 @@ class SpectrumDisplay:
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
         ax.set_ylabel("mean intensity")
-        for name, place, colour in ((self.of, 0.96, BLUE), (self.against, 0.04, ORANGE)):
-            ax.text(
-                0.99,
-                place,
-                name,
-                color=colour,
-                transform=ax.transAxes,
-                ha="right",
-                va="top" if place > 0.5 else "bottom",
-            )
+        ax.text(0.99, 0.96, self.of, color=BLUE, transform=ax.transAxes, ha="right", va="top")
+        ax.text(0.99, 0.04, self.against, color=ORANGE, transform=ax.transAxes, ha="right", va="bottom")
         without_frame(ax)
 
     def _draw_evidence(self, ax: Axes) -> None:
@@ -189,17 +163,10 @@ class SpectrumDisplay:
         width = ax.get_window_extent().width * 72 / ax.figure.dpi  # points
         ax.locator_params(axis="x", nbins=int(np.clip(width / TICK, 3, 9)))
         for peak in self._labelled((self.mz[-1] - self.mz[0]) * LABEL / width):
-            value = self.evidence_[peak]
-            ax.annotate(
-                f"{self.peaks_[peak]:.0f}",
-                (self.peaks_[peak], value),
-                (0, 3 if value >= 0 else -3),
-                textcoords="offset points",
-                ha="center",
-                va="bottom" if value >= 0 else "top",
-                fontsize=8,
-                color=INK,
-            )
+            place = self.peaks_[peak], self.evidence_[peak]
+            shift, side = (3, "bottom") if place[1] >= 0 else (-3, "top")
+            look: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": INK}
+            ax.annotate(f"{place[0]:.0f}", place, (0, shift), textcoords="offset points", **look)
         both = self.subject.startswith("mean")
         ax.set(xlabel=self.axis, ylabel="log-odds" if both else f"log-odds\n← {self.against}    {self.of} →")
         ax.set_title(f"{self.subject}; between the peaks {self.between_:+.2f}", fontsize=9, color=INK, loc="left")

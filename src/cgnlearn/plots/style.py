@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,28 @@ class Display(ABC):
         self._draw(ax)
         taken_literally(ax)
         self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class TwoPanels(ABC):
+    """A drawing on two pairs of axes, one above the other, along the same positions."""
+
+    _size: ClassVar[tuple[float, float]]  # width and height of a figure of its own, in inches
+    _heights: ClassVar[tuple[int, int]] = (1, 1)  # of the two, as a ratio
+
+    @abstractmethod
+    def _draw(self, upper: Axes, lower: Axes) -> None:
+        """Draw on the axes."""
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> Self:
+        """Draw, on the two matplotlib axes given or on new ones."""
+        if axes is None:
+            axes = new_axes(None, figsize=self._size, nrows=2, sharex=True, height_ratios=self._heights)
+        assert axes is not None
+        self._draw(*axes)
+        for ax in axes:
+            taken_literally(ax)
+        self.axes_, self.figure_ = list(axes), axes[0].figure
         return self
 
 
