@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.logistic.correction import fit_discriminative
 from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
 from cgnlearn.model.frames import readable
@@ -317,7 +318,7 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             warnings.warn(
                 f"{child} is observed in {share:.0%} of the rows{together}, and known from these alone: "
                 "a structure with fewer parents would use more rows",
-                UserWarning,
+                DataWarning,
                 stacklevel=4,
             )
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.classifier import CGNClassifier, counting_learner
 from cgnlearn.data.splits import hashed
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.study import BASELINE, fitted
 from cgnlearn.evaluation.summaries import Place, Summary
@@ -324,7 +325,7 @@ def _sampled_scores(
             )
         for name, model in models.items():
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", ".* is observed in .* of the rows", UserWarning)
+                warnings.simplefilter("ignore", DataWarning)
                 try:
                     made = fitted(model, sample.X, sample.y, rows, sample.groups)
                 except SampleNotAcceptable:
@@ -337,7 +338,7 @@ def _sampled_scores(
 def _of_sampled(model: Any) -> Score:
     def score(table: Table) -> Floats:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "levels unknown from training", UserWarning)
+            warnings.simplefilter("ignore", DataWarning)
             found: Floats = model.predict_log_proba(frame_of(table))
         return found
 

@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
 from cgnlearn.data.splits import Split
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
 from cgnlearn.evaluation.features import Features, columns, peaks
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
@@ -51,10 +52,7 @@ def fold_result(
 ) -> FoldResult:
     """Fit a copy of the model on the fold's training rows and let it predict the others; None: without evidence."""
     with warnings.catch_warnings():
-        # Rare levels, other axes and columns with many holes are the set's, and told of no fold.
-        warnings.filterwarnings("ignore", "levels unknown from training", UserWarning)
-        warnings.filterwarnings("ignore", "the spectra stand on", UserWarning)
-        warnings.filterwarnings("ignore", ".* is observed in .* of the rows", UserWarning)
+        warnings.simplefilter("ignore", DataWarning)
         try:
             trained = fitted(model, X, y, split.train, groups)
         except SampleNotAcceptable as error:

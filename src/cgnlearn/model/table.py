@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.model.frames import as_array, as_frame, chosen_columns, is_missing
 from cgnlearn.model.labels import class_codes, labels_of, target
 from cgnlearn.model.schema import NO_LEVELS, Levels, Schema
@@ -195,7 +196,7 @@ def _warn_of_unknown(codes: NDArray[np.int32], schema: Schema) -> None:
     listed = [f"{n} in {schema.name(i)}" for i, n in zip(schema.discrete, counts.tolist(), strict=True) if n]
     more = f" and more in {len(listed) - 8} other columns" if len(listed) > 8 else ""
     message = f"levels unknown from training count as missing: {', '.join(listed[:8])}{more}"
-    warnings.warn(message, UserWarning, stacklevel=6)
+    warnings.warn(message, DataWarning, stacklevel=6)
 
 
 def _read_frame(

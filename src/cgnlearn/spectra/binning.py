@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.spectra.peaks import peaks_in_common
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError, first_and_count
 from cgnlearn.spectra.steps import SpectraTransformer
@@ -47,9 +48,8 @@ class Features(SpectraTransformer):
             if spectrum.mz[0] > self.mz_[0] + slack or spectrum.mz[-1] < self.mz_[-1] - slack:
                 short.append(spectrum.name)
         if len(axes) > 1:
-            warnings.warn(
-                f"the spectra have {len(axes)} different m/z axes: they are matched by m/z, not by index", stacklevel=3
-            )
+            message = f"the spectra have {len(axes)} different m/z axes: they are matched by m/z, not by index"
+            warnings.warn(message, DataWarning, stacklevel=3)
         if short:
             warnings.warn(
                 f"{first_and_count(short)}: does not cover m/z {self.mz_[0]:.6g} to {self.mz_[-1]:.6g}; its first or "
