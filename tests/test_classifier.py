@@ -435,11 +435,11 @@ def test_representations_are_readable():
     X, y = IRIS
     model = CGNClassifier(Structure.band(4, 2), prior=Prior(strength=2.0)).fit(X, y)
     assert repr(model) == (
-        "CGNClassifier(prior=Prior(strength=2.0),\n              structure=Structure(4 attributes, 3 edges))"
+        "CGNClassifier(prior=Prior(strength=2.0),\n              structure=Structure(4 features, 3 edges))"
     )
     assert repr(model.statistics_) == "Statistics(150 rows, 3 classes)"
     page = model._repr_html_()
-    assert "Structure(4 attributes, 3 edges)" in page
+    assert "Structure(4 features, 3 edges)" in page
     assert "CGNClassifier" in page
 
 

@@ -20,9 +20,9 @@ def test_numbers_must_be_positive(name, value):
         ({"scale": 0}, "scale must be positive, not 0"),
         ({"scale": np.inf}, "scale must be positive, not inf"),
         ({"scale": None}, "scale must be positive, not None"),
-        ({"scale": [1.0, 0.0]}, r"scale must be positive, not 0.0 \(attribute 1\)"),
-        ({"location": [[1.0]]}, "one finite number per attribute"),
-        ({"location": [np.nan]}, "one finite number per attribute"),
+        ({"scale": [1.0, 0.0]}, r"scale must be positive, not 0.0 \(feature 1\)"),
+        ({"location": [[1.0]]}, "one finite number per feature"),
+        ({"location": [np.nan]}, "one finite number per feature"),
     ],
 )
 def test_arrays_and_words_are_checked(arguments, message):
@@ -31,7 +31,7 @@ def test_arrays_and_words_are_checked(arguments, message):
 
 
 def test_arrays_must_fit_the_columns():
-    with pytest.raises(ValueError, match="location has 2 values, but there are 3 attributes"):
+    with pytest.raises(ValueError, match="location has 2 values, but there are 3 features"):
         CGNClassifier(prior=Prior(location=[0.0, 1.0])).fit(np.eye(3), [0, 1, 1])
 
 

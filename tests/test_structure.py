@@ -112,5 +112,5 @@ def test_immutable_comparable_copyable():
 def test_dot_quotes_names():
     dot = Structure.from_parents({'a"b': [], "c": ['a"b']}).to_dot()
     assert '"a\\"b" -> "c";' in dot
-    assert repr(Structure.naive_bayes(1)) == "Structure(1 attribute, 0 edges)"
+    assert repr(Structure.naive_bayes(1)) == "Structure(1 feature, 0 edges)"
     assert np.array_equal(sorted(Structure.band(3, 2).to_networkx().edges), [(0, 1), (1, 2)])

@@ -1,12 +1,9 @@
-"""Structures: which attributes each attribute depends on, besides the class.
-
-A structure is a directed acyclic graph over the attributes in the model. The class is a parent of every one of
-them and is therefore not drawn.
-"""
+"""Structures: directed acyclic graphs over the features. The class is a parent of every feature and is not listed."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -25,24 +22,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Structure:
-    """An immutable directed acyclic graph over attributes; build one with the named constructors.
+    """An immutable directed acyclic graph over features; build one with a named constructor.
 
     Parameters
     ----------
     nodes : tuple
-        Column indexes or names of the attributes in the model, every parent before its children.
+        Column indexes or names of the features in the model, parents before children.
     indptr, indices : ndarray of int
         ``nodes[i]`` has the parents ``nodes[j] for j in indices[indptr[i]:indptr[i + 1]]``.
     k : int, optional
-        Where the structure ends in a k-BAND, its k; and ``start``, the position of the band's first node.
+        The k of a structure that ends in a k-BAND.
     start : int
+        The position of the first node of that band.
 
     Examples
     --------
     >>> Structure.band(4, 3).parents
     {0: (), 1: (0,), 2: (0, 1), 3: (1, 2)}
     >>> Structure.from_parents({"age": [], "dose": ["age"]})
-    Structure(2 attributes, 1 edge)
+    Structure(2 features, 1 edge)
     """
 
     nodes: tuple[Node, ...]
@@ -58,45 +56,44 @@ class Structure:
 
     @classmethod
     def naive_bayes(cls, n: int) -> Structure:
-        """Every attribute depends on the class alone."""
+        """Every feature depends on the class alone."""
         return cls.band(n, 1)
 
     @classmethod
     def complete(cls, n: int) -> Structure:
-        """Every attribute depends on all attributes before it."""
+        """Every feature depends on all features before it."""
         return cls.band(n, max(n, 1))
 
     @classmethod
     def jan(cls, groups: Iterable[Iterable[Node]]) -> Structure:
         """Join augmented naive Bayes: complete inside a group, independent between groups.
 
-        Inside a group each attribute depends on those listed before it, so discrete attributes come first.
+        Inside a group each feature depends on those listed before it, so list discrete features first.
         """
         listed = [tuple(group) for group in groups]
         if any(not group for group in listed):
-            raise ValueError("a JAN group is empty: leave it out")
+            raise ValueError("a JAN group is empty: remove it")
         nodes = tuple(node for group in listed for node in group)
-        repeated = sorted({str(node) for node in nodes if nodes.count(node) > 1}) if _repeats(nodes) else []
+        repeated = sorted(str(node) for node, n in Counter(nodes).items() if n > 1)
         if repeated:
-            raise ValueError(f"attributes in more than one place of a JAN's groups: {', '.join(repeated)}")
-        sizes = [len(group) for group in listed]
-        before = np.concatenate([np.arange(size) for size in sizes]) if sizes else np.zeros(0, np.intp)
-        return cls.of_preceding(nodes, before)
+            raise ValueError(f"features in more than one place of a JAN's groups: {', '.join(repeated)}")
+        before = [position for group in listed for position in range(len(group))]
+        return cls.of_preceding(nodes, np.array(before, np.intp))
 
     @classmethod
     def box(cls, n: int, k: int) -> Structure:
-        """k-BOX: contiguous groups of ``k`` attributes, complete inside, independent between."""
+        """k-BOX: contiguous groups of ``k`` features, complete inside, independent between groups."""
         check_order(k)
         return cls.of_preceding(tuple(range(n)), np.arange(n) % k)
 
     @classmethod
     def band(cls, n: int, k: int) -> Structure:
-        """k-BAND: every attribute depends on the ``k - 1`` attributes just before it."""
+        """k-BAND: every feature depends on the ``k - 1`` features just before it."""
         return cls.ending_in_band((), tuple(range(n)), k)
 
     @classmethod
     def ending_in_band(cls, alone: tuple[Node, ...], ordered: tuple[Node, ...], k: int) -> Structure:
-        """Some attributes that depend on the class alone, then a k-BAND of others."""
+        """Features that depend on the class alone, then a k-BAND of others."""
         check_order(k)
         before = np.minimum(np.arange(len(ordered)), k - 1)
         whole = cls.of_preceding((*alone, *ordered), np.concatenate([np.zeros(len(alone), np.intp), before]))
@@ -104,14 +101,14 @@ class Structure:
 
     @classmethod
     def tree(cls, parents: Sequence[int | None]) -> Structure:
-        """Each attribute has at most one attribute parent; ``None`` (or -1) marks a root."""
+        """Every feature has at most one parent; ``None`` (or -1) marks a root."""
         return cls.from_parents(
             {child: [] if parent is None or parent == -1 else [parent] for child, parent in enumerate(parents)}
         )
 
     @classmethod
     def from_parents(cls, mapping: Mapping[Node, Iterable[Node]]) -> Structure:
-        """Any directed acyclic graph, as a mapping from each attribute to its parents."""
+        """Any directed acyclic graph, as a mapping from each feature to its parents."""
         parents: dict[Node, tuple[Node, ...]] = {}
         for child, listed in mapping.items():
             if isinstance(listed, str) or not isinstance(listed, Iterable):
@@ -120,17 +117,13 @@ class Structure:
             for parent in parents[child]:
                 if parent not in mapping:
                     raise ValueError(
-                        f"{parent!r}, a parent of {child!r}, is not in the model: "
-                        f"give it an entry of its own ({parent!r}: [])"
+                        f"{parent!r}, a parent of {child!r}, is not in the model: add an entry for it ({parent!r}: [])"
                     )
         order = _topological(parents)
         position = {node: i for i, node in enumerate(order)}
-        listed_positions = [sorted(position[parent] for parent in parents[node]) for node in order]
-        return cls(
-            nodes=order,
-            indptr=np.cumsum([0] + [len(positions) for positions in listed_positions], dtype=np.intp),
-            indices=np.array([i for positions in listed_positions for i in positions], dtype=np.intp),
-        )
+        indices = [i for node in order for i in sorted(position[parent] for parent in parents[node])]
+        indptr = np.cumsum([0] + [len(parents[node]) for node in order], dtype=np.intp)
+        return cls(order, indptr, np.array(indices, np.intp))
 
     @classmethod
     def from_chordal(
@@ -143,9 +136,9 @@ class Structure:
         edges : iterable of pairs
             The undirected edges; every cycle of four or more nodes needs a chord.
         n : int or sequence
-            The number of attributes, or their names.
+            Number of features, or their names.
         discrete : iterable
-            Nodes that are discrete: they are numbered first, as no discrete attribute may have a continuous parent.
+            Discrete nodes. They are numbered first, since no discrete feature may have a continuous parent.
         """
         nodes = tuple(range(n)) if isinstance(n, int) else tuple(n)
         neighbours: dict[Node, set[Node]] = {node: set() for node in nodes}
@@ -158,8 +151,8 @@ class Structure:
             neighbours[a].add(b)
             neighbours[b].add(a)
         first = set(discrete)
-        # Maximum cardinality search (Tarjan and Yannakakis 1984): number next the node with most numbered
-        # neighbours. The graph is decomposable if and only if those neighbours are then always joined.
+        # Maximum cardinality search (Tarjan and Yannakakis 1984): the next node is the one with most numbered
+        # neighbours. The graph is decomposable if and only if these neighbours are always joined.
         parents: dict[Node, list[Node]] = {node: [] for node in nodes}
         numbered: dict[Node, list[Node]] = {}
         while parents:
@@ -179,7 +172,7 @@ class Structure:
 
     @classmethod
     def of_preceding(cls, nodes: tuple[Node, ...], before: NDArray[np.intp]) -> Structure:
-        """Each node depends on as many of the nodes just before it as ``before`` says."""
+        """Node i depends on the ``before[i]`` nodes just before it."""
         indptr = np.concatenate([[0], np.cumsum(before)]).astype(np.intp)
         starts = np.arange(len(nodes)) - before
         indices = np.arange(indptr[-1]) - np.repeat(indptr[:-1], before) + np.repeat(starts, before)
@@ -195,16 +188,16 @@ class Structure:
             yield Family(node, tuple(self.nodes[j] for j in own))
 
     def over(self, schema: Schema) -> Structure:
-        """The same graph with the indexes of columns as nodes."""
+        """The graph with indexes of columns as nodes."""
         return self.renamed({node: schema.column(node) for node in self.nodes})
 
     def named(self, schema: Schema) -> Structure:
-        """The same graph with the names of the columns that are its nodes, where they have any."""
+        """The graph with names of columns as nodes, if the columns have names."""
         names = schema.names
         return self if names is None else self.renamed({i: names[i] for i in self.nodes})
 
     def as_families(self, schema: Schema) -> Families:
-        """The families of a structure over columns; a band of continuous ones stays a chain."""
+        """The families of a structure over columns; a band of continuous columns becomes a chain."""
         chain = self.nodes[self.start :]
         if self.k is None or not set(chain).isdisjoint(schema.discrete):
             return Families.of(self.families)
@@ -212,34 +205,34 @@ class Structure:
 
     @cached_property
     def parents(self) -> dict[Node, tuple[Node, ...]]:
-        """The parents of every attribute in the model."""
+        """The parents of every feature in the model."""
         return dict(self.families)
 
     @property
     def n_edges(self) -> int:
-        """How many edges join attributes."""
+        """Number of edges between features."""
         return len(self.indices)
 
     def renamed(self, names: Mapping[Node, Node]) -> Structure:
-        """The same graph with other names for its nodes."""
+        """The graph with other names for its nodes."""
         return replace(self, nodes=tuple(names[node] for node in self.nodes))
 
     def n_parameters(self, n_classes: int, levels: Mapping[Node, int] | None = None, *, sharing: float = 0.0) -> int:
-        """Free parameters of the classifier, the class's own included.
+        """Number of free parameters of the classifier, those of the class included.
 
         Parameters
         ----------
         n_classes : int
-            How many classes there are.
+            Number of classes.
         levels : mapping
-            The number of levels of every discrete attribute; all others are continuous.
+            Number of levels of every discrete feature; all others are continuous.
         sharing : float
-            With 1.0 slopes and variance are counted once for all classes; each class has its own intercept.
+            With 1.0 slopes and variances count once for all classes; each class has its own intercepts.
         """
         levels = levels or {}
         total = n_classes - 1
+        slopes = n_classes if sharing < 1 else 1
         if not levels:
-            slopes = n_classes if sharing < 1 else 1
             return total + len(self.nodes) * (n_classes + slopes) + self.n_edges * slopes
         for child, parents in self.families:
             cells = int(np.prod([levels[parent] for parent in parents if parent in levels], dtype=object))
@@ -247,11 +240,11 @@ class Structure:
                 total += n_classes * cells * (levels[child] - 1)
             else:
                 n_continuous = sum(parent not in levels for parent in parents)
-                total += cells * (n_classes + (n_classes if sharing < 1 else 1) * (n_continuous + 1))
+                total += cells * (n_classes + slopes * (n_continuous + 1))
         return total
 
     def to_networkx(self) -> networkx.DiGraph:
-        """The graph over the attributes as a networkx ``DiGraph`` (needs ``cgnlearn[graph]``)."""
+        """The graph as a networkx ``DiGraph`` (needs ``cgnlearn[graph]``)."""
         import networkx as nx
 
         graph = nx.DiGraph()
@@ -260,7 +253,7 @@ class Structure:
         return graph
 
     def to_dot(self) -> str:
-        """The graph over the attributes in Graphviz's language."""
+        """The graph in the language of Graphviz."""
 
         def quoted(node: Node) -> str:
             return '"' + str(node).replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -270,14 +263,13 @@ class Structure:
         return "\n".join(["digraph structure {", *lines, "}"])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}  # without the cached mapping
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without cached properties
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure):
             return NotImplemented
-        return {child: frozenset(ps) for child, ps in self.families} == {
-            child: frozenset(ps) for child, ps in other.families
-        }
+        mine, theirs = ({child: frozenset(parents) for child, parents in one.families} for one in (self, other))
+        return mine == theirs
 
     def __hash__(self) -> int:
         return hash((frozenset(self.nodes), self.n_edges))
@@ -286,21 +278,17 @@ class Structure:
         def counted(number: int, noun: str) -> str:
             return f"{number} {noun}" + ("" if number == 1 else "s")
 
-        return f"Structure({counted(len(self.nodes), 'attribute')}, {counted(self.n_edges, 'edge')})"
-
-
-def _repeats(nodes: tuple[Hashable, ...]) -> bool:
-    return len(set(nodes)) < len(nodes)
+        return f"Structure({counted(len(self.nodes), 'feature')}, {counted(self.n_edges, 'edge')})"
 
 
 def check_order(value: Any, name: str = "k", least: int = 1, otherwise: str = "") -> None:
-    """Refuse what is not a whole number of at least ``least``."""
+    """Raise an error unless the value is an integer of at least ``least``."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}{otherwise}, not {value!r}")
 
 
 def _topological(parents: Mapping[Node, tuple[Node, ...]]) -> tuple[Node, ...]:
-    """The nodes with parents before children, in the order given wherever that one will do."""
+    """The nodes with parents before children, in the order given if it has this property."""
     seen: set[Node] = set()
     for child, listed in parents.items():
         if not seen.issuperset(listed):
