@@ -365,7 +365,7 @@ def test_band_by_maximum_likelihood_through_the_lattice():
     X[:, 9] = X[:, 6]
     statistics = CGNClassifier(Band(6)).fit(X, y).statistics_
     for solver in (Lattice, Blocks.of):
-        with pytest.raises(SampleNotAcceptable, match=r"for column 9 in the cell class 0: 20 rows, 5 continuous"):
+        with pytest.raises(SampleNotAcceptable, match=r"for column 9 in the cell class 0: 20 samples, 5 continuous"):
             Network.of(model._model.structure, statistics, MaximumLikelihood(), solver)
 
 

@@ -181,9 +181,13 @@ def test_evidence_is_refused_where_it_is_none(mixed):
         (
             "complete",
             [[0, 1], [1, 0], [1, 1], [0, 0], [0, 0], [3, 5]],
-            r"column 1 .*class 1: 3 rows, 1 continuous parents",
+            r"column 1 .*class 1: 3 samples, 1 continuous parents",
         ),
-        ("naive_bayes", [[0, 1], [1, 0], [1, 1], [0, 7], [2, 7], [3, 7]], r"column 1 .*class 1: 3 rows, 0 continuous"),
+        (
+            "naive_bayes",
+            [[0, 1], [1, 0], [1, 1], [0, 7], [2, 7], [3, 7]],
+            r"column 1 .*class 1: 3 samples, 0 continuous",
+        ),
     ],
 )
 def test_ml_names_where_the_sample_is_not_acceptable(structure, X, message):
@@ -199,14 +203,14 @@ def test_ml_names_empty_cells_and_levels(mixed):
     X, y, _ = mixed
     few = (X[:, 0] != 1) | (y != 2)
     model = CGNClassifier({0: [], 3: [0]}, parameters="ml", categorical_features=[0, 1])
-    with pytest.raises(SampleNotAcceptable, match=r"column 0 in the cell class 2: 0 rows have the level 1.0"):
+    with pytest.raises(SampleNotAcceptable, match=r"column 0 in the cell class 2: 0 samples have the level 1.0"):
         model.fit(X[few], y[few])
     model = CGNClassifier({3: [], 2: [3]}, parameters="ml").partial_fit(X, y, classes=[0, 1, 2, 3])
     with pytest.raises(SampleNotAcceptable, match="none of 3"):
         model.predict(X)
     model = CGNClassifier({3: [], 2: [3]}, parameters="ml", class_prior="uniform")
     model.partial_fit(X, y, classes=[0, 1, 2, 3])
-    with pytest.raises(SampleNotAcceptable, match=r"column \d in the cell class 3: 0 rows"):
+    with pytest.raises(SampleNotAcceptable, match=r"column \d in the cell class 3: 0 samples"):
         model.predict(X)
 
 

@@ -468,7 +468,7 @@ def test_without_any_answer_the_page_says_so(tmp_path):
     assert "does not exist" in text
     assert "No model answered in every fold" in text
     assert "complete ml has no answer in 8 of 8 folds: maximum likelihood does not exist for column" in unescape(text)
-    assert "no variance left." in text
+    assert "no residual variance." in text
 
 
 PROBE = """

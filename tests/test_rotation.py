@@ -189,7 +189,7 @@ def test_wide_tables_need_no_pairs_of_columns(rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12 * X.nbytes  # 3,000 x 3,000 numbers alone would be 75 times as much
-    with pytest.raises(SampleNotAcceptable, match="column 19 in the cell class 0: 20 rows, 19 continuous parents"):
+    with pytest.raises(SampleNotAcceptable, match="column 19 in the cell class 0: 20 samples, 19 continuous parents"):
         CGNClassifier("complete", parameters="ml").fit(X, y)
 
 

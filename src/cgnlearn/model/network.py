@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cgnlearn.model import densities
 from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Bayes, Estimation, Posterior, not_acceptable
+from cgnlearn.model.estimation import Bayes, Estimation, Posterior, no_variance
 from cgnlearn.model.families import Family
 from cgnlearn.model.integration import Integration
 from cgnlearn.model.layout import Partition
@@ -75,8 +75,7 @@ class Network:
             solvers.append(solver(partition, posteriors[-1], how))
             if not how.averages and (broken := solvers[-1].singular()) is not None:
                 at = broken.configuration, broken.label
-                why = f"{broken.n:g} rows, {broken.n_parents} continuous parents, and no variance left"
-                raise not_acceptable(schema, broken.column, partition.cells, at, why)
+                raise no_variance(schema, broken.column, partition.cells, at, broken.n, broken.n_parents)
         return cls(structure, statistics, how, tuple(posteriors), tuple(solvers))
 
     def restricted(self, structure: Structure) -> Network:

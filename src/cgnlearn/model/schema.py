@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
@@ -65,6 +65,14 @@ class Schema:
     def name(self, column: int) -> str:
         """Name of a column in messages."""
         return f"column {column}" if self.names is None else f"column {self.names[column]!r}"
+
+    def cell(self, label: int, columns: Iterable[int], codes: Iterable[int]) -> str:
+        """Name of a cell in messages: its class, and its levels of discrete columns."""
+        levels = [
+            f"{self.name(column)} = {self.levels_of(column)[int(code)]!r}"
+            for column, code in zip(columns, codes, strict=True)
+        ]
+        return ", ".join([f"class {self.classes[label]!r}", *levels])
 
     def column(self, node: Any) -> int:
         """Column of a node of a structure, which is an index or a name."""

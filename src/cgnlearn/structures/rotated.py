@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cgnlearn.model.estimation import Bayes, Estimation, SampleNotAcceptable, not_acceptable
+from cgnlearn.model.estimation import Bayes, Estimation, SampleNotAcceptable, no_variance
 from cgnlearn.model.families import Columns, Families
 from cgnlearn.model.network import Network
 from cgnlearn.model.rotated import RotatedNetwork
@@ -86,5 +86,4 @@ def without_likelihood(table: Table, how: Estimation) -> SampleNotAcceptable:
     (partition,) = statistics.layout.partitions
     inside = (partition.cells.index(table) == 0) & ((table.labels == 0) | (how.sharing > 0))
     n_parents = int(inside.sum()) - len(np.unique(table.labels[inside]))  # after each class's mean nothing is left
-    why = f"{inside.sum()} rows, {n_parents} continuous parents, and no variance left"
-    return not_acceptable(schema, schema.continuous[n_parents], partition.cells, (0, 0), why)
+    return no_variance(schema, schema.continuous[n_parents], partition.cells, (0, 0), inside.sum(), n_parents)
