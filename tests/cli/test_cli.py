@@ -306,8 +306,8 @@ def test_k_and_temperature_by_cross_validation(wine, tmp_path):
 
 
 def test_demo(tmp_path, monkeypatch):
-    from cgnlearn.datasets import make_raw_spectra
     from cgnlearn.report import demonstration
+    from cgnlearn.spectra import make_raw_spectra
 
     def few(*_, **__):
         return make_raw_spectra(

@@ -26,7 +26,7 @@ def test_wrong_calls_are_told(arguments, message):
 def test_a_missing_file_is_told(tmp_path):
     done = CliRunner().invoke(reproduce, ["uci", "--data-dir", str(tmp_path), "-o", str(tmp_path / "out")])
     assert done.exit_code == 1
-    assert "balance-scale.csv is not there" in str(done.exception)
+    assert "balance-scale.csv does not exist" in str(done.exception)
 
 
 def test_the_quick_ovarian_run_writes_tables_figures_and_a_manifest(tmp_path):

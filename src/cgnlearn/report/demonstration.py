@@ -12,10 +12,10 @@ from sklearn.dummy import DummyClassifier
 
 from cgnlearn import CGNClassifier
 from cgnlearn.data.splits import cut, scarce
-from cgnlearn.datasets import make_balance_scale, make_raw_spectra, make_waveform
+from cgnlearn.datasets import make_balance_scale, make_waveform
 from cgnlearn.evaluation.chosen import explained
 from cgnlearn.evaluation.study import BASELINE, Study
-from cgnlearn.spectra import RawSpectra
+from cgnlearn.spectra import RawSpectra, make_raw_spectra
 from cgnlearn.spectra.peaks import region_ranks
 
 

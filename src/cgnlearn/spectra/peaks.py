@@ -1,4 +1,4 @@
-"""Peaks of one spectrum, and those that many have in common."""
+"""Peaks of a spectrum, peaks common to many spectra, and regions around peaks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from cgnlearn.spectra.spectrum import Spectrum
 Floats = NDArray[np.float64]
 
 
-def noise_level(spectrum: Spectrum) -> float:
-    """The median absolute deviation of the intensities, scaled to be a standard deviation of normal noise."""
-    return float(stats.median_abs_deviation(spectrum.intensity, scale="normal"))
-
-
 def find_peaks(spectrum: Spectrum, half_window: int, noise: float) -> NDArray[np.intp]:
-    """Points that are the highest within ``half_window`` to either side, and ``noise`` times as high as the noise.
+    """Points that are the highest of ``half_window`` on either side, and at least ``noise`` times the noise level.
+
+    The noise level is the median absolute deviation of the intensities, scaled to a standard deviation.
 
     Examples
     --------
@@ -29,51 +26,51 @@ def find_peaks(spectrum: Spectrum, half_window: int, noise: float) -> NDArray[np
     >>> find_peaks(Spectrum(range(99), intensity), half_window=10, noise=2.0).tolist()
     [20, 70]
     """
-    lowest = max(noise * noise_level(spectrum), np.finfo(float).tiny)
-    floor = float(np.median(spectrum.intensity))
-    found, _ = signal.find_peaks(spectrum.intensity, height=lowest, distance=max(1, half_window))
-    return found[spectrum.intensity[found] > floor].astype(np.intp)
+    level = float(stats.median_abs_deviation(spectrum.intensity, scale="normal"))
+    height = max(noise * level, np.finfo(float).tiny)
+    tops, _ = signal.find_peaks(spectrum.intensity, height=height, distance=max(1, half_window))
+    return tops[spectrum.intensity[tops] > np.median(spectrum.intensity)].astype(np.intp)
 
 
 def peaks_in_common(
     spectra: Iterable[Spectrum], *, half_window: int, noise: float, tolerance: float, share: float
 ) -> Floats:
-    """m/z of the peaks that `find_peaks` finds in many spectra, by the rule of `common_peaks`."""
-    found = [spectrum.mz[find_peaks(spectrum, half_window, noise)] for spectrum in spectra]
-    return common_peaks(found, tolerance, share)
+    """m/z of the peaks common to many spectra: `find_peaks` in each, then `common_peaks`."""
+    peaks = [spectrum.mz[find_peaks(spectrum, half_window, noise)] for spectrum in spectra]
+    return common_peaks(peaks, tolerance, share)
 
 
-def common_peaks(found: Sequence[Floats], tolerance: float, share: float) -> Floats:
-    """Where peaks of many spectra stand together: within a relative ``tolerance``, in at least a ``share`` of them.
+def common_peaks(peaks: Sequence[Floats], tolerance: float, share: float) -> Floats:
+    """Mean m/z of the groups of peaks within a relative ``tolerance`` that at least a ``share`` of spectra have.
 
-    Peaks are put in order and cut at gaps until every group is as narrow as the tolerance allows and holds no spectrum
-    twice; a group stands at its mean.
+    The sorted peaks are split at their widest distance until every group is within the tolerance and has at most one
+    peak of a spectrum.
 
     Examples
     --------
     >>> common_peaks([np.array([100.0, 200.0]), np.array([100.1, 300.0])], tolerance=0.002, share=1.0).round(2).tolist()
     [100.05]
     """
-    mz = np.concatenate([np.empty(0), *found])
-    owner = np.repeat(np.arange(len(found)), [len(peaks) for peaks in found])
+    mz = np.concatenate([np.empty(0), *peaks])
+    spectrum = np.repeat(np.arange(len(peaks)), [len(own) for own in peaks])
     order = np.argsort(mz, kind="stable")
-    mz, owner = mz[order], owner[order]
-    groups, waiting = [], [(0, len(mz))] if len(mz) else []
-    while waiting:
-        first, after = waiting.pop()
-        group, owners = mz[first:after], owner[first:after]
-        middle = group.mean()
-        wide = (np.abs(group - middle) > tolerance * middle).any() or len(np.unique(owners)) < len(owners)
-        if wide and group[-1] > group[0]:
-            cut = first + int(np.argmax(np.diff(group))) + 1
-            waiting += [(first, cut), (cut, after)]
-        elif len(np.unique(owners)) >= share * len(found):
-            groups.append(middle)
-    return np.sort(np.array(groups))
+    mz, spectrum = mz[order], spectrum[order]
+    means, pending = [], [(0, len(mz))] if len(mz) else []
+    while pending:
+        start, stop = pending.pop()
+        group, n_spectra = mz[start:stop], len(np.unique(spectrum[start:stop]))
+        mean = group.mean()
+        is_wide = (np.abs(group - mean) > tolerance * mean).any() or n_spectra < len(group)
+        if is_wide and group[-1] > group[0]:
+            middle = start + int(np.argmax(np.diff(group))) + 1
+            pending += [(start, middle), (middle, stop)]
+        elif n_spectra >= share * len(peaks):
+            means.append(mean)
+    return np.sort(np.array(means))
 
 
 def nearest_within(own: Floats, reference: Floats, tolerance: float) -> tuple[Floats, Floats]:
-    """Pairs of a peak and a reference that are each other's nearest and within a relative tolerance.
+    """Pairs of a peak and a reference peak that are mutually nearest and within a relative tolerance.
 
     Examples
     --------
@@ -98,21 +95,9 @@ def _nearest(of: Floats, among: Floats) -> NDArray[np.intp]:
 
 
 def peak_regions(profile: Floats, prominence: float = 0.01) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The peaks of a profile and the positions that belong to each.
+    """The peaks of a profile, such as the mean of binned spectra, and the peak of each position, -1 between peaks.
 
-    Parameters
-    ----------
-    profile : ndarray (positions,)
-        Such as the mean of many binned spectra.
-    prominence : float
-        How far a peak must rise above its surroundings, as a share of the highest one.
-
-    Returns
-    -------
-    tops : ndarray (peaks,)
-        The highest position of each.
-    region : ndarray (positions,)
-        The number of the peak that each position belongs to; -1 between the peaks.
+    A peak has a prominence of at least a share of the profile's range.
 
     Examples
     --------
@@ -124,7 +109,7 @@ def peak_regions(profile: Floats, prominence: float = 0.01) -> tuple[NDArray[np.
     region = np.full(len(profile), -1, dtype=np.intp)
     if not len(tops):
         return tops.astype(np.intp), region
-    _, _, left, right = signal.peak_widths(profile, tops, rel_height=0.95)  # its foot would never end in noise
+    _, _, left, right = signal.peak_widths(profile, tops, rel_height=0.95)  # noise can hide the foot
     valleys = [int(first + np.argmin(profile[first:second])) for first, second in pairwise(tops)]
     starts = np.maximum(np.ceil(left).astype(np.intp), [0, *(valley + 1 for valley in valleys)])
     stops = np.minimum(np.floor(right).astype(np.intp), [*valleys, len(profile) - 1])
@@ -134,19 +119,10 @@ def peak_regions(profile: Floats, prominence: float = 0.01) -> tuple[NDArray[np.
 
 
 def region_ranks(mz: Floats, profile: Floats, evidence: Floats, marks: Floats) -> NDArray[np.intp]:
-    """How high the regions around some m/z stand among all, by the evidence of their positions together.
+    """Ranks of the `peak_regions` at ``marks`` (m/z, such as true markers) by the sum of evidence over their positions.
 
-    Parameters
-    ----------
-    mz, profile, evidence : ndarray (positions,)
-        As of binned spectra: where they are, their mean, and what each says on average for the truth.
-    marks : ndarray (marks,)
-        m/z, such as the true markers of simulated spectra.
-
-    Returns
-    -------
-    ndarray (marks,)
-        1 for the `peak_regions` with most evidence; what is in no region comes after all of them.
+    ``mz``, ``profile`` and ``evidence`` (positions,) are the axis of binned spectra, their mean, and the mean log
+    evidence of each position for the true class. Rank 1 has most evidence; a mark in no region ranks after all.
 
     Examples
     --------
@@ -159,5 +135,5 @@ def region_ranks(mz: Floats, profile: Floats, evidence: Floats, marks: Floats) -
     sums = np.bincount(region[inside], evidence[inside], len(tops))
     rank = np.empty(len(tops) + 1, dtype=np.intp)
     rank[np.argsort(-sums, kind="stable")] = np.arange(1, len(tops) + 1)
-    rank[-1] = len(tops) + 1  # where -1 points to
+    rank[-1] = len(tops) + 1  # of positions in no region, -1
     return rank[region[_nearest(marks, mz)]]

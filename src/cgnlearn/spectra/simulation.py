@@ -1,9 +1,8 @@
-"""Simulated raw time-of-flight spectra of serum, with the truth."""
+"""Simulated raw time-of-flight spectra of serum, with the true peaks and effects."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,13 @@ from cgnlearn.spectra.writers import FORMATS, write_spectrum
 Floats = NDArray[np.float64]
 
 ISOTOPE_SPACING = 1.00235  # Da, the mean of peptides
-HEAVY_ISOTOPES = 1 / 1_800  # a Da: a peptide of 1,800 Da has one heavy isotope on average
-CALIBRATION = {"ML1": 4.0e6, "ML2": 300.0, "ML3": 0.0}  # of a linear instrument, in Bruker's terms
+HEAVY_ISOTOPES = 1 / 1_800  # per Da: a peptide of 1,800 Da has one heavy isotope on average
+CALIBRATION = {"ML1": 4.0e6, "ML2": 300.0, "ML3": 0.0}  # of a linear instrument, as Bruker's parameters
 
 
 @dataclass(frozen=True, eq=False)
 class RawSpectra:
-    """Simulated spectra and how they came about.
+    """Simulated spectra with their true peaks and effects.
 
     Parameters
     ----------
@@ -34,11 +33,11 @@ class RawSpectra:
     target : ndarray (spectra,)
         ``"control"`` or ``"case"``.
     groups : ndarray (spectra,)
-        The sample that each is a replicate of.
+        The sample of each spectrum.
     peaks : ndarray (peaks,)
-        Their true m/z, rising: the mean over isotopes.
+        True m/z, the mean over isotopes, in ascending order.
     effects : ndarray (peaks,)
-        Difference of mean log height, case minus control: 0 but for the markers.
+        Difference of mean log height, case minus control: 0 except for markers.
     """
 
     spectra: tuple[Spectrum, ...]
@@ -48,7 +47,7 @@ class RawSpectra:
     effects: Floats
 
     def write(self, folder: str | Path, format: str = "mzML") -> None:
-        """Write ``spectra/``, a file (or Bruker folder) each, ``labels.csv`` and ``truth.json`` into a folder.
+        """Write ``spectra/`` (a file or Bruker folder each), ``labels.csv`` and ``truth.json`` into a folder.
 
         Parameters
         ----------
@@ -89,29 +88,29 @@ def make_raw_spectra(
     calibration_error: float = 2e-4,
     random_state: Any = None,
 ) -> RawSpectra:
-    """Raw spectra of two classes as a linear time-of-flight instrument would record them.
+    """Simulate raw spectra of two classes as recorded by a linear time-of-flight instrument.
 
-    Points are equally spaced in flight time. A peak is a Poisson's worth of isotopes, each as wide as the resolution
-    has it at its mass. Log heights vary between samples, neighbours among the peaks together, and less between
-    replicates; in the markers they also vary with the class. The peaks stand on a baseline that decays, the whole is
-    multiplied by a gain, each spectrum's calibration is a little off, and counting noise, which the detector smears
-    over neighbouring points, and electronic noise come on top. Intensities are whole numbers, and none is negative.
+    Points are equally spaced in flight time. The isotopes of a peak follow a Poisson distribution, and their width
+    follows from the resolution. Log heights vary between samples, with correlation between neighbouring peaks, and less
+    between replicates; those of markers differ between the classes. Each spectrum has a decaying baseline, a gain, an
+    error of calibration, counting noise that is correlated between neighbouring points, and electronic noise.
+    Intensities are non-negative integers.
 
     Parameters
     ----------
     n_samples : int
-        Half of them of each class.
+        Number of samples, half of them in each class.
     n_replicates : int
-        Spectra of each sample.
+        Number of spectra of each sample.
     n_points : int
-        Of each spectrum.
+        Number of points of each spectrum.
     mass_range : pair of float
         m/z of the first and the last point.
     n_peaks, n_markers : int
-        All peaks, and those that tell the classes apart.
+        Number of peaks, and of those whose height depends on the class.
     effect : float
-        By how much the mean log height of a marker differs between the classes; the log heights of one class have a
-        standard deviation of about 0.5.
+        Difference of the mean log height of a marker between the classes; within a class log heights have a standard
+        deviation of about 0.5.
     calibration_error : float
         Standard deviation of the relative error of m/z.
     random_state : int, RandomState or None
@@ -126,18 +125,18 @@ def make_raw_spectra(
     if n_samples < 2 or n_replicates < 1 or n_points < 100:
         raise ValueError("raw spectra need at least 2 samples, 1 replicate and 100 points")
     if not 0 < lightest < heaviest:
-        raise ValueError(f"mass_range must rise from above 0, not {mass_range!r}")
+        raise ValueError(f"mass_range must be two positive numbers in ascending order, not {mass_range!r}")
     if not 0 <= n_markers <= n_peaks:
         raise ValueError(f"n_markers must lie between 0 and n_peaks, {n_peaks}, not {n_markers!r}")
     rng = check_random_state(random_state)
     mz, timing = _axis(lightest, heaviest, n_points)
     is_case = rng.permutation(n_samples) < n_samples // 2
-    edge = 0.02 * (np.sqrt(heaviest) - np.sqrt(lightest))
-    peaks = np.sort(rng.uniform(np.sqrt(lightest) + edge, np.sqrt(heaviest) - edge, n_peaks)) ** 2
+    margin = 0.02 * (np.sqrt(heaviest) - np.sqrt(lightest))
+    peaks = np.sort(rng.uniform(np.sqrt(lightest) + margin, np.sqrt(heaviest) - margin, n_peaks)) ** 2
     effects = np.zeros(n_peaks)
     effects[rng.choice(n_peaks, n_markers, replace=False)] = effect * rng.choice([-1.0, 1.0], n_markers)
-    usual = rng.normal(4.5, 0.8, n_peaks)
-    log_heights = usual + _neighbourly(rng, n_samples, n_peaks) + np.outer(is_case - 0.5, effects)
+    mean = rng.normal(4.5, 0.8, n_peaks)
+    log_heights = mean + _autoregression(rng, n_samples, n_peaks) + np.outer(is_case - 0.5, effects)
     decay = (mz - lightest) / (0.15 * (heaviest - lightest))
 
     spectra = []
@@ -145,25 +144,21 @@ def make_raw_spectra(
         for replicate in range(n_replicates):
             heights = np.exp(log_heights[sample] + rng.normal(0.0, 0.1, n_peaks))
             drift = rng.normal(0.0, calibration_error) + rng.normal(0.0, calibration_error / 3) * (mz / heaviest)
-            clean = _signal(mz / (1 + drift), peaks, heights)
+            signal = _signal(mz / (1 + drift), peaks, heights)
             baseline = 10.0 + rng.lognormal(4.0, 0.25) * np.exp(-decay * rng.lognormal(0.0, 0.1))
-            expected = rng.lognormal(0.0, 0.2) * (clean + baseline)
+            expected = rng.lognormal(0.0, 0.2) * (signal + baseline)
             counting = np.convolve(np.sqrt(expected) * rng.standard_normal(n_points), [0.25, 0.5, 0.25], "same")
             recorded = np.rint(np.maximum(expected + 1.5 * counting + rng.normal(0.0, 1.5, n_points), 0))
-            name = f"sample{sample + 1}_{replicate + 1}"
-            metadata = {"sample": f"sample{sample + 1}", "replicate": replicate + 1, "id": name, "timing": timing}
+            name = f"sample{sample + 1}"
+            metadata = {"sample": name, "replicate": replicate + 1, "id": f"{name}_{replicate + 1}", "timing": timing}
             spectra.append(Spectrum(mz, recorded, metadata))
-    return RawSpectra(
-        tuple(spectra),
-        np.repeat(np.where(is_case, "case", "control"), n_replicates),
-        np.repeat([f"sample{sample + 1}" for sample in range(n_samples)], n_replicates),
-        peaks,
-        effects,
-    )
+    target = np.repeat(np.where(is_case, "case", "control"), n_replicates)
+    groups = np.array([spectrum.metadata["sample"] for spectrum in spectra])
+    return RawSpectra(tuple(spectra), target, groups, peaks, effects)
 
 
 def _axis(lightest: float, heaviest: float, n_points: int) -> tuple[Floats, dict[str, float]]:
-    """m/z of points equally spaced in flight time, and what a Bruker instrument would note about them."""
+    """m/z of points equally spaced in flight time, and their Bruker parameters."""
     slope = np.sqrt(1e12 / CALIBRATION["ML1"])
     first, last = CALIBRATION["ML2"] + slope * np.sqrt([lightest, heaviest])
     timing = {"DELAY": float(first), "DW": float((last - first) / (n_points - 1)), **CALIBRATION}
@@ -171,21 +166,21 @@ def _axis(lightest: float, heaviest: float, n_points: int) -> tuple[Floats, dict
     return ((time - CALIBRATION["ML2"]) / slope) ** 2, timing
 
 
-def _neighbourly(rng: Any, n_samples: int, n_peaks: int, correlation: float = 0.6, scale: float = 0.5) -> Floats:
-    """Deviations of which neighbours are alike: an autoregression along the peaks."""
-    fresh = rng.standard_normal((n_samples, n_peaks))
+def _autoregression(rng: Any, n_samples: int, n_peaks: int, correlation: float = 0.6, scale: float = 0.5) -> Floats:
+    """Normal deviations that are correlated along the peaks."""
+    deviation = rng.standard_normal((n_samples, n_peaks))
     for peak in range(1, n_peaks):
-        fresh[:, peak] = correlation * fresh[:, peak - 1] + np.sqrt(1 - correlation**2) * fresh[:, peak]
-    return scale * fresh
+        deviation[:, peak] = correlation * deviation[:, peak - 1] + np.sqrt(1 - correlation**2) * deviation[:, peak]
+    return scale * deviation
 
 
 def _signal(true_mz: Floats, peaks: Floats, heights: Floats, resolution: float = 800.0) -> Floats:
-    """All peaks at the masses that are truly measured at each point."""
+    """The sum of all peaks at the true m/z of each point."""
     signal = np.zeros(len(true_mz))
     for mass, height in zip(peaks, heights, strict=True):
         heavy = mass * HEAVY_ISOTOPES
         numbers = np.arange(int(poisson.ppf(0.001, heavy)), int(poisson.ppf(0.999, heavy)) + 1)
-        centres: Sequence[float] = mass + (numbers - heavy) * ISOTOPE_SPACING
+        centres = mass + (numbers - heavy) * ISOTOPE_SPACING
         width = mass / resolution / 2.355
         first, after = np.searchsorted(true_mz, [centres[0] - 5 * width, centres[-1] + 5 * width])
         distance = (true_mz[first:after, None] - centres) / width
