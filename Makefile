@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest lint docs bench quality reproduction clean
+.PHONY: demo test test-all test-oldest lint docs bench quality reproduction clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,7 +22,11 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Minutes, for every change; test-all has besides what takes long, and is for every merge.
 test: lint
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: lint
 	$(BIN)/python -m pytest -n auto
 
 # The oldest versions that pyproject.toml states, in an environment of their own; their own warnings are not ours.

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("cgnlearn", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("cgnlearn")
+settings.register_profile("all", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", parent=settings.get_profile("all"), max_examples=8)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_configure(config):
+    settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
 
 
 @pytest.fixture(scope="session")

@@ -249,6 +249,7 @@ def test_structure_has_the_most_probable_orders():
     assert model.n_parameters_ == 1 + 2 * sum(2 + j for j in orders.tolist())
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [CGNClassifier(BandAverage(3))],
     expected_failed_checks=lambda _: {"check_estimators_pickle": "orders are weighed by the same rows: no holes"},

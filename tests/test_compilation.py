@@ -59,6 +59,7 @@ def sound(tmp_path_factory):
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", [lambda kept: kept[:0], lambda kept: kept[:-20], lambda _: b"\x93garbage" * 9])
+@pytest.mark.slow
 def test_damaged_files_are_made_anew(sound, tmp_path, ending, damage):
     cache = shutil.copytree(sound / "cache", tmp_path / "cache")
     (file,) = cache.rglob(f"*.{ending}")

@@ -129,6 +129,7 @@ def client():
         yield client
 
 
+@pytest.mark.slow
 def test_on_two_processes(rows, client):
     X, y = rows
     cut, labels = dd.from_pandas(X, npartitions=12), dd.from_pandas(y, npartitions=12)
@@ -145,6 +146,7 @@ def slow(part):
     return part
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_changes_nothing(rows, client):
     X, y = rows
     cut, labels = dd.from_pandas(X[["a", "b"]], npartitions=20), dd.from_pandas(y, npartitions=20)

@@ -62,6 +62,7 @@ as_the_page_was_made = pytest.mark.skipif(
 
 @as_the_page_was_made
 @pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if not each.needs_data])
+@pytest.mark.slow
 def test_the_page_of_transcripts_holds(session, tmp_path):
     assert SESSIONS["told"](session, None, tmp_path) == SESSIONS["in_page"](session)
 
@@ -70,6 +71,7 @@ def test_the_page_of_transcripts_holds(session, tmp_path):
 @pytest.mark.shared
 @pytest.mark.filterwarnings("default")  # which commands say
 @pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if each.needs_data])
+@pytest.mark.slow
 def test_the_page_of_transcripts_holds_for_public_files(session, tmp_path, shared):
     assert SESSIONS["told"](session, shared / "data", tmp_path) == SESSIONS["in_page"](session)
 

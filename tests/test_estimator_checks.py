@@ -1,5 +1,6 @@
 """scikit-learn's own contract."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import Band, Box, CGNClassifier
@@ -29,8 +30,16 @@ def expected_failures(model):
 
 
 @parametrize_with_checks(
+    [CGNClassifier(), CGNClassifier(Band("cv", k_max=4), temperature="cv", random_state=0)],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
     [
-        CGNClassifier(),
         CGNClassifier("complete"),
         CGNClassifier(Box(2)),
         CGNClassifier(Band(3)),
@@ -39,9 +48,8 @@ def expected_failures(model):
         CGNClassifier(sharing=1.0),
         CGNClassifier(parameters="ml"),
         CGNClassifier(parameters="discriminative"),
-        CGNClassifier(Band("cv", k_max=4), temperature="cv", random_state=0),
     ],
     expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_contract(estimator, check):
+def test_scikit_learn_contract_of_others(estimator, check):
     check(estimator)

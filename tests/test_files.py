@@ -142,6 +142,7 @@ list(Run(replace(WORK, compute=slow), Path(sys.argv[1])).go_on())
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_beside_a_second_one_ends_the_same(tmp_path):
     """At many moments: the first is killed, the second, refused or not, is called until it is done."""
     clean = tmp_path / "clean"

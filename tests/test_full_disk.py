@@ -121,6 +121,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.slow
 def test_every_writer_leaves_the_good_file(name, disk, model):
     path, *_ = paths = [disk.folder / own for own in name.split()]
     for own in paths:
@@ -137,6 +138,7 @@ def test_every_writer_leaves_the_good_file(name, disk, model):
 
 
 @pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.slow
 def test_every_format_of_spectra_leaves_the_good_files(format, disk):
     pytest.importorskip("psims" if format == "mzML" else "pyteomics")
     first, second = (make_raw_spectra(2, n_points=200, random_state=seed) for seed in (0, 1))
@@ -227,6 +229,7 @@ COMMANDS = {  # a word that begins with @ is a path on the full disk
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
 def test_every_command_leaves_the_good_files(name, disk, given, monkeypatch):
     monkeypatch.chdir(given)
     demonstration = "cgnlearn.report.demonstration"

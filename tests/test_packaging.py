@@ -32,6 +32,7 @@ def built(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_files_pass_twine(built):
     pytest.importorskip("twine", reason="needs twine")
     assert run(sys.executable, "-m", "twine", "check", "--strict", *map(str, built.iterdir())).count("PASSED") == 2
@@ -60,6 +61,7 @@ def clean_python(tmp_path_factory):
     return python
 
 
+@pytest.mark.slow
 def test_the_readmes_three_commands_on_a_file_of_ones_own(built, clean_python, tmp_path):
     # Built by way of the sdist, so that the wheel has what that has.
     section = README.partition("## Three commands on a file of your own")[2].partition("```")[2].partition("```")[0]
@@ -82,6 +84,7 @@ def test_the_readmes_three_commands_on_a_file_of_ones_own(built, clean_python, t
     assert Path(where.strip()).is_relative_to(Path(clean_python).parents[1])
 
 
+@pytest.mark.slow
 def test_the_first_example_needs_what_every_install_brings_and_no_more():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     of_developers = {"test", "docs", "lint", "bench"}

@@ -545,6 +545,7 @@ def chromium(tmp_path, *words):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 768, 1300])
+@pytest.mark.slow
 def test_a_browser_shows_it_without_error_or_request(page, mixed_study, tmp_path, width):
     text = page.read_text(encoding="utf-8")
     probed = tmp_path / "probed.html"
@@ -576,6 +577,7 @@ def test_a_browser_shows_it_without_error_or_request(page, mixed_study, tmp_path
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_on_paper_a_study_takes_at_most_eight_pages(spectra_study, tmp_path):
     write_report(tmp_path / "report.html", [spectra_study])
     chromium(tmp_path, f"--print-to-pdf={tmp_path / 'report.pdf'}", (tmp_path / "report.html").as_uri())

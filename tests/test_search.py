@@ -50,6 +50,7 @@ def subset(load, columns):
     return X[:, columns], y
 
 
+SLOW = pytest.mark.slow
 SETS = {
     "iris": lambda: load_iris(return_X_y=True),
     "wine": lambda: subset(load_wine, [0, 2, 6, 9, 11]),
@@ -110,7 +111,7 @@ def refitting_search(X, y, learner, prior, score_of=refitted_score):
     return path
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", ["iris", pytest.param("wine", marks=SLOW), pytest.param("mixed", marks=SLOW)])
 @pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
 @pytest.mark.parametrize(
     ("scoring", "parameters", "prior"),
@@ -174,7 +175,7 @@ def assert_same_path_without_folds(X, y, learner, prior, weights=None):
     np.testing.assert_allclose([s.score for s in ours], [s for _, s in theirs], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", ["iris", pytest.param("wine", marks=SLOW), pytest.param("mixed", marks=SLOW)])
 @pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
@@ -560,6 +561,7 @@ def test_the_parameter_is_left_alone_and_the_path_goes_with_the_structure():
     assert not hasattr(model, "search_path_")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the smallest class", "ignore:the search met no structure")
 @parametrize_with_checks(
     [

@@ -19,6 +19,7 @@ PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_examples_run(path, monkeypatch, capsys):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="examples draw")
     monkeypatch.setattr(pyplot, "show", lambda: None)

@@ -305,6 +305,7 @@ def test_k_and_temperature_by_cross_validation(wine, tmp_path):
     assert model.structure_.n_edges == sum(min(v, model.k_ - 1) for v in range(13)) == told["edges"]
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, monkeypatch):
     from cgnlearn.report import demonstration
     from cgnlearn.spectra import make_raw_spectra

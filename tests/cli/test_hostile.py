@@ -6,7 +6,9 @@ from tests.cli.damage import COMMANDS, KINDS, Trial
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "npz" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+)
 def test_200_damaged_files_give_one_line_or_a_right_answer(kind, tmp_path):
     trial = Trial(kind, tmp_path)
     codes = [trial.go(number) for number in range(200)]

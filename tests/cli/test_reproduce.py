@@ -47,6 +47,7 @@ def test_the_quick_ovarian_run_writes_tables_figures_and_a_manifest(tmp_path):
     assert {name: (folder / name).read_bytes() for name in names - {"manifest.json"}} == content
 
 
+@pytest.mark.slow
 def test_the_quick_uci_run_sets_the_paper_s_marks_beside_ours(tmp_path):
     done = CliRunner().invoke(reproduce, ["uci", "--quick", "--jobs", "2", "-o", str(tmp_path)], catch_exceptions=False)
     assert {path.name for path in (tmp_path / "uci").iterdir()} == {

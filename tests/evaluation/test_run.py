@@ -160,6 +160,7 @@ def test_other_versions_of_other_software_are_written_down_and_no_reason_to_refu
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_killed_ten_times_and_resumed_equals_a_clean_run(tmp_path):
     """And the clean run, made here by two processes, equals the one made there by one."""
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -185,6 +186,7 @@ def test_killed_ten_times_and_resumed_equals_a_clean_run(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_killed_at_every_point_it_ends_the_same(tmp_path):
     """The parent at every file that it opens or renames, then beside two workers; and one of these."""
     root = str(Path(__file__).parents[2])
