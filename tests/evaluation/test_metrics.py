@@ -1,12 +1,31 @@
 """Metrics against those of scikit-learn, and as sums over parts of a data set."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import log_softmax
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from cgnlearn.evaluation.metrics import ACCURACY, BRIER, CALIBRATION_ERROR, LOG_LOSS, METRICS, Tally, reliability
+from cgnlearn.cli.terminal import print_table
+from cgnlearn.data.splits import cut
+from cgnlearn.evaluation.metrics import (
+    ACCURACY,
+    BRIER,
+    CALIBRATION_ERROR,
+    LOG_LOSS,
+    MEANS,
+    METRICS,
+    Metric,
+    Tally,
+    reliability,
+)
+from cgnlearn.evaluation.run import Unit
+from cgnlearn.evaluation.study import FoldResult, Study
+from cgnlearn.evaluation.summaries import summary_text
+from cgnlearn.report.panels import panels
 
 
 def predictions(rng, n_classes, n=200):
@@ -68,3 +87,27 @@ def test_the_table_of_metrics_says_which_way_is_better(rng):
         assert metric.name == name
         assert metric.sign * metric(sure, true) > metric.sign * metric(log_proba, true)
         assert 0 <= metric(sure, true) <= metric.most
+
+
+def test_a_metric_is_defined_in_one_place(rng, monkeypatch, capsys):
+    """One that is put into the table is in summaries, their file, the terminal and the report."""
+
+    def nearly(log_proba, true):
+        return (log_proba.argsort(axis=1)[:, -2] == true).astype(float)
+
+    second = Metric("second", "second place", "Nearly right", "The share of second guesses.", -1, 1.0, nearly)
+    monkeypatch.setitem(METRICS, "second", second)
+    monkeypatch.setitem(MEANS, "second", second)
+    log_proba, true = predictions(rng, 3, n=60)
+    y = np.array(["a", "b", "c"])[true]
+    study = Study("a set", pd.DataFrame({"x": np.zeros(60)}), y, {"m": None}, cut(y, n_folds=2))
+    results = [FoldResult(Unit("m", 0, split.fold), split.test, log_proba[split.test]) for split in study.splits]
+    study = replace(study, results=results, proposed="m")
+    [summary] = study.summaries
+    expected = np.mean([second(log_proba[split.test], true[split.test]) for split in study.splits])
+    assert summary.metrics["second"].mean == pytest.approx(expected)
+    assert summary_text(study.summaries).splitlines()[0].endswith(",second,second_sd")
+    print_table(study.summaries, "a set")
+    assert "second place" in capsys.readouterr().out
+    [panel] = [panel for panel in panels(study) if panel.metric is second]
+    assert panel.dots[0].of.value.value == pytest.approx(second(log_proba, true))
