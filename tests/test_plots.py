@@ -1,4 +1,4 @@
-"""Displays: what they draw is what the model says."""
+"""Displays show the values of the model."""
 
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +14,7 @@ from cgnlearn.plots import (
     ReliabilityDisplay,
     SpectrumDisplay,
     StructureDisplay,
-)  # fmt: skip
+)
 from cgnlearn.plots.structure import _places, pattern
 
 
@@ -52,7 +52,7 @@ def test_contributions_add_up_to_the_log_odds(iris):
     assert (chosen.of, chosen.against) == ("2", "1")
 
 
-def test_names_are_no_formulas(iris):
+def test_names_are_not_taken_for_formulas(iris):
     X, y = iris
     names = ["$x$", r"$\nonsense{$", "a_b^", "$$"]
     labels = np.array(["$a$", r"$\b{$", "c"])[y]
@@ -65,7 +65,7 @@ def test_names_are_no_formulas(iris):
     drawn(ReliabilityDisplay.from_estimator(model, X, labels, per_class=True))
 
 
-def test_many_contributions_are_gathered_and_spectra_are_lines(rng):
+def test_small_contributions_are_summed_and_spectra_are_lines(rng):
     X = rng.normal(size=(30, 100))
     y = np.arange(30) % 2
     model = CGNClassifier(Band(2)).fit(X, y)
@@ -85,7 +85,7 @@ def test_structures_are_graphs_up_to_sixty_attributes():
     assert len(large.ax_.images) == 1
 
 
-def test_places_are_apart():
+def test_nodes_do_not_overlap():
     structures = [
         Structure.naive_bayes(13),
         Structure.complete(9),
@@ -102,7 +102,7 @@ def test_places_are_apart():
         drawn(StructureDisplay.from_structure(structure))
 
 
-def test_the_pattern_holds_every_edge():
+def test_the_pattern_counts_every_edge():
     for structure in (Structure.band(1000, 12), Structure.box(450, 7)):
         image = pattern(structure)
         assert image.shape == (400, 400)
@@ -120,7 +120,7 @@ def test_structure_of_an_estimator(iris):
     assert {text for text in texts if text} == {"petal length (cm)", "petal width (cm)"}
 
 
-def test_names_in_a_structure_are_whole(iris):
+def test_names_in_a_structure_are_complete(iris):
     X, y = iris
     names = ["a rather long name of a column", "underscored_and_long_and_long", "short", "x" * 50]
     texts = StructureDisplay.from_estimator(CGNClassifier("tree").fit(X.set_axis(names, axis=1), y)).ax_.texts
@@ -128,10 +128,10 @@ def test_names_in_a_structure_are_whole(iris):
     assert shown == {name.replace(" ", "") for name in names}
 
 
-def test_a_reliability_diagram_begins_where_probabilities_can(iris):
+def test_a_reliability_diagram_begins_at_the_smallest_probability(iris):
     X, y = iris
     display = drawn(ReliabilityDisplay.from_estimator(CGNClassifier().fit(X, y), X, y))
-    assert 0.2 < display.ax_.get_xlim()[0] <= 0.3  # of three classes the most probable has a third at least
+    assert 0.2 < display.ax_.get_xlim()[0] <= 0.3  # the most probable of three classes has at least 1/3
     bars = display.ax_.child_axes[0].patches
     line = display.lines["CGNClassifier"]
     assert [bar.get_height() for bar in bars] == pytest.approx((100 * line.n / line.n.sum()).tolist())
@@ -153,11 +153,11 @@ def test_reliability_of_many_classes(iris):
     assert each.lines["1"].n @ each.lines["1"].observed == (y[1::2] == 1).sum()
     both = ReliabilityDisplay.from_predictions(y[1::2], {"a": proba, "b": proba[:, ::-1]})
     assert list(both.lines) == ["a", "b"]
-    with pytest.raises(ValueError, match="75 rows and 3 classes"):
+    with pytest.raises(ValueError, match="75 samples and 3 classes"):
         ReliabilityDisplay.from_predictions(y[1::2], proba[:, :2])
 
 
-def test_the_path_of_a_choice(rng):
+def test_path_of_a_cross_validated_k(rng):
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 8)).cumsum(axis=1) + y[:, None]
     model = CGNClassifier(Band(k="cv", k_max=5), temperature="cv").fit(X, y)
@@ -180,13 +180,13 @@ def test_paths_are_the_metrics_of_each_order(rng):
     assert display.axes_[0].lines[1].get_xdata().tolist() == sizes[1].tolist()
     with pytest.raises(ValueError, match="did not choose its k"):
         PathDisplay.from_estimator(CGNClassifier())
-    with pytest.raises(ValueError, match="families × orders × rows × classes"):
+    with pytest.raises(ValueError, match="families × orders × samples × classes"):
         PathDisplay.from_predictions(y, joint[0], sizes, names=("band", "box"))
     with pytest.raises(ValueError, match="n_parameters must be"):
         PathDisplay.from_predictions(y, joint, sizes[:1], names=("band", "box"))
 
 
-def test_relevance_stands_where_the_columns_do(iris):
+def test_relevance_is_drawn_at_the_positions_of_the_columns(iris):
     X, y = iris
     model = CGNClassifier(BandAverage(3)).fit(X, y)
     display = drawn(RelevanceDisplay.from_estimator(model))
@@ -228,7 +228,7 @@ def test_mirrored_spectra_and_the_evidence_of_their_peaks():
         SpectrumDisplay([1.0, 2.0], [1.0], [1.0], [1.0], "a", "b", "c")
 
 
-def test_bars_of_the_ranks_join_what_cannot_be_told_apart():
+def test_bars_join_methods_that_do_not_differ_significantly():
     names = [f"${i}$" for i in range(6)]
     display = RanksDisplay([1.0, 1.5, 2.2, 4.0, 4.1, 6.0], names, 0.9, marked="$0$").plot()
     drawn(display)

@@ -23,7 +23,7 @@ from cgnlearn.evaluation.chosen import Chosen, explained
 from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.study import BASELINE, Study, pooled
 from cgnlearn.evaluation.verdict import Verdict
-from cgnlearn.plots.style import BY_NIGHT
+from cgnlearn.plots.style import DARK_COLOURS
 from cgnlearn.report import write_report
 from cgnlearn.report.cards import cards, column, histogram_of
 from cgnlearn.report.figures import VARIABLES, roc
@@ -383,7 +383,7 @@ def test_figures_take_the_page_s_colours(page):
             assert colour not in re.sub(r"<image.*?/>", "", figure, flags=re.S)
     for colour, name in VARIABLES.items():
         assert f"{name}: {colour};" in text
-        assert f"{name}: {BY_NIGHT[colour]};" in text
+        assert f"{name}: {DARK_COLOURS[colour]};" in text
 
 
 def test_groups_are_counted_as_well_as_rows(mixed_study, tmp_path):

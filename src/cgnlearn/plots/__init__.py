@@ -1,4 +1,4 @@
-"""Displays in scikit-learn's style: made by ``from_…``, drawn by ``plot``, with ``ax_`` and ``figure_`` afterwards."""
+"""Displays as in scikit-learn: created by ``from_…``, drawn by ``plot``, which sets ``ax_`` and ``figure_``."""
 
 from cgnlearn.plots.contributions import ContributionsDisplay
 from cgnlearn.plots.path import PathDisplay

@@ -1,4 +1,4 @@
-"""What each attribute says for and against a class in one row."""
+"""The contribution of each attribute to the log odds of one sample."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ MOST_BARS = 20
 
 
 class ContributionsDisplay(Display):
-    """Log-odds that each attribute adds between two classes: bars, or a line along m/z with the spectrum behind it.
+    """Contribution of each attribute to the log odds of two classes: bars, or a line along m/z over the spectrum.
 
     Parameters
     ----------
     log_odds : array (attributes,)
-        Positive speaks for the first class.
+        Positive values favour the class ``of``.
     names : sequence of str
     of, against : str
         The two classes.
     prior_log_odds : float
-        What the classes' own probabilities add.
+        Log odds of the prior probabilities of the classes.
     positions : array (attributes,), optional
-        Where along an axis, such as m/z, each attribute stands; given, a line is drawn.
+        Position of each attribute along an axis, such as m/z; if given, a line is drawn.
     values : array (attributes,), optional
-        The row itself, drawn behind the line.
+        The sample itself, drawn behind the line.
     axis : str
-        What the positions are.
+        Label of the positions.
     """
 
     def __init__(
@@ -68,18 +68,18 @@ class ContributionsDisplay(Display):
         axis: str = "m/z",
         ax: Axes | None = None,
     ) -> Self:
-        """Draw what a fitted classifier sees in one row of X.
+        """Draw the contributions of a fitted classifier to its prediction for one sample.
 
         Parameters
         ----------
         estimator : CGNClassifier
         X : array or data frame
         row : int
-            Which row of X.
+            Index of the sample in X.
         of, against : class labels, optional
-            None: the most probable class, and the most probable of the others.
+            None: the most probable class and the second most probable.
         positions, axis
-            As in the class.
+            As in `ContributionsDisplay`.
         ax : matplotlib axes, optional
 
         Examples
@@ -119,11 +119,11 @@ class ContributionsDisplay(Display):
             bars.append((f"{len(rest)} others", float(self.log_odds[rest].sum())))
         bars.append(("class prior", self.prior_log_odds))
         draw_bars(ax, [name for name, _ in bars], [value for _, value in bars])
-        ax.set_xlabel(f"log-odds   ← {self.against}    {self.of} →")
+        ax.set_xlabel(f"log odds   ← {self.against}    {self.of} →")
 
     def _draw_line(self, ax: Axes, positions: NDArray[np.float64]) -> None:
         if self.values is not None:
             look: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
             axes_behind(ax).fill_between(positions, self.values, rasterized=len(positions) > MOST_POINTS, **look)
         draw_along(ax, positions, self.log_odds)
-        ax.set(xlabel=self.axis, ylabel=f"log-odds   ← {self.against}    {self.of} →")
+        ax.set(xlabel=self.axis, ylabel=f"log odds   ← {self.against}    {self.of} →")

@@ -1,4 +1,4 @@
-"""Accuracy and log loss along a family of structures."""
+"""Accuracy and log loss along a sequence of structures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Path(NamedTuple):
-    """One line: a point for each member of a family of structures."""
+    """Accuracy and log loss of each structure of a sequence; ``x`` is its order or number of parameters."""
 
     x: NDArray[np.intp]
     accuracy: NDArray[np.float64]
@@ -44,9 +44,9 @@ class PathDisplay(TwoPanels):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Sequence[Axes] | None = None) -> Self:
-        """Draw how a classifier with ``Band(k="cv")`` or ``Box(k="cv")`` chose its k, on two matplotlib axes.
+        """Draw the inner cross-validation of a classifier with ``Band(k="cv")`` or ``Box(k="cv")`` on two axes.
 
-        The points are the inner scores of every k, each at its best temperature.
+        The points are the scores of each k at its best temperature.
         """
         results = getattr(estimator, "cv_results_", {})
         if "param_k" not in results:
@@ -68,25 +68,25 @@ class PathDisplay(TwoPanels):
         classes: ArrayLike | None = None,
         axes: Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw what `ordered_path` returns.
+        """Draw the result of `ordered_path`.
 
         Parameters
         ----------
-        y_true : array (rows,)
-        log_joint : array (families, orders, rows, classes)
+        y_true : array (samples,)
+        log_joint : array (families, orders, samples, classes)
             Log joint probabilities, or log probabilities.
         n_parameters : array (families, orders)
         names : sequence of str
-            What the families are called.
+            Names of the families.
         classes : array, optional
-            The last axis of ``log_joint``; None: the sorted distinct values of ``y_true``.
+            Classes along the last axis of ``log_joint``; None: the sorted distinct values of ``y_true``.
         axes : two matplotlib axes, optional
         """
         joint = np.asarray(log_joint, dtype=float)
         numbers = np.asarray(n_parameters)
         labels = np.unique(np.asarray(y_true)) if classes is None else np.asarray(classes)
         if joint.ndim != 4 or joint.shape[2:] != (len(np.asarray(y_true)), len(labels)):
-            raise ValueError(f"log_joint must be families × orders × rows × classes, not of the shape {joint.shape}")
+            raise ValueError(f"log_joint must be families × orders × samples × classes, not of shape {joint.shape}")
         if numbers.shape != joint.shape[:2] or len(names) != len(joint):
             raise ValueError("n_parameters must be families × orders, and names one per family, as in log_joint")
         true = np.searchsorted(labels, np.asarray(y_true))

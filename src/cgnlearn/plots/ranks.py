@@ -1,4 +1,4 @@
-"""Mean ranks of methods over many sets."""
+"""Mean ranks of methods over many data sets."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 class RanksDisplay(Display):
-    """Critical-difference diagram (Demšar 2006): methods by their mean rank, the best on the left.
+    """Critical difference diagram (Demšar 2006): methods by mean rank, the best on the left.
 
-    Methods under one bar cannot be told apart by Nemenyi's test at 5 %.
+    Methods joined by a bar do not differ significantly by Nemenyi's test at the 5% level.
 
     Parameters
     ----------
     ranks : array (methods,)
     names : sequence of str
     difference : float
-        The critical one.
+        The critical difference of mean ranks.
     marked : str, optional
-        The method that is drawn in colour.
+        The method drawn in colour.
     title : str
 
     Examples
     --------
-    >>> accuracy = [[0.9, 0.8, 0.7], [0.9, 0.8, 0.8], [0.9, 0.6, 0.8]]  # sets × methods, higher is better
+    >>> accuracy = [[0.9, 0.8, 0.7], [0.9, 0.8, 0.8], [0.9, 0.6, 0.8]]  # data sets × methods
     >>> RanksDisplay.from_values(accuracy, ["a", "b", "c"]).ranks.round(1).tolist()
     [1.0, 2.5, 2.5]
     """
@@ -53,12 +53,12 @@ class RanksDisplay(Display):
         title: str = "",
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the diagram of what methods reach on sets.
+        """Draw the diagram of a score of methods on data sets.
 
         Parameters
         ----------
-        values : array (sets, methods)
-            The greater the better.
+        values : array (data sets, methods)
+            Scores, higher is better.
         names : sequence of str
         marked : str, optional
         title : str
@@ -70,23 +70,23 @@ class RanksDisplay(Display):
         >>> display.ranks
         array([1., 2., 3.])
         """
-        found = np.asarray(values, dtype=float)
-        if found.ndim != 2 or found.shape[1] != len(names):
-            raise ValueError(f"the values must have {len(names)} columns, one for each name, not {found.shape}")
+        scores = np.asarray(values, dtype=float)
+        if scores.ndim != 2 or scores.shape[1] != len(names):
+            raise ValueError(f"values must have {len(names)} columns, one for each name, not shape {scores.shape}")
         if len(names) < 2:
             raise ValueError("ranks need at least two methods")
-        return cls(mean_ranks(found), names, critical_difference(len(names), len(found)), marked, title).plot(ax)
+        return cls(mean_ranks(scores), names, critical_difference(len(names), len(scores)), marked, title).plot(ax)
 
     @property
     def alike(self) -> list[tuple[float, float]]:
-        """From which to which mean rank methods cannot be told apart: the bars, none inside another."""
+        """The ranges of mean ranks without significant differences: the bars, none inside another."""
         ranks = np.sort(self.ranks)
-        found: list[tuple[float, float]] = []
+        ranges: list[tuple[float, float]] = []
         for low in ranks:
             high = float(ranks[ranks <= low + self.difference].max())
-            if high > low and (not found or high > found[-1][1]):
-                found.append((float(low), high))
-        return found
+            if high > low and (not ranges or high > ranges[-1][1]):
+                ranges.append((float(low), high))
+        return ranges
 
     def _size(self) -> tuple[float, float]:
         return 8.4, 1.1 + 0.24 * ((len(self.names) + 1) // 2) + 0.14 * len(self.alike)
@@ -96,7 +96,7 @@ class RanksDisplay(Display):
         order = np.argsort(self.ranks, kind="stable")
         n_left = (n + 1) // 2
         bars = self.alike
-        below = 0.35 * len(bars) + 0.5  # where the names begin
+        below = 0.35 * len(bars) + 0.5  # start of the names
         longest = max(len(name) for name in self.names)
         margin = n * (longest + 6) / 46  # about the width of the names beside a line of half the figure
         ax.set(xlim=(1 - margin, n + margin), ylim=(below + n_left + 0.2, -2.4))

@@ -1,4 +1,4 @@
-"""Where along ordered columns the classes differ."""
+"""Which of many ordered columns differ between the classes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, TwoPanels, draw_along,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PRIOR = 2 / 3  # of three kinds of regression two look at the class
+PRIOR = 2 / 3  # two of the three kinds of regression depend on the class
 
 
 class RelevanceDisplay(TwoPanels):
-    """How probable it is that each column depends on the class, and beneath it on how many columns it depends.
+    """Posterior probability that each column depends on the class, and below it the mean order of its regression.
 
     Parameters
     ----------
     relevance : array (columns,)
     mean_order : array (columns,)
-        How many of the columns just before it a column depends on, on average.
+        Posterior mean of the number of preceding columns that a column depends on.
     positions : array (columns,)
-        Where along an axis, such as m/z, each column stands.
+        Position of each column along an axis, such as m/z.
     axis : str
-        What the positions are.
+        Label of the positions.
     """
 
     _size, _heights = (8.0, 4.4), (2, 1)
@@ -47,16 +47,16 @@ class RelevanceDisplay(TwoPanels):
         axis: str | None = None,
         axes: Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw what a classifier with the structure `BandAverage` has found.
+        """Draw the relevance of a classifier with the structure `BandAverage`.
 
         Parameters
         ----------
         estimator : CGNClassifier
             Fitted with ``BandAverage()``.
         positions : array (columns,), optional
-            Where along an axis each column stands; None: at the number that is its name, or else at its index.
+            Position of each column along an axis; None: the columns' names if they are numbers, else their indices.
         axis : str, optional
-            What the positions are; None: ``"m/z"``, or ``"column"`` where they are indexes.
+            Label of the positions; None: ``"m/z"``, or ``"column"`` for indices.
         axes : two matplotlib axes, optional
 
         Examples
@@ -73,12 +73,12 @@ class RelevanceDisplay(TwoPanels):
             positions = _numbers(getattr(estimator, "feature_names_in_", []))
         if positions is None:
             positions, axis = np.arange(len(probability)), axis or "column"
-        found = cls(estimator.relevance_, probability @ np.arange(probability.shape[1]), positions, axis or "m/z")
-        return found.plot(axes)
+        mean_order = probability @ np.arange(probability.shape[1])
+        return cls(estimator.relevance_, mean_order, positions, axis or "m/z").plot(axes)
 
     def _draw(self, upper: Axes, lower: Axes) -> None:
         draw_along(upper, self.positions, self.relevance)
-        upper.axhline(PRIOR, color=GREY, linewidth=0.8, linestyle="--", label="before any data")
+        upper.axhline(PRIOR, color=GREY, linewidth=0.8, linestyle="--", label="prior")
         upper.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
         upper.set(ylabel="p(depends on class)", ylim=(0, 1.02))
         as_pixels = len(self.positions) > MOST_POINTS
@@ -88,9 +88,9 @@ class RelevanceDisplay(TwoPanels):
 
 
 def _numbers(names: Sequence[str] | NDArray[Any]) -> NDArray[np.float64] | None:
-    """The names as numbers, if all of them are."""
+    """The names as numbers, if all are finite numbers."""
     try:
-        found = np.array([float(name) for name in names])
+        numbers = np.array([float(name) for name in names])
     except ValueError:
         return None
-    return found if len(found) and np.isfinite(found).all() else None
+    return numbers if len(numbers) and np.isfinite(numbers).all() else None

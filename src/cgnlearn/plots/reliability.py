@@ -1,4 +1,4 @@
-"""Predicted probabilities beside frequencies."""
+"""Predicted probabilities and observed frequencies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 
 class ReliabilityDisplay(Display):
-    """Reliability diagram of a classifier with any number of classes, and how often which probability was said.
+    """Reliability diagram of a classifier with any number of classes, with a histogram of predicted probabilities.
 
-    A point on the diagonal is a probability that means what it says. The bars are 95 % intervals (Wilson) of the
-    frequency, so that a bin of few rows is not taken for more than it is. Each of the lines has its name. The axis
-    begins at ``start``: the predicted one of K classes has a probability of at least 1 / K.
+    Points on the diagonal are calibrated. Bars are 95% confidence intervals (Wilson) of the frequency. The axis begins
+    at ``start``, as the predicted one of K classes has a probability of at least 1 / K.
     """
 
     def __init__(
@@ -31,7 +30,7 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw the diagram of a fitted classifier on rows it was not trained on; options as in `from_predictions`."""
+        """Draw the diagram of a fitted classifier for held-out samples; options as in `from_predictions`."""
         options.setdefault("name", type(estimator).__name__)
         return cls.from_predictions(y, estimator.predict_proba(X), classes=estimator.classes_, ax=ax, **options)
 
@@ -51,15 +50,15 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        y_true : array (rows,)
-        y_proba : array (rows, classes), or a mapping of such by name
+        y_true : array (samples,)
+        y_proba : array (samples, classes), or a mapping from names to such arrays
         classes : array, optional
-            The columns of ``y_proba``; None: the sorted distinct values of ``y_true``.
+            Classes of the columns of ``y_proba``; None: the sorted distinct values of ``y_true``.
         per_class : bool
-            One line for each class's probability, instead of one for the probability of the predicted class.
+            One line for the probability of each class, instead of one for that of the predicted class.
         n_bins : int
         name : str
-            What a lone ``y_proba`` is called.
+            Name of a single ``y_proba``.
         ax : matplotlib axes, optional
 
         Examples
@@ -72,22 +71,21 @@ class ReliabilityDisplay(Display):
         truth = np.asarray(y_true)
         many: dict[str, Any] = dict(y_proba) if isinstance(y_proba, Mapping) else {name: y_proba}
         lines: dict[str, Reliability] = {}
-        for called, given in many.items():
-            proba = np.asarray(given, dtype=float)
+        for title, values in many.items():
+            proba = np.asarray(values, dtype=float)
             if proba.shape != (len(truth), len(labels)):
                 raise ValueError(
-                    f"the probabilities must have {len(truth)} rows and {len(labels)} classes, "
-                    f"not the shape {proba.shape}"
+                    f"y_proba must have {len(truth)} samples and {len(labels)} classes, not shape {proba.shape}"
                 )
             if per_class:
                 for i, label in enumerate(labels.tolist()):
-                    key = f"{label}" if len(many) == 1 else f"{called}: {label}"
+                    key = f"{label}" if len(many) == 1 else f"{title}: {label}"
                     lines[key] = reliability(proba[:, i], truth == label, n_bins)
             else:
-                lines[called] = reliability(proba.max(axis=1), labels[proba.argmax(axis=1)] == truth, n_bins)
-        what, happens = ("the class", "that") if per_class else ("the predicted class", "right")
+                lines[title] = reliability(proba.max(axis=1), labels[proba.argmax(axis=1)] == truth, n_bins)
+        event, frequency = ("the class", "frequency") if per_class else ("the predicted class", "accuracy")
         start = 0.0 if per_class else 1 / len(labels)
-        return cls(lines, f"Probability of {what}", f"How often it is {happens}", start, n_bins).plot(ax)
+        return cls(lines, f"Probability of {event}", f"Observed {frequency}", start, n_bins).plot(ax)
 
     def _size(self) -> tuple[float, float]:
         return 5.2, 5.2
@@ -102,14 +100,14 @@ class ReliabilityDisplay(Display):
             ax.plot(line.predicted, line.observed, color=colour, linewidth=1, alpha=0.35)
             look: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "zorder": 3, "linewidths": 0}
             ax.scatter(line.predicted, line.observed, 18 + 160 * line.n / line.n.sum(), label=name, **look)
-        first = np.floor(self.start * self.n_bins) / self.n_bins  # where the first bin begins
+        first = np.floor(self.start * self.n_bins) / self.n_bins  # start of the first bin
         margin = 0.03 * (1 - first)
         ax.set(xlim=(first - margin, 1 + margin), ylim=(-0.4, 1.03), xlabel=self.xlabel)
         ax.set_yticks(np.linspace(0, 1, 6))
         ax.set_ylabel(self.ylabel, y=0.64)
         ax.axhline(-0.03, color=GREY, linewidth=0.8)
         without_frame(ax)
-        legend = ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0)  # off the points
+        legend = ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0)  # outside
         for handle in legend.legend_handles[1:]:
             handle.set_sizes([30])  # type: ignore[union-attr]
         self._draw_histogram(ax.inset_axes((0, 0, 1, 0.22), sharex=ax))
@@ -122,5 +120,6 @@ class ReliabilityDisplay(Display):
         ax.margins(y=0)
         ax.set_axis_off()
         highest = max(int(line.n.max() * 100 / line.n.sum() + 0.5) for line in self.lines.values())
-        words = f"how often (up to {highest} % of rows)"
-        ax.text(0, 1, words, transform=ax.transAxes, fontsize="small", color=GREY, va="top")
+        ax.text(
+            0, 1, f"share of samples (up to {highest}%)", transform=ax.transAxes, fontsize="small", color=GREY, va="top"
+        )

@@ -1,4 +1,4 @@
-"""Mean spectra of two classes, and beneath them what a classifier sees in which part of them."""
+"""Mean spectra of two classes, and the log odds that a classifier takes from their peaks."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ MOST_LABELS = 8
 
 
 class SpectrumDisplay(TwoPanels):
-    """Two mean spectra, one above and one below the m/z axis, and the log-odds of their peaks on the same axis.
+    """Two mean spectra, one above and one below the m/z axis, and the log odds of their peaks on the same axis.
 
     Parameters
     ----------
     mz : array (bins,)
-        Rising.
+        In ascending order.
     above, below : array (bins,)
         The mean spectra of the two classes.
     log_odds : array (bins,)
-        What each bin adds.
+        Contribution of each bin.
     of, against : str
-        The class above, for which positive log-odds speak, and the one below.
+        The class above, which positive log odds favour, and the one below.
     subject : str
-        Whose log-odds these are.
+        Description of the log odds.
     axis : str
-        What ``mz`` is, if it is not m/z.
+        Label of ``mz``.
     regions : two arrays, optional
-        Peaks and the bins of each, as `peak_regions` returns them; None: those of the two spectra.
+        Peaks and the peak of each bin, as returned by `peak_regions`; None: those of the two spectra.
 
     Attributes
     ----------
     peaks_ : ndarray (peaks,)
-        m/z of the peaks to which bins are gathered.
+        m/z of the peaks.
     evidence_ : ndarray (peaks,)
-        The sum of the log-odds of each peak's bins.
+        Sum of the log odds over the bins of each peak.
     between_ : float
-        The sum of those of the bins between the peaks.
+        Sum of the log odds over the bins between the peaks.
     axes_ : list of matplotlib axes
     figure_ : matplotlib figure
     """
@@ -70,9 +70,9 @@ class SpectrumDisplay(TwoPanels):
             raise ValueError("mz, above, below and log_odds must be columns of the same length")
         tops, self._region = peak_regions(self.above + self.below) if regions is None else regions
         self.peaks_: NDArray[np.float64] = self.mz[tops]
-        gathered = np.bincount(self._region + 1, self.log_odds, len(tops) + 1).astype(np.float64)
-        self.between_ = float(gathered[0])
-        self.evidence_: NDArray[np.float64] = gathered[1:]
+        sums = np.bincount(self._region + 1, self.log_odds, len(tops) + 1).astype(np.float64)
+        self.between_ = float(sums[0])
+        self.evidence_: NDArray[np.float64] = sums[1:]
 
     @classmethod
     def from_estimator(
@@ -86,21 +86,20 @@ class SpectrumDisplay(TwoPanels):
         of: Any = None,
         against: Any = None,
     ) -> Self:
-        """Draw what a fitted classifier sees in one spectrum, or on average in those of two classes.
+        """Draw the log odds of a fitted classifier for one spectrum, or their mean over those of two classes.
 
         Parameters
         ----------
         estimator : CGNClassifier
         X : array or data frame (spectra, bins)
         y : array (spectra,)
-            Their classes.
+            Classes of the spectra.
         mz : array (bins,)
             Such as ``mz_`` of `cgnlearn.spectra.Bin`.
         row : int, optional
-            Which spectrum; None: those of both classes, the mean of what speaks for the class that each is of, with
-            its sign: positive where more is seen for ``of``.
+            Index of a spectrum; None: the mean evidence for the true class over all spectra of the two classes.
         of, against : class labels, optional
-            None: the last class and the first, or for one spectrum the two most probable.
+            None: the last and the first class or, for one spectrum, the two most probable classes.
 
         Examples
         --------
@@ -115,7 +114,7 @@ class SpectrumDisplay(TwoPanels):
         values, labels = np.asarray(X, dtype=float), np.asarray(y)
         classes = estimator.classes_.tolist()
         if len(classes) < 2:
-            raise ValueError("a classifier of one class sees no difference: fit it on two")
+            raise ValueError("the classifier has one class only: fit it on two")
         rows = np.arange(len(values)) if row is None else np.array([row])
         if row is None:
             second, first = 0, len(classes) - 1
@@ -153,9 +152,9 @@ class SpectrumDisplay(TwoPanels):
         without_frame(ax)
 
     def _draw_evidence(self, ax: Axes) -> None:
-        thinnest = (self.mz[-1] - self.mz[0]) / 250  # or a sharp peak's bar could not be seen
+        min_width = (self.mz[-1] - self.mz[0]) / 250  # keeps the bars of sharp peaks visible
         edges = [self.mz[self._region == peak][[0, -1]] for peak in range(len(self.peaks_))]
-        widths = [max(float(high - low), thinnest) for low, high in edges]
+        widths = [max(float(high - low), min_width) for low, high in edges]
         colours = [BLUE if value >= 0 else ORANGE for value in self.evidence_]
         ax.bar(self.peaks_, self.evidence_, widths, color=colours, linewidth=0)
         ax.axhline(0, color=GREY, linewidth=0.8)
@@ -167,13 +166,13 @@ class SpectrumDisplay(TwoPanels):
             shift, side = (3, "bottom") if place[1] >= 0 else (-3, "top")
             look: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": INK}
             ax.annotate(f"{place[0]:.0f}", place, (0, shift), textcoords="offset points", **look)
-        both = self.subject.startswith("mean")
-        ax.set(xlabel=self.axis, ylabel="log-odds" if both else f"log-odds\n← {self.against}    {self.of} →")
+        is_mean = self.subject.startswith("mean")
+        ax.set(xlabel=self.axis, ylabel="log odds" if is_mean else f"log odds\n← {self.against}    {self.of} →")
         ax.set_title(f"{self.subject}; between the peaks {self.between_:+.2f}", fontsize=9, color=INK, loc="left")
         without_frame(ax)
 
     def _labelled(self, apart: float) -> list[int]:
-        """The strongest peaks, without those whose labels would lie on a stronger one's."""
+        """The strongest peaks whose labels do not overlap those of stronger ones."""
         chosen: list[int] = []
         for peak in np.argsort(-np.abs(self.evidence_), kind="stable").tolist():
             clear = all(abs(self.peaks_[peak] - self.peaks_[other]) > apart for other in chosen)

@@ -1,4 +1,4 @@
-"""Which attribute depends on which."""
+"""The graph of a structure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cgnlearn.plots.style import BLUE, GREY, INK, TINT, Display, without_frame, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_NODES = 60  # beyond this a drawn graph is a ball of wool
+MOST_NODES = 60  # larger graphs are unreadable
 FONT_SIZE = 8.5
 GAP = 1.4  # between neighbours in a row
-PIXELS = 400  # of the pattern's sides at most: more cannot be seen, and 11,300 squared would not fit
+PIXELS = 400  # largest side of the pattern: all 11,300² marks would need too much memory
 
 
 class StructureDisplay(Display):
-    """A structure as a graph, or as a pattern of marks (child below parent) where it has more than 60 attributes.
+    """A structure as a graph or, with more than 60 attributes, as a matrix of marks (children × parents).
 
     The class, a parent of every attribute, is not drawn.
 
@@ -37,12 +37,12 @@ class StructureDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
-        """Draw a fitted classifier's structure, on the matplotlib axes given or on new ones."""
+        """Draw the structure of a fitted classifier, on the given or new matplotlib axes."""
         return cls(estimator.structure_).plot(ax)
 
     @classmethod
     def from_structure(cls, structure: Structure, *, ax: Axes | None = None) -> Self:
-        """Draw a structure, on the matplotlib axes given or on new ones."""
+        """Draw a structure, on the given or new matplotlib axes."""
         return cls(structure).plot(ax)
 
     def _size(self) -> tuple[float, float]:
@@ -59,7 +59,7 @@ class StructureDisplay(Display):
         x, y = np.array(list(places.values())).T if places else (np.zeros(1), np.zeros(1))
         ax.set_xlim(x.min() - 0.8, x.max() + 0.8)
         ax.set_ylim(y.min() - 0.5, y.max() + 0.5)
-        # As many letters as fit between two neighbours; one is about half as wide as it is high.
+        # The number of letters between two neighbours; a letter is about half as wide as it is high.
         gap = GAP / (np.ptp(x) + 1.6) * ax.figure.bbox.width / ax.figure.dpi * 72
         most = int(np.clip((gap - 12) / (0.55 * FONT_SIZE), 4, 20))
         bbox = {"boxstyle": "round,pad=0.35", "facecolor": TINT, "edgecolor": BLUE, "linewidth": 0.9}
@@ -85,7 +85,7 @@ class StructureDisplay(Display):
 
 
 def pattern(structure: Structure) -> NDArray[np.intp]:
-    """How many edges fall into each square of a grid of at most 400 × 400: (children, parents)."""
+    """Number of edges in each cell of a grid of at most 400 × 400 (children, parents)."""
     n = len(structure.nodes)
     size = min(n, PIXELS)
     child = np.repeat(np.arange(n), np.diff(structure.indptr))
@@ -94,7 +94,7 @@ def pattern(structure: Structure) -> NDArray[np.intp]:
 
 
 def _places(structure: Structure) -> dict[Any, tuple[float, float]]:
-    """Where each node goes: joined ones on a ring of their own or in layers, the others in rows."""
+    """Position of each node: connected components as trees or rings, isolated nodes in rows."""
     import networkx as nx
 
     graph = structure.to_networkx()
@@ -128,7 +128,7 @@ def _ring_places(nodes: list[Any]) -> dict[Any, tuple[float, float]]:
 
 
 def _tree_places(graph: Any) -> dict[Any, tuple[float, float]] | None:
-    """Leaves side by side, parents above the middle of their children; None if the graph is no tree."""
+    """Leaves side by side, parents above the middle of their children; None if the graph is not a tree."""
     import networkx as nx
 
     if not nx.is_arborescence(graph):
@@ -145,7 +145,7 @@ def _tree_places(graph: Any) -> dict[Any, tuple[float, float]] | None:
             x[node] = GAP * n_leaves
             n_leaves += 1
     end: dict[int, float] = {}
-    for node in sorted(x, key=lambda node: (depth[node], x[node])):  # no two of a layer in one place
+    for node in sorted(x, key=lambda node: (depth[node], x[node])):  # no overlaps within a layer
         x[node] = max(x[node], end.get(depth[node], -np.inf))
         end[depth[node]] = x[node] + GAP
     return {node: (x[node], -1.0 * depth[node]) for node in x}

@@ -15,7 +15,7 @@ from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.study import Study
 from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.files import write_whole
-from cgnlearn.plots.style import BY_NIGHT
+from cgnlearn.plots.style import DARK_COLOURS
 
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
@@ -51,7 +51,7 @@ def write_report(
         title=title,
         version=__version__,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        palette={name: (colour, BY_NIGHT[colour]) for colour, name in VARIABLES.items()},
+        palette={name: (colour, DARK_COLOURS[colour]) for colour, name in VARIABLES.items()},
         compared=compared,
         parts=[_part(study, f"s{i}") for i, study in enumerate(studies)],
     )
