@@ -18,6 +18,7 @@ from cgnlearn.evaluation.run import Row, Unit, Work
 from cgnlearn.experiments.scores import fold_scores
 from cgnlearn.experiments.uci import description, folds_work
 from cgnlearn.model.densities import Floats, normalised
+from cgnlearn.spectra import Bin, read
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")
 MODELS: dict[str, dict[str, Any]] = {
@@ -41,39 +42,21 @@ def simulated(*, quick: bool) -> Bunch:
 
 
 def read_raw(folder: Path) -> Bunch:
-    """Raw spectra, two-column text files in one folder for each class, as means of bins of 1 m/z from 700 to 12,000.
+    """Raw spectra in one folder for each class, as means of bins of 1 m/z from 700 to 12,000.
 
-    These are the 11,300 variables of the paper. A bin without a reading is interpolated between its neighbours.
+    These are the 11,300 variables of the paper. A bin without a reading is interpolated.
     """
-    low, high = 700, 12_000
+    low, high = 700.0, 12_000.0
     classes = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    files = [(path, one.name) for one in classes for path in sorted(one.iterdir()) if path.suffix in (".txt", ".csv")]
-    if len(classes) < 2 or not files:
-        raise ValueError(f"{folder} must hold one folder for each class, with two-column text files of spectra in it")
-    X = np.empty((len(files), high - low))
-    for row, (path, _) in zip(X, files, strict=True):
-        mz, intensity = _two_columns(path)
-        place = np.floor(mz - low)
-        inside = (place >= 0) & (place < len(row))
-        bins = place[inside].astype(np.intp)
-        n = np.bincount(bins, minlength=len(row))
-        if not n.any():
-            raise ValueError(f"{path} has no reading between m/z {low} and {high}")
-        filled = np.flatnonzero(n)
-        means = np.bincount(bins, intensity[inside], minlength=len(row))[filled] / n[filled]
-        row[:] = np.interp(np.arange(len(row)), filled, means)
-    y = np.array([label for _, label in files])
+    spectra = [(spectrum, one.name) for one in classes for spectrum in read(one)]
+    if len(classes) < 2 or not spectra:
+        raise ValueError(f"{folder} must hold one folder for each class, with files of spectra in it")
+    for spectrum, label in spectra:
+        if not ((spectrum.mz >= low) & (spectrum.mz < high)).any():
+            raise ValueError(f"{label}/{spectrum.name} has no reading between m/z {low:g} and {high:g}")
+    X = Bin(width=1.0, start=low, stop=high).fit_transform([spectrum for spectrum, _ in spectra])
+    y = np.array([label for _, label in spectra])
     return Bunch(data=X, target=y, name="ovarian-raw", source="raw spectra", generated=False)
-
-
-def _two_columns(path: Path) -> tuple[Floats, Floats]:
-    content = path.read_text(encoding="utf-8", errors="replace").replace(",", " ")
-    start = next((i for i, character in enumerate(content) if character in "0123456789+-."), len(content))
-    try:
-        numbers = np.array(content[start:].split(), dtype=float).reshape(-1, 2)
-    except ValueError:
-        raise ValueError(f"{path} is not a spectrum: it must have two columns of numbers") from None
-    return numbers[:, 0], numbers[:, 1]
 
 
 def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
