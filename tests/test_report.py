@@ -26,7 +26,7 @@ from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.plots.style import DARK_COLOURS
 from cgnlearn.report import write_report
 from cgnlearn.report.cards import cards, column, histogram_of
-from cgnlearn.report.figures import VARIABLES, roc
+from cgnlearn.report.figures import VARIABLES
 from cgnlearn.report.panels import panels
 from cgnlearn.report.rows import Viewer, strip_of
 from cgnlearn.report.shape import IN_WORDS, shape_of
@@ -248,16 +248,6 @@ def test_bins_are_gathered_to_the_peaks_of_spectra(spectra_study):
     found = cards(chosen)
     total = sum(card.evidence for card in (*found.shown, *found.folded)) + found.of_more + found.between
     assert total == pytest.approx(chosen.evidence.for_truth.sum())
-
-
-def test_the_roc_curve_is_that_of_scikit_learn(rng):
-    from sklearn.metrics import roc_curve
-
-    probability, positive = rng.random(80).round(1), rng.random(80) < 0.4
-    found = roc(probability, positive)
-    false_alarms, sensitivity, _ = roc_curve(positive, probability, drop_intermediate=False)
-    np.testing.assert_allclose(found.false_alarms, false_alarms)
-    np.testing.assert_allclose(found.sensitivity, sensitivity)
 
 
 def test_of_many_rows_the_least_and_the_most_certain_are_told(tmp_path):

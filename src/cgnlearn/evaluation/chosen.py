@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
 from cgnlearn.evaluation import evidence as why
 from cgnlearn.evaluation.evidence import Evidence
@@ -88,10 +89,8 @@ class Chosen:
     @cached_property
     def confusion(self) -> NDArray[np.intp]:
         """Rows by true and predicted class."""
-        counts = np.zeros((len(self.study.classes),) * 2, np.intp)
-        known = why.by_certainty(self.log_proba)
-        np.add.at(counts, (self.study.true[known], self.log_proba[known].argmax(axis=1)), 1)
-        return counts
+        known, labels = why.by_certainty(self.log_proba), range(len(self.study.classes))
+        return confusion_matrix(self.study.true[known], self.log_proba[known].argmax(axis=1), labels=labels)
 
 
 def explained(study: Study) -> Evidence | None:

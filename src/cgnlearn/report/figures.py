@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
-from numpy.typing import NDArray
+from sklearn.metrics import roc_curve
 
 from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.decisions import Decisions, Part, answers, decision_curve, decisions, one_class
@@ -106,22 +106,6 @@ def reliability_figure(study: Study, name: str) -> Markup:
 # ---- one class against the others
 
 
-class Roc(NamedTuple):
-    """What follows from calling positive all rows with at least a certain probability, the highest first."""
-
-    sensitivity: Floats
-    false_alarms: Floats  # share of the negative rows called positive
-
-
-def roc(probability: Floats, positive: NDArray[np.bool_]) -> Roc:
-    """One point for each probability that occurs, beginning with no row called positive."""
-    levels, place = np.unique(-probability, return_inverse=True)
-    hits, alarms = (
-        np.concatenate([[0.0], np.bincount(place, of, len(levels)).cumsum()]) for of in (positive, ~positive)
-    )
-    return Roc(hits / hits[-1], alarms / alarms[-1])
-
-
 class Deciding(NamedTuple):
     """What a model is worth to those who must tell one class from the others."""
 
@@ -157,8 +141,9 @@ def deciding(study: Study, name: str) -> Deciding | None:
 def _draw_roc(ax: Axes, found: dict[str, list[Part]]) -> None:
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)))
     for colour, (model, [part]) in reversed(list(zip(LINES, found.items(), strict=False))):
-        curve = roc(*part)
-        ax.plot(curve.false_alarms, curve.sensitivity, color=colour, linewidth=1.6, label=model)
+        probability, positive = part
+        false_alarms, found_share, _ = roc_curve(positive, probability)
+        ax.plot(false_alarms, found_share, color=colour, linewidth=1.6, label=model)
     ax.set(
         xlabel="false alarms (1 − specificity)", ylabel="found (sensitivity)", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02)
     )
