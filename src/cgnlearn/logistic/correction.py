@@ -15,7 +15,7 @@ import numpy as np
 
 from cgnlearn.data.splits import stratified
 from cgnlearn.logistic.design import Design, LinearOdds
-from cgnlearn.logistic.features import features_of, n_features
+from cgnlearn.logistic.features import features_of
 from cgnlearn.logistic.path import N_FOLDS, penalties, steps
 from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats, of_truth
@@ -32,28 +32,12 @@ SMALL = 300  # parameters for which one thread is as fast as several
 
 @dataclass(frozen=True, eq=False)
 class Correction(LinearOdds):
-    """What makes a network discriminative.
+    """What makes a network discriminative: δ and b, each of sum 0 over the classes, and τ."""
 
-    Parameters
-    ----------
-    centre : ndarray (features,)
-        The features' means.
-    slopes : ndarray (features, classes)
-        δ, of features that are not standardised; 0 where they are constant. Sums over the classes are 0.
-    intercept : ndarray (classes,)
-        b; its sum is 0.
-    likelihood_power : float
-        τ, from 0 to 1.
-    penalty : float
-        λ, infinite where no correction beyond τ and b predicts better.
-    penalties, held_out_log_loss : ndarray (penalties,)
-        The path, and the mean log loss of held-out samples.
-    """
-
-    likelihood_power: float
-    penalty: float
-    penalties: Floats
-    held_out_log_loss: Floats
+    likelihood_power: float  # τ, from 0 to 1
+    penalty: float  # λ, infinite where no correction beyond τ and b predicts better
+    penalties: Floats  # the path
+    held_out_log_loss: Floats  # at each of these: the mean of the samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +106,7 @@ def fit_discriminative(model: Model, table: Table) -> Correction:
 
 def design_of(network: Network, table: Table) -> Design:
     """The regression of which a correction is the solution."""
-    n_bytes = 8 * table.n_rows * n_features(network)
+    n_bytes = 8 * table.n_rows * features_of(network, table.rows(np.arange(1))).values.size
     if n_bytes > MOST_BYTES:
         raise ValueError(
             f"the features of this structure take {n_bytes / 2**30:.0f} GB: use sharing=1, which needs no squares and "

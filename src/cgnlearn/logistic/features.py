@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +39,13 @@ def _parts(network: Network, table: Table) -> Iterator[Features]:
         yield _indicators(cells.index(filled), cells.observed(table), cells.n, cells.columns[-1])
     order = {column: place for place, column in enumerate(network.structure.nodes)}
     for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
-        kept = _own(partition)
-        owner, columns = partition.columns[kept.attributes], partition.columns
+        kept, pairs = _own(partition)
+        owner, columns = partition.columns[kept], partition.columns
         every = standard_values(table, slice(0, table.n_rows), partition.values, posterior.units).T
         every -= posterior.overall
-        values = every[:, kept.attributes]
+        values = every[:, kept]
         if network.how.sharing < 1:
-            first, second = partition.pairs.first[kept.pairs], partition.pairs.second[kept.pairs]
+            first, second = partition.pairs.first[pairs], partition.pairs.second[pairs]
             place = np.array([order[column] for column in columns.tolist()], np.intp)
             later = np.where(place[first] > place[second], first, second)
             owner = np.concatenate([owner, columns[later]])
@@ -61,22 +60,6 @@ def _parts(network: Network, table: Table) -> Iterator[Features]:
             yield Features(owner, np.where(seen, found, np.nan))
 
 
-def n_features(network: Network) -> int:
-    """How many there are, the constant ones included."""
-    layout = network.statistics.layout
-
-    def of_partition(partition: Partition) -> int:
-        kept = _own(partition)
-        n_products = len(kept.pairs) if network.how.sharing < 1 else 0
-        return partition.cells.n * (len(kept.attributes) + n_products)
-
-    return (
-        sum(family.cells.n * family.n_levels for family in layout.discrete)
-        + sum(cells.n for cells in _joint_cells(network))
-        + sum(of_partition(partition) for partition in layout.partitions)
-    )
-
-
 def _joint_cells(network: Network) -> Iterator[Cells]:
     """The configurations by which continuous families are cut and that no discrete family tells apart."""
     layout = network.statistics.layout
@@ -87,20 +70,15 @@ def _joint_cells(network: Network) -> Iterator[Cells]:
             yield partition.cells
 
 
-class _Kept(NamedTuple):
-    """Attributes and pairs of a partition, by their places, that are features of it and of no other."""
-
-    attributes: Columns
-    pairs: Columns
-
-
-def _own(partition: Partition) -> _Kept:
-    """All; but of families that lie apart, uncut, what stands in no other: the child and its products."""
+def _own(partition: Partition) -> tuple[Columns, Columns]:
+    """Columns and pairs, by their places, that are features of no other partition: of families that lie apart, uncut,
+    the child and its products, else all.
+    """
     if not partition.apart or partition.cells.columns:
-        return _Kept(np.arange(partition.n_attributes), np.arange(len(partition.pairs)))
+        return np.arange(partition.n_attributes), np.arange(len(partition.pairs))
     children = partition.blocks[:, -1]
     theirs = np.isin(partition.pairs.first, children) | np.isin(partition.pairs.second, children)
-    return _Kept(children, np.flatnonzero(theirs))
+    return children, np.flatnonzero(theirs)
 
 
 def _indicators(code: Columns, seen: NDArray[np.bool_], n: int, owner: int) -> Features:

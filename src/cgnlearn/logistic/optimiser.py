@@ -51,13 +51,6 @@ class Curvature(NamedTuple):
     hessian: Floats
     penalty: float
 
-    def factor(self, samples: Samples, penalty: float) -> Factor:
-        """As it would be with another penalty."""
-        hessian = self.hessian.copy()
-        more = samples.penalties(penalty) - samples.penalties(self.penalty)
-        np.fill_diagonal(hessian, hessian.diagonal() + np.tile(more, samples.n_contrasts))
-        return cholesky(hessian)
-
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -215,8 +208,12 @@ def fitted(samples: Samples, penalty: float, start: Point, near: Curvature | Non
     start = samples.moved(start, np.zeros(samples.n_parameters))
     if not samples.is_dense:
         return _by_gradient(samples, penalty, start)
-    factor = None if near is None or samples.has_power else near.factor(samples, penalty)
-    return _by_newton(samples, penalty, start, factor)
+    if near is None or samples.has_power:
+        return _by_newton(samples, penalty, start, None)
+    hessian = near.hessian.copy()
+    more = samples.penalties(penalty) - samples.penalties(near.penalty)
+    np.fill_diagonal(hessian, hessian.diagonal() + np.tile(more, samples.n_contrasts))
+    return _by_newton(samples, penalty, start, cholesky(hessian))
 
 
 def _by_newton(samples: Samples, penalty: float, point: Point, near: Factor | None) -> Point:

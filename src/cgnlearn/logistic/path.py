@@ -14,6 +14,8 @@ from cgnlearn.logistic.leave_one_out import leave_one_out
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, fitted
 from cgnlearn.model.densities import Floats, of_truth
 
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # training and test samples
+
 LEAST_EFFECTIVE, LEAST_SHARE = 1.5, 0.75  # parameters to a contrast, at the strongest penalty; of one feature so much
 WEAKEST = 1e-3  # penalty
 LEAST_PENALTY = 1e-5  # that leaves a number of parameters: none below is looked for
@@ -87,15 +89,16 @@ def steps(
     weights = samples.effective_weights
     point = samples.origin
     near: Curvature | None = None
-    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+    folds: list[Fold] = []
+    can_fold = np.bincount(samples.labels).max() > 1
     before = offset_alone = None
     best = -np.inf
     for penalty in path:
         point = fitted(samples, penalty, point, near)
         if not folds:
             log_proba, effective, near = leave_one_out(samples, penalty, point)
-            if SAMPLES_TO_A_PARAMETER * effective > weights.sum():
-                folds = _folds(samples)
+            if can_fold and SAMPLES_TO_A_PARAMETER * effective > weights.sum():
+                folds = stratified(samples.labels, N_FOLDS, 0).pairs
         if folds:
             log_proba = _out_of_fold(samples, folds, penalty, point, near)
         yield Step(penalty, point, log_proba, f"{len(folds)} folds" if folds else "leave-one-out")
@@ -117,18 +120,7 @@ def _gap(truth: Floats, other: Floats, weights: Floats) -> float:
     return float(max(abs(weights @ moved), np.sqrt(weights @ np.square(moved))))
 
 
-def _folds(samples: Samples) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Training and test samples, always the same; none where no class has two samples."""
-    return stratified(samples.labels, N_FOLDS, 0).pairs if np.bincount(samples.labels).max() > 1 else []
-
-
-def _out_of_fold(
-    samples: Samples,
-    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
-    penalty: float,
-    start: Point,
-    near: Curvature | None,
-) -> Floats:
+def _out_of_fold(samples: Samples, folds: list[Fold], penalty: float, start: Point, near: Curvature | None) -> Floats:
     """Predictions of every sample by a fit to the other folds, which begins at the fit to all: (samples, classes)."""
     found = np.empty((len(samples.labels), samples.n_contrasts + 1))
     for train, test in folds:
