@@ -23,7 +23,7 @@ ORDER = [
     "structures.pairs", "structures.tree", "structures.arborescence", "structures.elimination", "structures.ratios",
     "structures.forests", "structures.odds", "structures.left_out", "structures.moves", "structures.search",
     "structures.names", "ordered.band", "ordered.average", "logistic", "progress", "prediction", "classifier", "tuning",
-    "ordered.path", "persistence", "rowfiles", "streams", "distributed", "datasets", "spectra", "evaluation.run",
+    "ordered.path", "persistence", "tables", "streams", "distributed", "datasets", "spectra", "evaluation.run",
     "evaluation.metrics", "evaluation.estimates", "evaluation.summaries", "evaluation.significance",
     "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study", "evaluation.chosen",
     "evaluation.streamed", "evaluation.decisions", "evaluation.verdict", "plots", "report", "experiments", "cli",

@@ -133,7 +133,7 @@ def test_numbers_as_text_are_levels_and_the_same_ones_in_every_kind_of_file(rows
         folder = tmp_path / form
         folder.mkdir()
         written(rows.astype({"kind": float}) if form == "parquet" else rows, folder, form)
-        found.append(fit_stream(CGNClassifier(), folder, "class", as_text=["kind"]).statistics_.schema)
+        found.append(fit_stream(CGNClassifier(), folder, "class", categorical_features=["kind"]).statistics_.schema)
     assert found[0] == found[1]
     assert found[0].levels[3] == ("0", "1")
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_streamed_is_refused_in_one_line(rows, tmp_path):
     with pytest.raises(ValueError, match="has one class only, 'no'"):
         fit_stream(CGNClassifier(), folder / "part0.csv", "class")
     (folder / "part4.csv").write_text("a,site,b,kind,c,class\n1,x,one,1,1,no\n")
-    with pytest.raises(ValueError, match=r"cannot be read.*declare a column"):
+    with pytest.raises(ValueError, match=r"part4.csv: column 'b' has 'one' among numbers in line 2: correct it"):
         fit_stream(CGNClassifier(), folder, "class")
     (folder / "part4.parquet").write_bytes(b"no parquet")
     with pytest.raises(ValueError, match="all files must end in the same"):

@@ -16,10 +16,11 @@ from sklearn.base import clone
 from cgnlearn.classifier import CGNClassifier, counting_learner
 from cgnlearn.data.splits import hashed
 from cgnlearn.model.moments import numeric_libraries
-from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.table import Table, to_training_type
-from cgnlearn.rowfiles import BATCH_ROWS, Stream
+from cgnlearn.tables.batches import Agreed, Stream, stream_of
+from cgnlearn.tables.formats import source_of
+from cgnlearn.tables.read import BATCH_ROWS, Part, model_frames
 
 SAMPLE_ROWS = 20_000  # about as many are drawn for what cannot be fitted to statistics
 COUNTERS = 2  # batches that are counted at once, besides the one that is read
@@ -34,7 +35,7 @@ def fit_stream(
     target: str,
     *,
     columns: Sequence[str] | None = None,
-    as_text: Collection[str] = (),
+    categorical_features: Collection[str] = (),
     drop_missing: bool = False,
     batch_rows: int = BATCH_ROWS,
     sample_rows: int = SAMPLE_ROWS,
@@ -58,8 +59,8 @@ def fit_stream(
         The column of the classes.
     columns : list of str, optional
         The attributes; None: all but the target.
-    as_text : collection of str
-        Columns, maybe the target, whose numbers are mere labels: they are read as text, and categorical.
+    categorical_features : collection of str
+        Columns, maybe the target, whose numbers are mere labels: they are read as text, 1 and 1.0 as one level.
     drop_missing : bool
         Leave out rows with an empty cell, instead of counting what they have.
     batch_rows : int
@@ -86,60 +87,85 @@ def fit_stream(
     >>> model.statistics_
     Statistics(150 rows, 3 classes)
     """
-    learner = counting_learner(model, "fit_stream") if isinstance(model, CGNClassifier) else None
-    stream = Stream.of(source, as_text, columns, target, drop_missing=drop_missing, batch_rows=batch_rows)
-    schema, n_rows = stream.schema(model.categorical_features)
-    if learner is None:
-        return _fitted_to_sample(model, stream, schema, n_rows, sample_rows, progress)
-    families = learner.families(schema)
+    if isinstance(model, CGNClassifier):
+        counting_learner(model, "fit_stream")  # refuses what cannot be fitted before anything is read
+    stream = stream_of(
+        source,
+        target,
+        columns,
+        categorical_features,
+        model.categorical_features,
+        drop_missing=drop_missing,
+        batch_rows=batch_rows,
+    )
+    return fitted_to(model, stream, agreed_on(stream), sample_rows, progress)
 
-    def counted(batch: Any, n_done: int) -> Statistics:
-        return collect(stream.table(batch, schema, n_done), families)
+
+def agreed_on(stream: Stream) -> Agreed:
+    """Levels and classes of all rows; a warning tells how many have no class and are left out."""
+    agreed = stream.agreed()
+    n_without = agreed.n_read - agreed.n_labelled
+    if n_without:
+        warnings.warn(f"left out {n_without} of {agreed.n_read} rows without a class", UserWarning, stacklevel=3)
+    return agreed
+
+
+def fitted_to(
+    model: Any, stream: Stream, agreed: Agreed, sample_rows: int = SAMPLE_ROWS, progress: Progress | None = None
+) -> Any:
+    """A copy of the model, fitted to a stream whose levels and classes have been agreed on."""
+    progress = progress or (lambda n_done, n_all: None)
+    if not isinstance(model, CGNClassifier):
+        return _fitted_to_sample(model, stream, agreed, sample_rows, progress)
+    families = counting_learner(model, "fit_stream").families(agreed.schema)
+
+    def counted(part: Part) -> Statistics:
+        return collect(stream.table(part, agreed.schema), families)
 
     total: Any = 0
     with numeric_libraries().limit(limits=1, user_api="blas"):  # products this small lose by being cut up
-        for statistics, n_done in _side_by_side(counted, stream.batches(stream.needed)):
+        n_done = 0
+        for statistics, part in _side_by_side(counted, stream.parts()):
             total = total + statistics
-            if progress is not None:
-                progress(n_done, n_rows)
+            n_done += len(part.kept)
+            progress(n_done, agreed.n_read)
     return type(model).from_statistics(total, **model.get_params(deep=False))
 
 
-def _side_by_side(
-    work: Callable[[Any, int], Result], batches: Iterator[tuple[Any, int]]
-) -> Iterator[tuple[Result, int]]:
+def _side_by_side(work: Callable[[Part], Result], parts: Iterator[Part]) -> Iterator[tuple[Result, Part]]:
     """The results of batches with rows, in their order, while the next ones are read and worked on."""
     with ThreadPoolExecutor(COUNTERS) as pool:
-        open_work: deque[tuple[Future[Result], int]] = deque()
-        for batch, n_done in batches:
-            if batch.num_rows:
-                open_work.append((pool.submit(work, batch, n_done), n_done))
+        open_work: deque[tuple[Future[Result], Part]] = deque()
+        for part in parts:
+            if part.kept.any():
+                open_work.append((pool.submit(work, part), part))
             if len(open_work) > COUNTERS:
-                first, n_first = open_work.popleft()
-                yield first.result(), n_first
-        for first, n_first in open_work:
-            yield first.result(), n_first
+                first, its_part = open_work.popleft()
+                yield first.result(), its_part
+        for first, its_part in open_work:
+            yield first.result(), its_part
 
 
-def _fitted_to_sample(
-    model: Any, stream: Stream, schema: Schema, n_rows: int, sample_rows: int, progress: Progress | None
-) -> Any:
+def _fitted_to_sample(model: Any, stream: Stream, agreed: Agreed, sample_rows: int, progress: Progress) -> Any:
     """A copy of the model, fitted to some rows."""
     import pandas as pd
 
-    parts, n_read = [], 0
-    for table, n_done in stream.tables(schema):
-        parts.append(table.rows(np.flatnonzero(chance(n_read, table.n_rows) < sample_rows / n_rows)))
-        n_read += table.n_rows
-        if progress is not None:
-            progress(n_done, n_rows)
-    y = np.array(schema.classes)[np.concatenate([part.labels for part in parts if part.labels is not None])]
+    schema, n_rows = agreed.schema, agreed.n_rows
+    tables, n_seen, n_done = [], 0, 0
+    for part in stream.parts():
+        n_done += len(part.kept)
+        if part.kept.any():
+            table = stream.table(part, schema)
+            tables.append(table.rows(np.flatnonzero(chance(n_seen, table.n_rows) < sample_rows / n_rows)))
+            n_seen += table.n_rows
+        progress(n_done, agreed.n_read)
+    y = np.array(schema.classes)[np.concatenate([table.labels for table in tables if table.labels is not None])]
     absent = set(schema.classes) - set(y.tolist())
     if absent:
         raise ValueError(f"the sample has no row of class {min(absent, key=str)!s}: give more sample_rows")
     if len(y) < n_rows:
-        warnings.warn(f"fitted to a random sample of {len(y):,} of {n_rows:,} rows", UserWarning, stacklevel=3)
-    return clone(model).fit(pd.concat([frame_of(part) for part in parts], ignore_index=True), y)
+        warnings.warn(f"fitted to a random sample of {len(y):,} of {n_rows:,} rows", UserWarning, stacklevel=4)
+    return clone(model).fit(pd.concat([frame_of(table) for table in tables], ignore_index=True), y)
 
 
 def chance(start: int, n_rows: int) -> NDArray[np.float64]:
@@ -185,7 +211,5 @@ def predict_stream(
     if names is None:
         raise ValueError("the model was trained on columns without names: read the rows and predict them by themselves")
     levels = dict(zip(names.tolist(), model.statistics_.schema.levels, strict=True))
-    as_text = [name for name, own in levels.items() if own is not None and all(isinstance(one, str) for one in own)]
-    stream = Stream.of(source, as_text, names.tolist(), batch_rows=batch_rows)
-    for batch, _ in stream.batches(stream.columns):
-        yield getattr(model, method)(stream.as_frame(batch))
+    for frame in model_frames(source_of(source), levels, batch_rows):
+        yield getattr(model, method)(frame)

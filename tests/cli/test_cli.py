@@ -1,6 +1,7 @@
 """The command line, as a new user meets it."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -465,14 +466,26 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
     assert said["parts"]["id"].tolist() == frame["subject"].tolist()
     semicolons = tmp_path / "semicolons.csv"
     frame.to_csv(semicolons, index=False, sep=";")
-    error = fails(2, "fit", semicolons, *columns, "--memory", "1kB", "-o", tmp_path / "x.skops")
-    assert "cannot be read in parts, as the text is separated by semicolons: give more --memory" in error
     latin = tmp_path / "latin.csv"
     latin.write_text(path.read_text().replace("ill", "übel"), encoding="latin-1")
-    parts = ("--memory", "1kB", "-o", tmp_path / "x.csv")
-    for refused, more, why in ((semicolons, (), "semicolons"), (latin, (), "Latin-1"), (path, ("--na", "-9"), "--na")):
-        for words in (("fit", refused, *columns), ("predict", model, refused)):
-            assert re.search(f"cannot be read in parts, as .*{why}.*: give more", fails(2, *words, *parts, *more))
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    arrow = tmp_path / "typed.arrow"
+    frame.to_feather(arrow)
+    for data, more, why in (
+        (semicolons, (), "semicolons"),
+        (latin, (), "Latin-1"),
+        (packed, (), "packed by gz"),
+        (arrow, (), ""),
+        (path, ("--na", "f"), "taken as missing: sex"),
+    ):
+        for name, memory in (("whole", "1GB"), ("parts", "1kB")):
+            model, out = tmp_path / f"{name}.skops", tmp_path / f"{name}.csv"
+            code, _, err = run("fit", data, *columns, *more, "--memory", memory, "-o", model)
+            assert (code, why in err) == (0, True), err
+            works("predict", model, data, "--memory", memory, "-o", out)
+            said[name] = pd.read_csv(out).drop(columns=["surprise", "unusual"])
+        pd.testing.assert_frame_equal(said["whole"], said["parts"], rtol=1e-9)
 
 
 @pytest.mark.shared

@@ -145,7 +145,7 @@ def test_hostile_input_is_refused_in_one_line(rows, path, tmp_path):
     with pytest.raises(ValueError, match=r"leaves no training rows of class no"):
         evaluate_stream(model, tmp_path / "one.parquet", "class", groups="person")
     rows.assign(person=rows["person"].astype(str).where(rows.index > 3)).to_parquet(tmp_path / "holes.parquet")
-    with pytest.raises(ValueError, match="the groups, has missing values"):
+    with pytest.raises(ValueError, match="column 'person' has no value in row 0"):
         evaluate_stream(model, tmp_path / "holes.parquet", "class", groups="person")
     mixed = {"a": CGNClassifier(), "b": CGNClassifier(categorical_features=["person"])}
     with pytest.raises(ValueError, match="the same categorical_features"):

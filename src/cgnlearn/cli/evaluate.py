@@ -26,12 +26,12 @@ from cgnlearn.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from cgnlearn.cli.data import Data
-    from cgnlearn.cli.roles import Roles
     from cgnlearn.evaluation.decisions import Costs, Decisions
     from cgnlearn.evaluation.estimates import Estimate
     from cgnlearn.evaluation.study import Study
     from cgnlearn.evaluation.summaries import Summary
+    from cgnlearn.tables.read import Data
+    from cgnlearn.tables.roles import Roles
 
 CV = "Folds and repetitions.  [default: 10x1]"
 PREVALENCE = "Of the positive class where decisions will be made; default: as in the data."
@@ -76,9 +76,10 @@ def evaluate(
     models = compared(
         structure, parameters, seed=seed, ordered=ordered or (of_spectra and not structure), **model_options
     )
-    if not of_spectra and options.is_beyond(data, memory):
+    source = None if of_spectra else options.opened(data, [*roles.special.values()])
+    if source is not None and options.is_beyond(source, memory):
         refused = {"--positive": positive, "--cost": cost}
-        evaluate_in_parts(models, data, roles, drop_missing, cv, seed, output, report, refused, as_json=as_json)
+        evaluate_in_parts(models, source, roles, drop_missing, cv, seed, output, report, refused, as_json=as_json)
         return
     from cgnlearn.data.splits import cut, fewer
     from cgnlearn.evaluation.run import Run
@@ -87,13 +88,13 @@ def evaluate(
     from cgnlearn.files import write_whole
 
     read: Any
-    if of_spectra:
+    if source is None:
         read = folder.training_spectra(
             data, labels, groups, target=target, preset=preset, width=width, skip_bad=skip_bad
         )
         own, models = models, {name: read.before(model) for name, model in models.items()}
     else:
-        own, read = models, options.training_data(data, roles, drop_missing)
+        own, read = models, options.training_data(source, roles, drop_missing)
     costs = _checked(read.y, positive, cost)
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
@@ -211,22 +212,22 @@ def _model_as_dict(summary: Summary, decided: dict[str, Decisions], costs: dict[
 
 def _data_as_dict(study: Study, read: Data) -> dict[str, Any]:
     counts = {"rows": len(study.y), "rows_left_out": read.n_dropped, "attributes": study.names, "classes": study.counts}
-    return {"file": read.path.name, "sha256": read.source.sha256, **counts, "missing": read.missing}
+    return {"file": read.path.name, "sha256": read.sha256, **counts, "missing": read.missing}
 
 
 def _manifest(data: Data, roles: Roles, models: dict[str, Any], cv: tuple[int, int], seed: int) -> dict[str, Any]:
     """All that the results depend on."""
     kinds = {name: str(kind) for name, kind in data.X.dtypes.items()} if data.X.shape[1] < 1000 else None
-    read = {"data": data.path.name, "sha256": data.source.sha256, "rows": len(data.lines), **roles.as_dict()}
+    read = {"data": data.path.name, "sha256": data.sha256, "rows": len(data.lines), **roles.as_dict()}
     described = {name: one_line(repr(model)) for name, model in models.items()}
     return read | {"attributes": kinds, "folds": list(cv), "seed": seed, "models": described}
 
 
 def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
     """What the report says of the data."""
-    settings = {"File": data.path.name, "SHA-256": data.source.sha256, "Class column": str(roles.target)}
+    settings = {"File": data.path.name, "SHA-256": data.sha256, "Class column": str(roles.target)}
     if not of_spectra:
-        settings["Row numbers"] = "lines of the file" if data.source.is_text else "rows of the file, from 0"
+        settings["Row numbers"] = "lines of the file" if data.is_text else "rows of the file, from 0"
     if data.groups is not None:
         together = "samples" if roles.groups is None else roles.groups
         settings["Groups"] = f"{together}: {'spectra' if of_spectra else 'rows'} of one stay on one side of every split"
@@ -239,7 +240,7 @@ def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
 
 def _spectrum(data: Data) -> dict[str, Any]:
     """Where the columns stand along a spectrum, if there are enough to speak of one."""
-    from cgnlearn.cli.datafile import rising_numbers
+    from cgnlearn.tables.text import rising_numbers
 
     positions = rising_numbers(data.X.columns)
     if positions is None or len(positions) < 50:

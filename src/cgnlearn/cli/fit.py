@@ -66,17 +66,18 @@ def fit(
 
     missing: dict[str, Any] = {}
     whole = None
-    if of_spectra:
+    source = None if of_spectra else options.opened(data, [*roles.special.values()])
+    if source is None:
         spectra = folder.training_spectra(
             data, labels, groups, target=target, preset=preset, width=width, skip_bad=skip_bad
         )
         foretell(model, spectra.X, spectra.y)
         with fitting(model):
             whole = spectra.fitted(model)
-    elif options.is_beyond(data, memory):
-        model = fitted_in_parts(model, data, roles, drop_missing)
+    elif options.is_beyond(source, memory):
+        model, missing = fitted_in_parts(model, source, roles, drop_missing)
     else:
-        read = options.training_data(data, roles, drop_missing)
+        read = options.training_data(source, roles, drop_missing)
         missing = read.missing
         foretell(model, read.X, read.y)
         with fitting(model):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from cgnlearn.cli.datafile import Source
     from cgnlearn.evaluation.study import Study
     from cgnlearn.spectra import Spectrum, SpectrumError
 
@@ -156,13 +155,14 @@ class Training:
     """Labelled spectra after the steps that learn nothing, and the steps that are still to be learned."""
 
     path: Path
-    source: Source  # the folder as if it were a file
+    sha256: str  # of names, labels and points
     spectra: list[Spectrum]
     files: list[str]
     y: NDArray[np.str_]
     groups: NDArray[np.str_] | None
     done: list[Any]
     others: Any
+    is_text: bool = False
     n_dropped: int = 0
     missing: dict[str, Any] = field(default_factory=dict)
 
@@ -212,7 +212,6 @@ def training_spectra(
     """The spectra that the options ask for."""
     import numpy as np
 
-    from cgnlearn.cli.datafile import Source
     from cgnlearn.spectra import preset as preset_of
     from cgnlearn.spectra.presets import one_by_one, parted
 
@@ -238,8 +237,7 @@ def training_spectra(
     with waiting(f"reading {path}"):
         spectra = list(one_by_one(done, digested()))
     y = np.array([found.label for found in folder.told], dtype=str)
-    source = Source(path, digest.hexdigest(), {}, np.arange(len(y)), False)
-    return Training(path, source, spectra, folder.files, y, folder.kept_together(), done, others)
+    return Training(path, digest.hexdigest(), spectra, folder.files, y, folder.kept_together(), done, others)
 
 
 def _first_file(path: Path) -> str:

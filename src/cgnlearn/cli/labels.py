@@ -24,16 +24,15 @@ def read_labels(
     path: Path, *, target: str | None = None, groups: str | None = None, needed: bool = True
 ) -> dict[str, Label]:
     """File or sample → what a table says of it; columns are found whether they are written large or small."""
-    from cgnlearn.cli.datafile import check_header, listed
-    from cgnlearn.cli.textfile import OWN_DELIMITER, read_text, unpacked
+    from cgnlearn.tables.formats import listed
+    from cgnlearn.tables.text import TextFile
 
-    content, ending, how = unpacked(path.read_bytes(), path)
-    ending = ending if ending in OWN_DELIMITER else ".csv"
-    table = read_text(content, path, ending, lambda names: check_header(names, path))
-    if how or table.found:
-        say(f"{path} is read as text {', '.join(filter(None, (how, *table.found)))}")
-    columns = {name.lower(): column.tolist() for name, column in reversed(table.columns.items())}
-    its = f"it has {listed(list(table.columns))}"
+    table = TextFile.of(path, ".csv")
+    if table.found:
+        say(f"{path} is read as text {', '.join(table.found)}")
+    [(found, lines)] = table.batches(table.names, None)
+    columns = {name.lower(): column for name, column in reversed(found.items())}
+    its = f"it has {listed(table.names)}"
     key = "file" if "file" in columns else "sample"
     if key not in columns:
         raise ValueError(f"{path} needs a column file, or sample, that names the spectra, but {its}: rename one")
@@ -44,9 +43,9 @@ def read_labels(
         raise click.UsageError(f"{path} has no column {target!r} (--target): {its}")
     if groups is not None and groups.lower() not in columns:
         raise click.UsageError(f"{path} has no column {groups!r} (--groups): {its}")
-    empty = [""] * len(table.lines)
+    empty = [""] * len(lines)
     known: dict[str, Label] = {}
-    for i, line in enumerate(table.lines.tolist()):
+    for i, line in enumerate(lines.tolist()):
         said = {column: columns.get(column, empty)[i] for column in ("file", "sample", classes, (groups or "").lower())}
         for column in (key, *([classes] if needed else []), *([groups.lower()] if groups else [])):
             if not said[column]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,8 +15,9 @@ from cgnlearn.cli.models import DEFAULT, PARAMETERS, STRUCTURES
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
-    from cgnlearn.cli.data import Data
-    from cgnlearn.cli.roles import Roles
+    from cgnlearn.tables.formats import Source
+    from cgnlearn.tables.read import Data
+    from cgnlearn.tables.roles import Roles
 
 
 def number_or_cv(kind: type[int] | type[float]) -> Callable[[Any], Any]:
@@ -189,16 +191,33 @@ def jobs_option(default: int) -> Decorator:
                         help="Processes; -1 takes all cores.")  # fmt: skip
 
 
-def is_beyond(path: Path, memory: int | None) -> bool:
-    """Whether a file that can be read in parts needs more memory than it may have."""
-    from cgnlearn.cli import datafile
+def opened(path: Path, arrays: Sequence[str] = ()) -> Source:
+    """What a file is; a column that is not there is a wrong call."""
+    from cgnlearn.tables.formats import source_of
 
+    with wrong_columns(), waiting(f"looking at {path}"):
+        return source_of(path, arrays)
+
+
+@contextmanager
+def wrong_columns() -> Iterator[None]:
+    """A column that is not there is a wrong call."""
+    from cgnlearn.tables.formats import ColumnError
+
+    try:
+        yield
+    except ColumnError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def is_beyond(source: Source, memory: int | None) -> bool:
+    """Whether a file that can be read in parts needs more memory than it may have."""
     if memory is None:
         try:
             memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
         except (AttributeError, ValueError, OSError):
             return False  # where a system does not tell, only what is asked for counts
-    return datafile.memory_needed(path) > memory
+    return source.memory > memory
 
 
 def roles_of(
@@ -206,7 +225,7 @@ def roles_of(
     categorical: Sequence[str], na: Sequence[str],
 ) -> Roles:  # fmt: skip
     """What the options say that the columns are."""
-    from cgnlearn.cli.roles import Roles
+    from cgnlearn.tables.roles import Roles
 
     if target is None and data.suffix.lower() != ".npz":
         raise click.UsageError("name the column of the classes: add --target COLUMN")
@@ -214,16 +233,12 @@ def roles_of(
     return Roles(target or "y", row_id, groups, *many)
 
 
-def training_data(path: Path, roles: Roles, drop_missing: bool) -> Data:
-    """The data that the options ask for; a column that is not there is a wrong call."""
-    from cgnlearn.cli import data as rows
-    from cgnlearn.cli.datafile import WrongCall
+def training_data(source: Source, roles: Roles, drop_missing: bool) -> Data:
+    """The data that the options ask for."""
+    from cgnlearn.tables.read import training_data as read
 
-    try:
-        with waiting(f"reading {path}"):
-            data = rows.training_data(path, roles, drop_missing=drop_missing)
-    except WrongCall as error:
-        raise click.UsageError(str(error)) from None
+    with wrong_columns(), waiting(f"reading {source.path}"):
+        data = read(source, roles, drop_missing=drop_missing)
     for remark in data.remarks:
         say(remark)
     return data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,9 +16,10 @@ from cgnlearn.cli.terminal import say, waiting
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cgnlearn.cli.data import Data
-    from cgnlearn.cli.roles import Roles
     from cgnlearn.evaluation.decisions import Costs
+    from cgnlearn.tables.formats import Source
+    from cgnlearn.tables.read import Data
+    from cgnlearn.tables.roles import Roles
 
 CLASS_PRIOR = "How frequent the classes are where the rows come from, if otherwise than in training."
 UNUSUAL = 0.01  # a row with less surprise is unlike the training data
@@ -60,21 +61,20 @@ def predict(
 
     asked = _asked(model, row_id, na, class_prior, cost)
     of_spectra = folder.checked(asked.model, data)
-    if not of_spectra and options.is_beyond(data, memory):
+    source = None if of_spectra else options.opened(data, [] if row_id is None else [row_id])
+    if source is not None and options.is_beyond(source, memory):
         if output is None or as_json:
             raise click.UsageError("the file is too great for --json and stdout: give --output, or more --memory")
         with waiting("predicting"):
-            n_rows, n_unusual = _in_parts(asked, data, output)
+            n_rows, n_unusual = _in_parts(asked, source, output, is_asked=row_id is not None)
     else:
         with waiting("predicting"):
-            if of_spectra:
-                source = folder.Folder(data, labels, needed=False, skip_bad=skip_bad)
-                found = _of_spectra(asked, source, correlation if by_sample else None)
+            if source is None:
+                spectra = folder.Folder(data, labels, needed=False, skip_bad=skip_bad)
+                found = _of_spectra(asked, spectra, correlation if by_sample else None)
             else:
-                read = _matching(asked, data, is_asked=row_id is not None)
+                [read] = _matching(asked, source, is_asked=row_id is not None)
                 found = _lines(asked, read)
-                for remark in read.remarks:
-                    say(remark)
         n_rows, n_unusual = len(found), _n_unusual(found)
         if output is not None:
             write_whole(output, _csv(found))
@@ -95,8 +95,8 @@ def _asked(
     import numpy as np
 
     from cgnlearn.cli.costs import read_costs
-    from cgnlearn.cli.roles import Roles
     from cgnlearn.persistence import classifier_of, load, read_header
+    from cgnlearn.tables.roles import Roles
 
     model = load(path)
     classifier = classifier_of(model)  # refuses statistics
@@ -163,41 +163,18 @@ def _as_dict(asked: Predictor, found: pd.DataFrame, output: Path | None) -> dict
     }
 
 
-def _in_parts(asked: Predictor, path: Path, output: Path) -> tuple[int, int]:
+def _in_parts(asked: Predictor, source: Source, output: Path, is_asked: bool) -> tuple[int, int]:
     """Write the predictions for a file that does not fit into memory, and return how many there are."""
-    import numpy as np
-
-    from cgnlearn.cli.data import Data, head_of
-    from cgnlearn.cli.datafile import Source, WrongCall
     from cgnlearn.files import whole_file
-    from cgnlearn.persistence import classifier_of
-    from cgnlearn.rowfiles import Stream
+    from cgnlearn.tables.read import BATCH_ROWS
 
-    wanted, levels = _columns(asked.model, classifier_of(asked.model))
-    if wanted is None:
-        raise click.UsageError("the model was trained on columns without names: give more --memory")
-    try:
-        head_of(path, asked.roles)
-    except WrongCall as error:
-        raise click.UsageError(str(error)) from None
-    discrete = [name for name, own in zip(wanted, levels, strict=True) if own is not None]
-    carried = [] if asked.roles.id is None else [asked.roles.id]
-    stream = Stream.of(path, [*discrete, *carried], [*wanted, *carried])
     n_done = n_unusual = 0
-    is_text = path.suffix.lower() in (".csv", ".tsv")
     with whole_file(output) as file:
-        for batch, n_read in stream.batches([*wanted, *carried]):
-            places = np.arange(n_done, n_read) + (2 if is_text else 0)
-            frame = stream.as_frame(batch).to_pandas()
-            ids = frame[carried[0]].astype(str).to_numpy() if carried else None
-            part = Data(Source(path, "", {}, places, is_text), frame[wanted], np.arange(len(places)), ids=ids)
-            part = _in_form(asked, part, wanted, levels)
-            for remark in part.remarks:
-                say(remark)
+        for part in _matching(asked, source, is_asked=is_asked, n_rows=BATCH_ROWS):
             lines = _lines(asked, part, n_done)
             file.write(_csv(lines, header=not n_done).encode())
             n_unusual += _n_unusual(lines)
-            n_done = n_read
+            n_done += len(lines)
     return n_done, n_unusual
 
 
@@ -206,16 +183,14 @@ def _of_spectra(asked: Predictor, source: folder.Folder, correlation: float | No
     import numpy as np
     import pandas as pd
 
-    from cgnlearn.cli.data import Data
-    from cgnlearn.cli.datafile import Source
     from cgnlearn.persistence import classifier_of
     from cgnlearn.spectra import by_sample
+    from cgnlearn.tables.read import Data
 
     X = source.features(asked.model)
     asked = asked._replace(model=classifier_of(asked.model))
     if correlation is None:
-        rows = np.arange(len(X))
-        found = _lines(asked, Data(Source(source.path, "", {}, rows, False), X, rows, ids=np.array(source.files)))
+        found = _lines(asked, Data(source.path, X, np.arange(len(X)), ids=np.array(source.files)))
         found.insert(2, "sample", source.samples)
         return found.rename(columns={"id": "file"})
     log_proba = asked.model.predict_log_proba(X)
@@ -281,45 +256,41 @@ def _columns(model: Any, classifier: Any) -> tuple[list[str] | None, Sequence[An
     )
 
 
-def _matching(asked: Predictor, path: Path, is_asked: bool) -> Data:
-    """The file's columns in the form of the training data."""
-    from cgnlearn.cli.data import prediction_data
-    from cgnlearn.cli.datafile import WrongCall
-    from cgnlearn.cli.textfile import DataFileError
+def _matching(asked: Predictor, source: Source, is_asked: bool, n_rows: int | None = None) -> Iterator[Data]:
+    """The file's columns in the form of the training data, so many rows at once; None: all."""
     from cgnlearn.persistence import classifier_of
+    from cgnlearn.tables.read import prediction_parts
+    from cgnlearn.tables.text import DataFileError
 
     wanted, levels = _columns(asked.model, classifier_of(asked.model))
     discrete = [] if wanted is None else [name for name, own in zip(wanted, levels, strict=True) if own is not None]
-    try:
-        data = prediction_data(path, asked.roles, wanted, discrete, needs_id=is_asked)
-    except WrongCall as error:
-        raise click.UsageError(str(error)) from None
-    if wanted is None:
-        if data.X.shape[1] != asked.model.n_features_in_:
-            raise DataFileError(
-                f"{path}: the model was trained on {asked.model.n_features_in_} columns of numbers without names: "
-                "give a file with exactly these"
-            )
-        return data
-    return _in_form(asked, data, wanted, levels)
+    parts = prediction_parts(source, asked.roles, wanted, discrete, needs_id=is_asked, n_rows=n_rows, tell=say)
+    with options.wrong_columns():
+        for data in parts:
+            if wanted is None and data.X.shape[1] != asked.model.n_features_in_:
+                raise DataFileError(
+                    f"{source.path}: the model was trained on {asked.model.n_features_in_} columns of numbers without "
+                    "names: give a file with exactly these"
+                )
+            yield data if wanted is None else _in_form(asked, data, wanted, levels)
 
 
 def _in_form(asked: Predictor, data: Data, wanted: Sequence[str], levels: Sequence[Any]) -> Data:
     """Columns that have been read, with the levels of the training data."""
-    from cgnlearn.cli.textfile import DataFileError
     from cgnlearn.persistence import classifier_of
+    from cgnlearn.tables.text import DataFileError
 
     if classifier_of(asked.model) is not asked.model:
         return data
     recoded: dict[str, Any] = {}
-    remarks = list(data.remarks)
     for name, own in zip(wanted, levels, strict=True):
         if own is not None:
             recoded[name], remark = _recoded(data, name, own)
             if remark and getattr(asked.model, "unknown_levels", "missing") == "error":
                 raise DataFileError(f"{data.path}: {remark}: correct it")
-            remarks += [f"{remark}: it counts as missing"] if remark else []
-    return replace(data, X=data.X.assign(**recoded), remarks=tuple(remarks))
+            if remark:
+                say(f"{remark}: it counts as missing")
+    return replace(data, X=data.X.assign(**recoded))
 
 
 def _recoded(data: Data, name: str, levels: Sequence[Any]) -> tuple[Any, str | None]:

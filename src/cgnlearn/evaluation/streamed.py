@@ -25,8 +25,9 @@ from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, all_but_each, collect
 from cgnlearn.model.table import Table
-from cgnlearn.rowfiles import BATCH_ROWS, Stream
-from cgnlearn.streams import SAMPLE_ROWS, Progress, chance, frame_of
+from cgnlearn.streams import SAMPLE_ROWS, Progress, agreed_on, chance, frame_of
+from cgnlearn.tables.batches import Agreed, Stream, stream_of
+from cgnlearn.tables.read import BATCH_ROWS
 
 Score = Callable[[Table], Floats]  # log probabilities of the classes
 
@@ -61,7 +62,7 @@ def evaluate_stream(
     seed: int = 0,
     sample_rows: int = SAMPLE_ROWS,
     columns: Sequence[str] | None = None,
-    as_text: Collection[str] = (),
+    categorical_features: Collection[str] = (),
     drop_missing: bool = False,
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
@@ -85,7 +86,7 @@ def evaluate_stream(
         Repetition r is cut with ``seed + r``.
     sample_rows : int
         About how many rows are drawn for models that need rows.
-    columns, as_text, drop_missing, batch_rows
+    columns, categorical_features, drop_missing, batch_rows
         As for `fit_stream`.
     progress : callable, optional
         Called with the number of rows read in both passes, and of all that will be.
@@ -108,25 +109,59 @@ def evaluate_stream(
     tree: 0.96
     class frequencies: 0.28
     """
-    if n_folds < 2 or n_repeats < 1:
-        raise ValueError(f"cross-validation needs at least 2 folds and 1 repetition, not {n_folds}x{n_repeats}")
-    stream = Stream.of(source, as_text, columns, target, groups, drop_missing=drop_missing, batch_rows=batch_rows)
-    counted = {name: model for name, model in models.items() if _is_counted(model)}
-    kinds = {repr(getattr(model, "categorical_features", "from_dtype")): model for model in counted.values()}
+    counted = [model for model in models.values() if _is_counted(model)]
+    kinds = {repr(model.categorical_features): model.categorical_features for model in counted}
     if len(kinds) > 1:
         raise ValueError("models of one evaluation must have the same categorical_features: evaluate them apart")
-    categorical = getattr(next(iter(kinds.values()), None), "categorical_features", "from_dtype")
-    schema, n_rows = stream.schema(categorical)
+    stream = stream_of(
+        source,
+        target,
+        columns,
+        categorical_features,
+        next(iter(kinds.values()), "from_dtype"),
+        groups=groups,
+        drop_missing=drop_missing,
+        batch_rows=batch_rows,
+    )
+    agreed = agreed_on(stream)
+    return evaluated(
+        models,
+        stream,
+        agreed,
+        n_folds=n_folds,
+        n_repeats=n_repeats,
+        seed=seed,
+        sample_rows=sample_rows,
+        progress=progress,
+    )
+
+
+def evaluated(
+    models: Mapping[str, Any],
+    stream: Stream,
+    agreed: Agreed,
+    *,
+    n_folds: int,
+    n_repeats: int,
+    seed: int,
+    sample_rows: int = SAMPLE_ROWS,
+    progress: Progress | None = None,
+) -> StreamedEvaluation:
+    """Cross-validate on a stream whose levels and classes have been agreed on."""
+    if n_folds < 2 or n_repeats < 1:
+        raise ValueError(f"cross-validation needs at least 2 folds and 1 repetition, not {n_folds}x{n_repeats}")
+    schema, n_read = agreed.schema, agreed.n_read
+    counted = {name: model for name, model in models.items() if _is_counted(model)}
     cut = _Cut(stream, schema, n_folds, n_repeats, seed)
     sampled = {name: model for name, model in models.items() if name not in counted}
     told = progress or (lambda n_done, n_all: None)
     with numeric_libraries().limit(limits=1, user_api="blas"):  # products this small lose by being cut up
         families = {name: counting_learner(model, name).families(schema) for name, model in counted.items()}
-        rate = sample_rows / n_rows if sampled else 0.0
+        rate = sample_rows / agreed.n_rows if sampled else 0.0
         first = _Counts(schema, list(dict.fromkeys(families.values())), cut.places, rate)
         for part in cut.batches():
             first.add(part)
-            told(part.n_done, 2 * n_rows)
+            told(part.n_done, 2 * n_read)
         classes = first.checked_classes()
         scores = _counted_scores(counted, families, first.statistics)
         of_samples, seen = _sampled_scores(sampled, first.sample(), cut.places)
@@ -144,11 +179,10 @@ def evaluate_stream(
                     if score is not None:
                         found = Tally.of(score(table), table.labels)
                         of_model[place] = of_model[place] + found if place in of_model else found
-            told(n_rows + part.n_done, 2 * n_rows)
-    totals = np.sum([found for (repeat, _), found in classes.items() if repeat == 0], axis=0)
+            told(n_read + part.n_done, 2 * n_read)
     return StreamedEvaluation(
         [Summary.of(name, len(classes), of_model) for name, of_model in tallies.items()],
-        dict(zip(map(str, schema.classes), totals.astype(int).tolist(), strict=True)),
+        {str(label): n for label, n in agreed.counts.items()},
         {name: max(seen) for name in sampled},
     )
 
@@ -200,12 +234,13 @@ class _Cut:
 
     def batches(self) -> Iterator[_Part]:
         """All rows."""
-        start = 0
-        for batch, n_done in self.stream.batches(self.stream.needed):
-            if not batch.num_rows:
+        start = n_done = 0
+        for part in self.stream.parts():
+            n_done += len(part.kept)
+            if not part.kept.any():
                 continue
-            table = self.stream.table(batch, self.schema, n_done)
-            groups = None if self.stream.groups is None else self.stream.group_numbers(batch)
+            table = self.stream.table(part, self.schema)
+            groups = None if part.groups is None else self.stream.group_numbers(part)
             numbers = np.arange(start, start + table.n_rows, dtype=np.uint64) if groups is None else groups
             folds = [hashed(numbers, self.seed + repeat) % np.uint64(self.n_folds) for repeat in range(self.n_repeats)]
             yield _Part(table, start, np.array(folds, np.intp), groups, n_done)

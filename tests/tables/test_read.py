@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cgnlearn.cli.data import prediction_data, training_data
-from cgnlearn.cli.datafile import WrongCall, rising_numbers, source_of
-from cgnlearn.cli.roles import Roles
-from cgnlearn.cli.textfile import DataFileError
+from cgnlearn.tables.formats import ColumnError, source_of
+from cgnlearn.tables.read import prediction_parts, training_data
+from cgnlearn.tables.roles import Roles
+from cgnlearn.tables.text import DataFileError, rising_numbers
 
 FRAME = pd.DataFrame(
     {
@@ -28,13 +28,16 @@ def written(folder, suffix, frame=FRAME):
     path = folder / f"data{suffix}"
     if suffix == ".parquet":
         frame.to_parquet(path)
+    elif suffix == ".arrow":
+        frame.to_feather(path)
     else:
         frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
     return path
 
 
 def read(path, target="class", drop_missing=False, **roles):
-    return training_data(path, Roles(target, **roles), drop_missing=drop_missing)
+    roles = Roles(target, **roles)
+    return training_data(source_of(path, [*roles.special.values()]), roles, drop_missing=drop_missing)
 
 
 def refused(path, text=None, error=DataFileError, **options):
@@ -46,7 +49,7 @@ def refused(path, text=None, error=DataFileError, **options):
     return str(raised.value)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".arrow"])
 def test_all_kinds_give_the_same_frame(tmp_path, suffix):
     data = read(written(tmp_path, suffix), groups="who", categorical=("code",))
     assert list(data.X.columns) == ["size", "code", "colour"]
@@ -55,8 +58,8 @@ def test_all_kinds_give_the_same_frame(tmp_path, suffix):
     assert list(data.X["colour"].cat.categories) == ["a, b", "blue", "red"]
     assert data.y.tolist() == FRAME["class"].tolist()
     assert data.groups.tolist() == FRAME["who"].tolist()
-    assert data.lines.tolist() == ([0, 1, 2, 3] if suffix == ".parquet" else [2, 3, 4, 5])
-    assert data.place(1) == ("row 1" if suffix == ".parquet" else "line 3")
+    assert data.lines.tolist() == ([0, 1, 2, 3] if suffix in (".parquet", ".arrow") else [2, 3, 4, 5])
+    assert data.place(1) == ("row 1" if suffix in (".parquet", ".arrow") else "line 3")
     assert (data.n_dropped, data.missing, data.remarks) == (0, {}, ())
 
 
@@ -147,7 +150,7 @@ def test_faults_are_named_with_their_line(tmp_path):
     assert "line 4 has 2 fields, but the header has 3" in refused(path, start + "3,y\n")
     rows = "".join(f"{i},2,x\n" for i in range(20))
     error = refused(path, start + rows + "l2,2,y\n")
-    assert "column 'a' has 'l2' among numbers in line 24: correct it, add --na l2 " in error
+    assert "column 'a' has 'l2' among numbers in line 24: correct it, declare it missing (--na l2), or " in error
     assert "column 'a' is infinite in line 4" in refused(path, start + "inf,4,y\n")
     assert "line 4 cannot be read" in refused(path, start + '3,"4"x,y\n')
     assert "two columns are named 'a'" in refused(path, "a,a\n1,2\n")
@@ -158,8 +161,8 @@ def test_faults_are_named_with_their_line(tmp_path):
     assert "no columns besides" in refused(path, "class\nx\n")
     assert "every row has an empty cell" in refused(path, "a,b,class\n1,,x\n,2,x\n", drop_missing=True)
     path.write_text("a,class\n1,x\n")
-    assert "has no column 'z' (--target): it has 'a', 'class'" in refused(path, target="z", error=WrongCall)
-    assert "did you mean 'class'?" in refused(path, target="klass", error=WrongCall)
+    assert "has no column 'z' (--target): it has 'a', 'class'" in refused(path, target="z", error=ColumnError)
+    assert "did you mean 'class'?" in refused(path, target="klass", error=ColumnError)
     assert "ending must be one of" in refused(tmp_path / "data.xls", "")
     for suffix in (".parquet", ".npz"):
         assert "or damaged" in refused(tmp_path / f"data{suffix}", "PK nonsense")
@@ -237,10 +240,10 @@ def test_a_target_that_measures_is_asked_back(tmp_path):
     path = tmp_path / "data.csv"
     frame = pd.DataFrame({"a": np.arange(90.0), "dose": np.arange(90) % 30, "half": np.arange(90) % 15 / 2})
     frame.to_csv(path, index=False)
-    error = refused(path, target="dose", error=WrongCall)
+    error = refused(path, target="dose", error=ColumnError)
     assert "'dose' has 30 different numbers" in error
     assert "--categorical dose" in error
-    assert "'half' has 15 different numbers" in refused(path, target="half", error=WrongCall)
+    assert "'half' has 15 different numbers" in refused(path, target="half", error=ColumnError)
     assert len(set(read(path, target="dose", categorical=("dose",)).y)) == 30
     frame.assign(dose=frame["dose"] % 20).to_csv(path, index=False)
     assert len(set(read(path, target="dose").y)) == 20
@@ -248,8 +251,8 @@ def test_a_target_that_measures_is_asked_back(tmp_path):
 
 def test_a_column_has_one_part(tmp_path):
     path = written(tmp_path, ".csv")
-    assert "cannot be both --target and --id" in refused(path, id="class", error=WrongCall)
-    assert "cannot be both --groups and --ignore" in refused(path, groups="who", ignore=("who",), error=WrongCall)
+    assert "cannot be both --target and --id" in refused(path, id="class", error=ColumnError)
+    assert "cannot be both --groups and --ignore" in refused(path, groups="who", ignore=("who",), error=ColumnError)
     data = read(path, id="who", groups="who")  # a name may also say which rows belong together
     assert data.ids.tolist() == data.groups.tolist()
 
@@ -266,8 +269,8 @@ def test_missing_values_are_counted_by_column_and_spelling(tmp_path):
     assert data.X["salt"].isna().tolist() == [False, True, False, False]
     assert list(data.X["salt"].cat.categories) == ["K", "Na"]  # sodium
     assert data.missing == {"a": {"": 1, "NA": 1}, "salt": {"NA": 1}, "b": {"?": 1, "-9": 1}}
-    assert data.remarks[0] == "left out 1 of 5 rows without a class in column 'class'"
-    assert data.remarks[1] == "5 cells are taken as missing: a 1 empty, 1 'NA'; b 1 '?', 1 '-9'; salt 1 'NA'"
+    assert data.remarks[1] == "left out 1 of 5 rows without a class in column 'class'"
+    assert data.remarks[0] == "5 cells are taken as missing: a 1 empty, 1 'NA'; b 1 '?', 1 '-9'; salt 1 'NA'"
     assert read(path, na=("Na", "-9")).missing["salt"] == {"Na": 2, "NA": 1}
     whole = read(path, na=("-9",), drop_missing=True)
     assert (whole.lines.tolist(), whole.n_dropped) == ([5], 4)
@@ -298,7 +301,7 @@ def test_npz_with_positions_target_and_groups(tmp_path):
     np.testing.assert_array_equal(data.X.to_numpy(), X)
     assert rising_numbers(data.X.columns).tolist() == [100.5, 101.0, 103.0]
     assert (data.y.tolist(), data.groups.tolist()) == (["a", "b", "a", "b"], ["1", "1", "2", "2"])
-    assert "no array 'z'" in refused(path, target="z", error=WrongCall)
+    assert "no array 'z'" in refused(path, target="z", error=ColumnError)
     np.savez(path, X=X, y=["a", "b"])
     assert "one entry for each of the 4 rows" in refused(path, target="y")
     np.savez(path, Z=X)
@@ -310,32 +313,31 @@ def test_npz_with_positions_target_and_groups(tmp_path):
 # ---- prediction
 
 
+def to_predict(path, roles, columns, discrete=(), **more):
+    told = []
+    [data] = prediction_parts(source_of(path), roles, columns, discrete, tell=told.append, **more)
+    return data, told
+
+
 def test_rows_to_predict_have_the_columns_of_the_model(tmp_path):
     path = written(tmp_path, ".csv")
-    data = prediction_data(path, Roles("class", id="who"), ["colour", "size"], ["colour"])
+    data, _ = to_predict(path, Roles("class", id="who"), ["colour", "size"], ["colour"])
     assert list(data.X.columns) == ["colour", "size"]
     assert data.ids.tolist() == FRAME["who"].tolist()
     with pytest.raises(DataFileError, match=r"has no column 'sise' \(a column of the model\): did you mean 'size'"):
-        prediction_data(path, Roles(), ["sise"])
+        to_predict(path, Roles(), ["sise"])
     with pytest.raises(
         DataFileError, match=r"'colour' holds 'red' in line 2 .and in 3 more.: the model was trained on"
     ):
-        prediction_data(path, Roles(), ["colour"])
-    with pytest.raises(WrongCall, match="no column 'number'"):
-        prediction_data(path, Roles(id="number"), ["size"], needs_id=True)
-    unnamed = prediction_data(path, Roles(id="number"), ["size"])
+        to_predict(path, Roles(), ["colour"])
+    with pytest.raises(ColumnError, match="no column 'number'"):
+        to_predict(path, Roles(id="number"), ["size"], needs_id=True)
+    unnamed, told = to_predict(path, Roles(id="number"), ["size"])
     assert unnamed.ids is None
-    assert "no column 'number', which named the rows in training" in unnamed.remarks[0]
+    assert "no column 'number', which named the rows in training" in told[0]
 
 
 def test_rising_numbers():
     assert rising_numbers(["mz_100.5", "mz_101"]).tolist() == [100.5, 101]
     for names in (["2", "1"], ["1", "nan"], ["a", "b"], ["1"]):
         assert rising_numbers(names) is None
-
-
-def test_the_first_rows_of_a_great_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("cgnlearn.cli.datafile.HEAD_BYTES", 60)
-    monkeypatch.setattr("cgnlearn.cli.datafile.HEAD_ROWS", 2)
-    for suffix in (".csv", ".parquet"):
-        assert len(source_of(written(tmp_path, suffix), head=True).lines) < 4

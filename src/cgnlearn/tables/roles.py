@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from cgnlearn.cli.datafile import Source, WrongCall
+from cgnlearn.tables.formats import ColumnError, Source
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Roles:
 
     @property
     def special(self) -> dict[str, str]:
-        """The columns that are no attributes, by the option that says so."""
+        """The columns that are no features, by the option that says so."""
         found = {f"--{part.name}": getattr(self, part.name) for part in fields(self)[:3]}
         return {option: name for option, name in found.items() if name is not None}
 
@@ -54,4 +54,4 @@ class Roles:
             options = [option for other, option in both if other == name]
             # An id may also say which rows belong together.
             if n > 1 and set(options) != {"--id", "--groups"}:
-                raise WrongCall(f"column {name!r} cannot be both {options[0]} and {options[1]}: give it one part")
+                raise ColumnError(f"column {name!r} cannot be both {options[0]} and {options[1]}: give it one part")

@@ -1,0 +1,288 @@
+"""Columns of a file as numbers or as levels, or as what is no feature as it stands."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.tables.formats import Column, Rows, Words
+from cgnlearn.tables.text import DataFileError, number
+
+NO_VALUE = frozenset(["", "na", "NA", "n/a", "N/A", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"])
+NULL = "null"  # how a missing value is called that has no spelling; one of NO_VALUE
+MOSTLY = 0.9  # a column with this share of numbers is one of numbers, and its words are faults
+MOST_WORDS = 20  # a column of more different words, most of them alone in their row, names rows
+MOST_LEVELS = 10_000  # and so does one of more different words, however often they come
+FEW_NUMBERS = 10  # a column of whole numbers with no more different ones may be one of labels
+WRITTEN = {
+    "dates or times": re.compile(
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}\S*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( \d{1,2}:\d{2}\S*)?"
+        r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
+    ),
+    "numbers with signs between the digits": re.compile(r"[-+]?[$€£]?\s?\d{1,3}([,.' ]\d{3})+([.,]\d+)?"),
+    "percentages": re.compile(r"[-+]?\d+([.,]\d+)?\s?%"),
+}
+POINTS_BETWEEN = re.compile(r"[-+]?\d{1,3}(\.\d{3})+")  # thousands, where the decimal mark is a comma
+WHOLE = re.compile(r"([-+]?\d+)\.0*")
+
+
+class Numbers(NamedTuple):
+    """A column as floats, NaN where a cell is missing or no number."""
+
+    values: NDArray[Any]
+    words: NDArray[np.bool_] | None = None  # which cells are neither numbers nor missing, if any may be
+    spellings: dict[str, int] = {}  # noqa: RUF012 - of the missing values, but for those that have none
+
+
+class Labels(NamedTuple):
+    """A column as levels."""
+
+    levels: list[Any]
+    codes: NDArray[np.intp]  # -1 where a cell is missing
+    spellings: dict[str, int]
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Where a cell has a level."""
+        return self.codes >= 0
+
+    def cells(self, kept: NDArray[np.bool_], missing: Any = "") -> NDArray[np.object_]:
+        """The levels themselves."""
+        return np.array([*self.levels, missing], dtype=object)[self.codes[kept]]
+
+
+def labels(rows: Rows, name: str, na: Collection[str] = ()) -> Labels:
+    """A column of mere labels; 1 and 1.0 are one."""
+    cells, index = _distinct(rows.columns[name])
+    said = [_label(cell) for cell in cells]
+    levels = {level: i for i, level in enumerate(dict.fromkeys(one for one in said if not _is_missing(one, na)))}
+    codes = np.array([*(levels.get(one, -1) for one in said), -1])
+    return Labels(list(levels), codes[index], _spellings(said, index, [one not in levels for one in said]))
+
+
+def numbers(rows: Rows, name: str, na: Collection[str] = ()) -> Numbers:
+    """A column as numbers, and which of its cells are none."""
+    if name not in rows.parsed:
+        column = rows.columns[name]
+        parsed = _of_numbers(column, na) if isinstance(column, np.ndarray) else _of_text(column, na, rows.decimal)
+        rows.parsed[name] = parsed
+    found: Numbers = rows.parsed[name]
+    return found
+
+
+def number_levels(rows: Rows, name: str, na: Collection[str] = ()) -> Labels:
+    """A column of levels that are numbers, and stay so."""
+    column, values = rows.columns[name], numbers(rows, name, na).values
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iub" and not na:
+        values = column
+    distinct, codes = np.unique(values, return_inverse=True)
+    levels: list[Any] = [level for level in distinct.tolist() if level == level]
+    if not isinstance(column, np.ndarray) and all(level.is_integer() for level in levels):
+        levels = [int(level) for level in levels]
+    return Labels(levels, np.where(codes < len(levels), codes, -1), {})
+
+
+def only_numbers(rows: Rows, name: str, why: str) -> NDArray[np.float64]:
+    """A column that must hold numbers."""
+    seen = Seen(name)
+    seen.add(rows, ())
+    seen.refuse_words(why)
+    return numbers(rows, name).values
+
+
+def _of_numbers(column: NDArray[Any], na: Collection[str]) -> Numbers:
+    values = column if column.dtype.kind == "f" else column.astype(np.float64)
+    spellings: dict[str, int] = {}
+    for word in na:
+        named = values == number(word)
+        if named.any():
+            values = np.where(named, np.nan, values)
+            spellings[word] = int(named.sum())
+    return Numbers(values, None, spellings)
+
+
+def _of_text(column: list[str] | Words, na: Collection[str], decimal: str) -> Numbers:
+    if isinstance(column, list) and decimal == "." and not na:
+        together = "".join(column)
+        if together.isascii() and "_" not in together:  # as `number` asks of each
+            try:
+                values = np.array(list(map(float, column)))
+            except ValueError:
+                pass
+            else:
+                if not np.isnan(values).any():
+                    return Numbers(values)
+    cells, index = _distinct(column)
+    parsed = np.array([*(number(cell, decimal) for cell in cells), math.nan])
+    named = {number(word) for word in na}
+    none = np.array([*(_is_missing(cell, na) or parsed[i] in named for i, cell in enumerate(cells)), True])
+    parsed[none] = np.nan
+    values = parsed[index]
+    return Numbers(values, np.isnan(values) & ~none[index], _spellings(cells, index, none[:-1]))
+
+
+def _distinct(column: Column) -> tuple[list[str], NDArray[Any]]:
+    """The different cells of a column in the order in which they come, and which of them stands in each row."""
+    if isinstance(column, Words):
+        return column.cells, column.index
+    if isinstance(column, list):
+        place = {cell: i for i, cell in enumerate(dict.fromkeys(column))}
+        return list(place), np.fromiter(map(place.__getitem__, column), np.intp, len(column))
+    values, index = np.unique(column, return_inverse=True)
+    return [_written(value) for value in values.tolist()], index
+
+
+def _written(value: Any) -> str:
+    if value != value:
+        return NULL
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _label(cell: str) -> str:
+    whole = WHOLE.fullmatch(cell)
+    return whole[1] if whole else cell
+
+
+def _is_missing(cell: str, na: Collection[str]) -> bool:
+    return cell in NO_VALUE or cell in na
+
+
+def _spellings(cells: list[str], index: NDArray[Any], missing: Any) -> dict[str, int]:
+    """How often the missing values come in each spelling."""
+    counts = np.bincount(index + 1, minlength=len(cells) + 1).tolist()
+    found = Counter({NULL: counts[0]})
+    for cell, is_missing, n in zip(cells, missing, counts[1:], strict=True):
+        found[cell] += n if is_missing else 0
+    return {cell: n for cell, n in found.items() if n}
+
+
+class Sight(NamedTuple):
+    """A cell, and where it stands."""
+
+    cell: str
+    place: str
+
+
+@dataclass
+class Seen:
+    """What stands in a column, added up over batches of rows."""
+
+    name: str
+    n_present: int = 0
+    n_words: int = 0
+    n_infinite: int = 0
+    path: Any = None
+    is_typed: bool = True  # the file says that it holds numbers
+    example: str = ""
+    first_word: Sight | None = None
+    first_infinite: Sight | None = None
+    forms: Counter[str] = field(default_factory=Counter)  # in which words are written
+    spellings: Counter[str] = field(default_factory=Counter)  # of missing values
+    distinct: set[Hashable] | None = field(default_factory=set)  # None: too many
+    has_points_between: bool = True  # all numbers look like thousands with points
+
+    def add(self, rows: Rows, na: Collection[str], *, as_labels: bool = False) -> None:
+        """Look at more rows; ``as_labels``: whatever stands there is a level."""
+        self.path, column = rows.path, rows.columns[self.name]
+        if as_labels:
+            own = labels(rows, self.name, na)
+            self.n_present += int(own.present.sum())
+            self.spellings.update(own.spellings)
+            return
+        values, words, spellings = numbers(rows, self.name, na)
+        missing = np.isnan(values) if words is None else np.isnan(values) & ~words
+        if isinstance(column, np.ndarray) and missing.any():
+            self.spellings[NULL] += int(missing.sum()) - sum(spellings.values())
+        self.spellings.update(spellings)
+        self.n_present += int((~missing).sum())
+        infinite = np.isinf(values)
+        if infinite.any():
+            self.n_infinite += int(infinite.sum())
+            self.first_infinite = self.first_infinite or self.sight(rows, infinite)
+        if isinstance(column, np.ndarray):
+            self._add_distinct(np.unique(values[~missing][:1000]).tolist(), FEW_NUMBERS)
+            if self.distinct is not None:
+                self._add_distinct(np.unique(values[~missing]).tolist(), FEW_NUMBERS)
+            return
+        self.is_typed = False
+        if not self.example and not missing.all():
+            self.example = self.sight(rows, ~missing).cell
+        if words is not None and words.any():
+            self.n_words += int(words.sum())
+            self.first_word = self.first_word or self.sight(rows, words)
+            cells, index = _distinct(column)
+            for i, n in zip(*np.unique(index[words], return_counts=True), strict=True):
+                self.forms.update({what: n for what, form in WRITTEN.items() if form.fullmatch(cells[i])})
+        if self.distinct is not None or rows.decimal == ",":
+            present = [cell for cell in _distinct(column)[0] if not _is_missing(cell, na)]
+            if rows.decimal == ",":
+                self.has_points_between &= all(POINTS_BETWEEN.fullmatch(cell) for cell in present)
+            self._add_distinct(map(_label, present), MOST_LEVELS)
+        self.has_points_between &= rows.decimal == ","
+
+    def _add_distinct(self, found: Any, most: int) -> None:
+        if self.distinct is not None:
+            self.distinct.update(found)
+            if len(self.distinct) > most:
+                self.distinct = None
+
+    def sight(self, rows: Rows, where: NDArray[np.bool_]) -> Sight:
+        """The first of some cells."""
+        row, column = int(where.argmax()), rows.columns[self.name]
+        if isinstance(column, Words):
+            return Sight(column.cells[column.index[row]], rows.place(row))
+        return Sight(str(column[row]), rows.place(row))
+
+    def fault(self, what: str, first: Sight, n: int, advice: str) -> DataFileError:
+        """An error about some cells of the column."""
+        others = f" (and in {n - 1} more)" if n > 1 else ""
+        return DataFileError(f"{self.path}: column {self.name!r} {what} in {first.place}{others}: {advice}")
+
+    def refuse_words(self, why: str) -> None:
+        """Raise if a cell is no number."""
+        self.refuse_infinite()
+        if self.first_word is not None:
+            raise self.fault(f"holds {self.first_word.cell!r}", self.first_word, self.n_words, f"{why}, correct it")
+
+    def refuse_infinite(self) -> None:
+        """Raise if a number is infinite."""
+        if self.first_infinite is not None:
+            raise self.fault("is infinite", self.first_infinite, self.n_infinite, "correct it")
+
+    def judged(self) -> tuple[bool, str | None]:
+        """Whether the column holds numbers, else levels; and what it holds if it is no feature as it stands."""
+        self.refuse_infinite()
+        if not self.n_present:
+            return True, "no value"
+        if self.is_typed:
+            return True, None
+        if self.first_word is None:
+            return True, "numbers with signs between the digits" if self.has_points_between else None
+        for what in WRITTEN:
+            if self.forms[what] >= MOSTLY * self.n_words:
+                return False, what
+        if self.n_words <= (1 - MOSTLY) * self.n_present:
+            word = self.first_word.cell
+            advice = (
+                f"correct it, declare it missing (--na {word}), or the column categorical (--categorical {self.name})"
+            )
+            raise self.fault(f"has {word!r} among numbers", self.first_word, self.n_words, advice)
+        n_different = MOST_LEVELS + 1 if self.distinct is None else len(self.distinct)
+        names_rows = n_different > max(MOST_WORDS, self.n_present / 2) or n_different > MOST_LEVELS
+        return False, "names of rows" if names_rows else None
+
+    @property
+    def has_few_whole_numbers(self) -> bool:
+        """Whether numbers that are measured may be labels."""
+        if self.distinct is None or len(self.distinct) > 5 * FEW_NUMBERS:
+            return False
+        different = {number(str(one)) for one in self.distinct}
+        few = 2 <= len(different) <= FEW_NUMBERS and self.n_present >= 5 * len(different)
+        return few and all(one % 1 == 0 for one in different)

@@ -1,0 +1,312 @@
+"""Files of every kind as columns: csv and tsv (packed or not), Parquet, Arrow and npz, at once or batch by batch."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.tables.text import OPENERS, OWN_DELIMITER, DataFileError, TextFile, check_header
+
+PACKED = (*OPENERS, ".zip")
+ARROW = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
+KINDS = (*OWN_DELIMITER, *ARROW, ".npz")
+STREAMED = (*OWN_DELIMITER, *ARROW, *PACKED)
+PIECE = 1 << 16  # bytes of a column of a Parquet file that are read at once
+NPZ_DAMAGE = (
+    *(OSError, ValueError, EOFError, LookupError, SyntaxError, TypeError, AttributeError, ArithmeticError),
+    *(MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error),
+)
+
+
+class ColumnError(DataFileError):
+    """Not the file is wrong but what was asked of it, such as a column that it does not have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """A column of text as its distinct cells and which of them stands in each row, -1 for none."""
+
+    cells: list[str]
+    index: NDArray[Any]
+
+
+TYPES = ("numbers", "levels", "text")  # levels: categories that are no text
+Column = NDArray[Any] | list[str] | Words  # numbers; text as a text file has it; text with types
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a file, their cells as they were found."""
+
+    path: Path
+    columns: dict[str, Column]
+    places: NDArray[np.intp]  # where each row stands: its line in text, from 1, its row elsewhere, from 0
+    is_text: bool = False
+    decimal: str = "."
+    parsed: dict[Any, Any] = field(default_factory=dict)  # columns as numbers, once they have been asked for
+
+    def place(self, row: int) -> str:
+        """How messages speak of a row."""
+        return f"{'line' if self.is_text else 'row'} {self.places[row]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Files of one kind with the same columns, and what was found out about them."""
+
+    path: Any  # the file, or how messages speak of several
+    names: tuple[str, ...]
+    read: Callable[[Sequence[str], int | None], Iterator[Rows]]  # columns, and rows at once; None: all
+    memory: int = 0  # about how many bytes it takes to read all at once; 0 where there is no other way
+    is_text: bool = False
+    types: dict[str, str] = field(default_factory=dict)  # where the file says them: one of TYPES, or what it is else
+    found: tuple[str, ...] = ()  # for the person to know
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the file's bytes."""
+        with Path(self.path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @cached_property
+    def whole(self) -> Rows:
+        """All rows at once."""
+        [rows] = self.read(self.names, None)
+        return rows
+
+    def batches(self, names: Iterable[str], n_rows: int | None) -> Iterator[Rows]:
+        """Some columns of so many rows at once; None: all rows, which are kept."""
+        return iter([self.whole]) if n_rows is None else self.read(list(names), n_rows)
+
+    def refuse_unknown(self, *asked: tuple[str | None, str]) -> None:
+        """Raise if a column, with who asks for it, is not there."""
+        for name, why in asked:
+            if name is not None and name not in self.names:
+                raise ColumnError(f"{self.path} has no column {name!r} ({why}): {self.instead_of(name)}")
+
+    def instead_of(self, name: str) -> str:
+        """What may be meant by a column that is not there."""
+        close = get_close_matches(name, self.names, n=1)
+        return f"did you mean {close[0]!r}?" if close else f"it has {listed(self.names)}"
+
+
+def source_of(given: Any, arrays: Sequence[str] = ()) -> Source:
+    """A file, several, folders of them, or a pyarrow dataset; the ending says what a file is.
+
+    An npz file has arrays ``X`` (rows, columns), and names in ``feature_names`` or ``mz`` if there are any; of its
+    other arrays those that ``arrays`` name become columns, if they have an entry for each row.
+    """
+    if not isinstance(given, str | Path | list | tuple):
+        return _arrow_source(given, "the source")
+    several = not isinstance(given, str | Path) or Path(given).is_dir()
+    paths = _files(given) if several else [Path(str(given))]
+    what = paths[0] if len(paths) == 1 else str(given) if isinstance(given, str | Path) else "the source"
+    endings = {_ending(path) for path in paths}
+    if len(endings) > 1:
+        raise DataFileError(f"{what}: all files must end in the same one of {', '.join(STREAMED)}")
+    [ending] = endings
+    if ending == ".npz":
+        if several:
+            raise DataFileError(f"{what}: npz files are read one at a time: name one")
+        return _npz_source(paths[0], arrays)
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist: give a file or a folder of files")
+        if not path.stat().st_size:
+            raise DataFileError(f"{path} is empty: give a file with a header line and rows")
+    return _arrow_source(_dataset(paths, ARROW[ending], what), what) if ending in ARROW else _text_source(paths, what)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
+
+
+def _files(given: Any) -> list[Path]:
+    """The files, those of a folder in the order of their names."""
+    found: list[Path] = []
+    for path in map(Path, given if isinstance(given, list | tuple) else [given]):
+        inside = (file for file in path.rglob("*") if file.suffix.lower() in STREAMED and not file.name.startswith("."))
+        found += sorted(inside) if path.is_dir() else [path]
+    if not found:
+        raise DataFileError(f"{given} has no files that end in one of {', '.join(STREAMED)}")
+    return found
+
+
+def _ending(path: Path) -> str:
+    """The ending that says what a file is; refused if none does."""
+    suffix = path.suffix.lower()
+    inside = Path(path.stem).suffix.lower() if suffix in OPENERS else suffix
+    if suffix not in (*KINDS, *PACKED) or inside not in (*KINDS, ".zip"):
+        endings = ", ".join((*KINDS, ".csv.gz", ".csv.bz2", ".zip"))
+        raise DataFileError(f"{path}: the ending must be one of {endings}: rename or convert the file")
+    if suffix in OPENERS and inside not in OWN_DELIMITER:
+        raise DataFileError(f"{path}: only csv and tsv files are read packed: unpack it first")
+    return suffix
+
+
+# ---- the kinds of file
+
+
+def _text_source(paths: list[Path], what: Any) -> Source:
+    files = [TextFile.of(path) for path in paths]
+    for file in files[1:]:
+        if set(file.names) != set(files[0].names):
+            other = sorted(set(file.names) ^ set(files[0].names))[0]
+            raise DataFileError(f"{what}: the files differ in column {other!r}: give them the same columns")
+
+    def read(names: Sequence[str], n_rows: int | None) -> Iterator[Rows]:
+        for file in files:
+            for columns, lines in file.batches(names, n_rows):
+                yield Rows(file.path, dict(columns), lines, True, file.decimal)
+
+    found = tuple(dict.fromkeys(word for file in files for word in file.found))
+    memory = 15 * sum(file.n_bytes for file in files)  # a cell is an object of text
+    return Source(what, files[0].names, read, memory, True, found=found)
+
+
+def _dataset(paths: list[Path], form: str, what: Any) -> Any:
+    """Files of typed columns; text is stored as levels mostly, and need not be spelled out row by row."""
+    try:
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+    except ImportError as error:
+        raise ImportError("parquet and arrow files need pyarrow: pip install 'cgnlearn[frames]'") from error
+    files = [str(path) for path in paths]
+    with _arrow_told(what):
+        found = ds.dataset(files, format=form)
+        if form != "parquet":
+            return found
+        words = {field.name for field in found.schema if field.type in (pa.string(), pa.large_string())}
+        # Pieces of a column at a time, in memory that is used again: whole groups of rows cost a third of the time of
+        # reading for memory that must be cleared.
+        pieces = ds.ParquetFragmentScanOptions(use_buffered_stream=True, buffer_size=PIECE, pre_buffer=False)
+        options = ds.ParquetReadOptions(dictionary_columns=words)
+        return ds.dataset(files, format=ds.ParquetFileFormat(options, default_fragment_scan_options=pieces))
+
+
+@contextmanager
+def _arrow_told(what: Any) -> Iterator[None]:
+    """What pyarrow raises, as one line."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+        raise DataFileError(f"{what} cannot be read: it is of another kind, or damaged ({short(error)})") from None
+
+
+def _arrow_source(dataset: Any, what: Any) -> Source:
+    kinds = dict(zip(dataset.schema.names, dataset.schema.types, strict=True))
+    with _arrow_told(what):
+        n_rows = dataset.count_rows()
+    if not n_rows or not kinds:
+        raise DataFileError(f"{what} has no rows, or no columns: give it some")
+    check_header(dataset.schema.names, what)
+
+    def read(names: Sequence[str], n_at_once: int | None) -> Iterator[Rows]:
+        n_done = 0
+        with _arrow_told(what):
+            if n_at_once is None:
+                table = dataset.to_table(columns=list(names)).unify_dictionaries()
+                columns = {name: table.column(name).combine_chunks() for name in names}
+                yield Rows(what, {n: _typed(column, n, what) for n, column in columns.items()}, np.arange(n_rows))
+                return
+            scanner = dataset.scanner(
+                columns=list(names), batch_size=n_at_once, batch_readahead=2, fragment_readahead=1
+            )
+            for batch in scanner.to_batches():
+                places = np.arange(n_done, n_done + batch.num_rows)
+                n_done += batch.num_rows
+                if len(places):
+                    yield Rows(what, {name: _typed(batch.column(name), name, what) for name in names}, places)
+
+    types = {name: _type(kind) for name, kind in kinds.items()}
+    return Source(what, tuple(kinds), read, 5 * 8 * n_rows * len(kinds), types=types)
+
+
+def _type(kind: Any) -> str:
+    """What a column of a file with types holds, in one of `TYPES` if we know it."""
+    import pyarrow as pa
+
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+    if any(is_one(kind) for is_one in numbers):
+        return "numbers"
+    if pa.types.is_dictionary(kind):
+        return "text" if _type(kind.value_type) == "text" else "levels"
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+
+
+def _typed(column: Any, name: str, what: Any) -> Column:
+    """A column of a file with types as numbers or text."""
+    import pyarrow as pa
+
+    if _type(column.type) == "levels":
+        column = column.dictionary_decode()
+    kind = column.type
+    if _type(kind) == "numbers":
+        plain = pa.types.is_floating(kind) or not (column.null_count or pa.types.is_decimal(kind))
+        found: NDArray[Any] = (column if plain else column.cast(pa.float64())).to_numpy(zero_copy_only=False)
+        return found
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.string())
+    elif _type(kind) != "text":
+        raise DataFileError(f"{what}: column {name!r} holds {kind}: turn it into numbers or text")
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    cells = column.dictionary.to_pylist()
+    index = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    if None in cells:
+        index = np.where(np.array([cell is None for cell in cells])[index] & (index >= 0), -1, index)
+    return Words(["" if cell is None else cell.strip() for cell in cells], index)
+
+
+def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
+    try:
+        with path.open("rb") as content, np.load(content, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except NPZ_DAMAGE as error:
+        raise DataFileError(f"{path} is no npz file of plain arrays, or damaged ({short(error)})") from None
+    X = arrays.pop("X", None)
+    if X is None or X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise DataFileError(f"{path} has no array X of numbers with rows and columns; it has {listed(list(arrays))}")
+    n_rows, n_columns = X.shape
+    if not n_rows or not n_columns:
+        raise DataFileError(f"{path}: its array X is empty, {n_rows} rows of {n_columns} columns")
+    names = [str(i) for i in range(n_columns)]
+    for key in ("feature_names", "mz"):
+        if key in arrays and arrays[key].shape == (n_columns,):
+            names = [str(name) for name in arrays[key].tolist()]
+            check_header(names, path)
+            break
+    columns: dict[str, Column] = {name: X[:, i] for i, name in enumerate(names)}
+    for asked in (name for name in wanted if name not in columns):
+        if asked not in arrays:
+            raise ColumnError(f"{path} has no array {asked!r}; it has {listed(['X', *arrays])}")
+        if arrays[asked].shape != (n_rows,):
+            raise DataFileError(f"{path}: the array {asked!r} must have one entry for each of the {n_rows} rows of X")
+        own = arrays[asked]
+        columns[asked] = own if own.dtype.kind in "fiub" else [str(one).strip() for one in own.tolist()]
+    rows = Rows(path, columns, np.arange(n_rows))
+    return Source(path, tuple(columns), partial(_once, rows))
+
+
+def _once(rows: Rows, names: Sequence[str], n_rows: int | None) -> Iterator[Rows]:
+    yield rows
+
+
+def short(error: BaseException) -> str:
+    """What an error of another library says, in one short line."""
+    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -1,0 +1,288 @@
+"""Files of text, packed or not: encoding, delimiter and decimal mark are found out once, before anything is read.
+
+Rows are read strictly: one with too many or too few fields is an error that names the line.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import math
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+OWN_DELIMITER = {".csv": ",", ".tsv": "\t"}
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+LINES_TRIED = 20  # from which the delimiter is told
+CHUNK = 1 << 20
+NOT_WINDOWS = frozenset(b"\x81\x8d\x8f\x90\x9d")  # bytes that stand for nothing in cp1252
+# 1,037 may be a decimal or a thousand; other commas between digits are decimal where commas part no fields.
+COMMA_NUMBER = re.compile(r"[-+]?(\d+(,\d*)?|,\d+)([eE][-+]?\d+)?")
+THOUSAND = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
+DAMAGE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError)
+
+
+class DataFileError(ValueError):
+    """A file whose content cannot be used, said in one line."""
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A table of text, and how it is to be read."""
+
+    path: Path
+    n_bytes: int  # unpacked
+    encoding: str
+    delimiter: str
+    decimal: str = "."
+    names: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()  # what a reader could not know: everything but UTF-8, the ending's delimiter, points
+
+    @classmethod
+    def of(cls, path: Path, otherwise: str | None = None) -> TextFile:
+        """Find out how a file is to be read; what ends in neither csv nor tsv is taken for ``otherwise``."""
+        inside, packed = _packing(path)
+        suffix = inside if inside in OWN_DELIMITER else otherwise
+        if suffix is None:
+            raise DataFileError(f"{path} holds {inside or 'something without an ending'}: pack a csv or tsv file")
+        n_bytes, encoding = _size_and_encoding(path)
+        if not n_bytes:
+            raise DataFileError(f"{path} is empty: give a file with a header line and rows")
+        own = OWN_DELIMITER[suffix]
+        with _opened_text(path, encoding) as file:
+            delimiter = _delimiter([line for _, line in zip(range(LINES_TRIED + 1), file, strict=False)], own)
+        form = cls(path, n_bytes, encoding, delimiter)
+        records = form._records()
+        names, _ = next(records, ((), 0))
+        check_header(names, path)
+        if next(records, None) is None:
+            raise DataFileError(f"{path} has a header but no rows: give it rows")
+        decimal = "," if delimiter != "," and form._has_decimal_commas(len(names)) else "."
+        found = (
+            packed,
+            f"separated by {DELIMITERS[delimiter]}" if delimiter != own else "",
+            "with decimal commas" if decimal == "," else "",
+            {"utf-16": "in UTF-16", "cp1252": "in Latin-1"}.get(encoding, ""),
+        )
+        return cls(path, n_bytes, encoding, delimiter, decimal, tuple(names), tuple(filter(None, found)))
+
+    def batches(
+        self, names: Sequence[str], n_rows: int | None
+    ) -> Iterator[tuple[dict[str, list[str]], NDArray[np.intp]]]:
+        """The cells of some columns, without the spaces around them, and the line on which each row ends, from 1."""
+        places = {name: self.names.index(name) for name in names}
+        rows: list[list[str]] = []
+        lines: list[int] = []
+        records = self._records()
+        next(records)
+        for fields, line in records:
+            rows.append(fields)
+            lines.append(line)
+            if len(rows) == n_rows:
+                yield {name: [row[i].strip() for row in rows] for name, i in places.items()}, np.array(lines)
+                rows, lines = [], []
+        if rows:
+            yield {name: [row[i].strip() for row in rows] for name, i in places.items()}, np.array(lines)
+
+    def _records(self) -> Iterator[tuple[list[str], int]]:
+        """The header and the rows, each with the line on which it ends."""
+        with _opened_text(self.path, self.encoding) as file:
+            reader = csv.reader(file, delimiter=self.delimiter, strict=True, skipinitialspace=True)
+            header: list[str] = []
+            try:
+                for fields in reader:
+                    if not fields:  # a blank line is no row
+                        continue
+                    if not header:
+                        header = [name.strip() for name in fields]
+                        yield header, reader.line_num
+                    elif len(fields) == len(header):
+                        yield fields, reader.line_num
+                    elif any(cell.strip() for cell in fields):
+                        raise DataFileError(
+                            f"{self.path}: line {reader.line_num} has {len(fields)} fields, but the header has "
+                            f"{len(header)}: correct the line"
+                        )
+            except csv.Error as error:
+                message = f"{self.path}: line {reader.line_num} cannot be read ({error}): check its quotes"
+                raise DataFileError(message) from None
+
+    def _has_decimal_commas(self, n_columns: int) -> bool:
+        """Whether a column has commas in numbers only, and not all of them may stand between thousands."""
+        numbers, others = [False] * n_columns, [False] * n_columns
+        records = self._records()
+        next(records)
+        for fields, _ in records:
+            for i, cell in enumerate(fields):
+                if "," in cell and not others[i]:
+                    cell = cell.strip()
+                    others[i] = not COMMA_NUMBER.fullmatch(cell)
+                    numbers[i] |= self.delimiter == ";" or not THOUSAND.fullmatch(cell)
+        return any(number and not other for number, other in zip(numbers, others, strict=True))
+
+
+def check_header(names: Sequence[str], path: Path) -> None:
+    """Refuse names that are doubled or missing, and rows where names should be."""
+    repeated = [name for name, n in Counter(names).items() if n > 1]
+    if repeated and repeated[0]:
+        raise DataFileError(f"{path}: two columns are named {repeated[0]!r}: rename one of them")
+    if "" in names:
+        raise DataFileError(f"{path}: column {names.index('') + 1} has no name in the header line: give it one")
+    if len(names) > 1 and all(not math.isnan(number(name)) for name in names) and rising_numbers(names) is None:
+        raise DataFileError(f"{path} seems to start without a header line: give it one with the columns' names")
+
+
+def rising_numbers(names: Iterable[Any]) -> NDArray[np.float64] | None:
+    """Names as numbers if each is one (``mz`` before it apart) and they rise, as in a binned spectrum, else None."""
+    try:
+        numbers = np.array([float(str(name).lower().removeprefix("mz").strip("_ ")) for name in names])
+    except ValueError:
+        return None
+    rises = len(numbers) > 1 and np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
+    return numbers if rises else None
+
+
+def number(text: str, decimal: str = ".") -> float:
+    """The number that a cell stands for, or NaN."""
+    try:
+        # Python also takes 1_000 and non-ASCII digits; a data file hardly means them.
+        return float(text.replace(decimal, ".")) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        return math.nan
+
+
+# ---- packing, encoding, delimiter
+
+
+def _packing(path: Path) -> tuple[str, str]:
+    """The ending that says what is inside a file that may be packed, and how it was packed."""
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        with _told(path), zipfile.ZipFile(path) as archive:
+            member = _only_member(archive, path)
+        return PurePath(member).suffix.lower(), f"{member} inside"
+    if suffix in OPENERS:
+        return Path(path.stem).suffix.lower(), f"packed by {suffix[1:]}"
+    return suffix, ""
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked while they are read."""
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        with _told(path), zipfile.ZipFile(path) as archive, archive.open(_only_member(archive, path)) as file:
+            yield file
+    elif suffix in OPENERS:
+        with _told(path), OPENERS[suffix](path) as file:
+            yield file
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
+@contextmanager
+def _opened_text(path: Path, encoding: str) -> Iterator[IO[str]]:
+    with _opened(path) as file, io.TextIOWrapper(file, encoding, newline="") as text:
+        yield text
+
+
+def _only_member(archive: zipfile.ZipFile, path: Path) -> str:
+    files = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith(("__MACOSX/", "."))]
+    if len(files) != 1:
+        raise DataFileError(f"{path} holds {len(files)} files: pack exactly one csv or tsv file into it")
+    return files[0]
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What unpackers raise, as one line."""
+    try:
+        yield
+    except DataFileError:
+        raise
+    except DAMAGE as error:
+        message = " ".join(str(error).split())[:120]
+        raise DataFileError(f"{path} cannot be unpacked ({message}): get a fresh copy of it") from None
+
+
+def _size_and_encoding(path: Path) -> tuple[int, str]:
+    """How many bytes there are, and the encoding that all of them have."""
+    n_bytes, n_lines, fault_line = 0, 0, 0
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    rest = codecs.getincrementaldecoder("utf-8")("ignore")
+    is_windows = True
+    with _opened(path) as file:
+        while chunk := file.read(CHUNK):
+            if not n_bytes and chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
+                return _size_of_utf16(path), "utf-16"
+            if b"\0" in chunk:
+                raise DataFileError(f"{path} holds binary zeros and is no text file: export it anew")
+            # Signs that are UTF-8 beside one that is not: a damaged file. Latin-1 is read as Windows writes it.
+            is_windows = is_windows and rest.decode(chunk).isascii() and NOT_WINDOWS.isdisjoint(chunk)
+            if not fault_line:
+                fault_line = _fault_line(decoder, chunk, n_lines)
+            n_bytes += len(chunk)
+            n_lines += chunk.count(b"\n")
+    if not fault_line and not _fault_line(decoder, b"", n_lines, final=True):
+        return n_bytes, "utf-8-sig"
+    if is_windows:
+        return n_bytes, "cp1252"
+    line = fault_line or n_lines + 1
+    raise DataFileError(f"{path}: line {line} is neither UTF-8 nor Latin-1 text: save the file in UTF-8")
+
+
+def _fault_line(decoder: Any, chunk: bytes, n_lines: int, *, final: bool = False) -> int:
+    """The line of the first byte that cannot be decoded, or 0."""
+    try:
+        decoder.decode(chunk, final)
+    except UnicodeDecodeError as error:
+        return int(n_lines + error.object[: error.start].count(b"\n") + 1)
+    return 0
+
+
+def _size_of_utf16(path: Path) -> int:
+    n_bytes, decoder = 0, codecs.getincrementaldecoder("utf-16")()
+    with _opened(path) as file:
+        try:
+            while chunk := file.read(CHUNK):
+                n_bytes += len(chunk)
+                if "\0" in decoder.decode(chunk):
+                    raise DataFileError(f"{path} holds binary zeros and is no text file: export it anew")
+            decoder.decode(b"", True)
+        except UnicodeDecodeError:
+            raise DataFileError(f"{path} starts like UTF-16 text but is none: save the file in UTF-8") from None
+    return n_bytes
+
+
+def _delimiter(lines: Sequence[str], own: str) -> str:
+    """The one that cuts the first lines into most fields, equally many in each; else that of most in the header."""
+    counts: dict[str, list[int]] = {}
+    for delimiter in (own, *(other for other in DELIMITERS if other != own)):
+        counts[delimiter] = []
+        try:
+            for fields in csv.reader(lines[:LINES_TRIED], delimiter=delimiter):
+                if fields:
+                    counts[delimiter].append(len(fields))
+        except csv.Error:
+            continue
+        if len(lines) > LINES_TRIED:  # the last line may be half a row
+            counts[delimiter] = counts[delimiter][:2] + counts[delimiter][2:-1]
+    even = {delimiter: n[0] for delimiter, n in counts.items() if n and set(n) == {n[0]} and n[0] > 1}
+    if even:
+        return max(even, key=lambda delimiter: even[delimiter])
+    return max(counts, key=lambda delimiter: counts[delimiter][:1])
