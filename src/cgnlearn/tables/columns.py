@@ -221,7 +221,10 @@ class Seen:
             for i, n in zip(*np.unique(index[words], return_counts=True), strict=True):
                 self.forms.update({what: n for what, form in WRITTEN.items() if form.fullmatch(cells[i])})
         if self.distinct is not None or rows.decimal == ",":
-            present = [cell for cell in _distinct(column)[0] if not _is_missing(cell, na)]
+            different = set(column.cells if isinstance(column, Words) else column)
+            if len(different) > 2 * MOST_LEVELS:
+                self.distinct = None  # two spellings of a number each, and they are too many still
+            present = [cell for cell in different if not _is_missing(cell, na)]
             if rows.decimal == ",":
                 self.has_points_between &= all(POINTS_BETWEEN.fullmatch(cell) for cell in present)
             self._add_distinct(map(_label, present), MOST_LEVELS)

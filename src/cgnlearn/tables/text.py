@@ -233,7 +233,8 @@ def _size_and_encoding(path: Path) -> tuple[int, str]:
             if b"\0" in chunk:
                 raise DataFileError(f"{path} holds binary zeros and is no text file: export it anew")
             # Signs that are UTF-8 beside one that is not: a damaged file. Latin-1 is read as Windows writes it.
-            is_windows = is_windows and rest.decode(chunk).isascii() and NOT_WINDOWS.isdisjoint(chunk)
+            if is_windows and not chunk.isascii():
+                is_windows = rest.decode(chunk).isascii() and NOT_WINDOWS.isdisjoint(chunk)
             if not fault_line:
                 fault_line = _fault_line(decoder, chunk, n_lines)
             n_bytes += len(chunk)
