@@ -1,9 +1,9 @@
-"""What a set of families needs counted and factorised.
+"""Layout of families: what is counted and factorised together.
 
-The continuous families that are cut into cells by the same discrete parents form a *partition*. Within it, families
-that nest (the parents of one are the whole of another) share a *block*: an ordered set of attributes whose one
-triangular factor gives the regression of every member on the members before it. Blocks of one shape are stacked, so
-that linear algebra runs over arrays and not over nodes.
+Continuous families with the same discrete parents form a *partition*, which has a cell for each configuration of these
+and each class. Within it, nested families (the parents of one are all members of another) share a *block*: an ordered
+set of features whose triangular factor gives the regression of every member on the members before it. Blocks of one
+shape are stacked, so that linear algebra runs over arrays.
 
 A family with an *incomplete* column (one with missing values) counts the samples in which all its members are observed.
 These differ between families: each is a block of its own, in a partition whose blocks are counted *apart*.
@@ -11,10 +11,9 @@ These differ between families: each is a block of its own, in a partition whose 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from math import prod
 from typing import Any
 
@@ -26,40 +25,36 @@ from cgnlearn.model.families import Families, Family
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.table import Table
 
-MOST_CELLS = 10_000_000  # of one family; beyond it the structure, not the machine, is at fault
-MOST_APART = 1 << 28  # products of two members, of families that are counted each by its own rows
+MOST_CELLS = 10_000_000  # of one family
+MOST_APART = 1 << 28  # products of two members, of families that are counted apart
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The configurations of some discrete columns.
+    """The configurations of some discrete columns."""
 
-    Parameters
-    ----------
-    columns : tuple of int
-        Columns of X.
-    codes : tuple of int
-        The same as positions among the table's codes.
-    levels : tuple of int
-        How many levels each of them has.
-    """
+    columns: tuple[int, ...]  # of X
+    codes: tuple[int, ...]  # their positions among the codes of a table
+    levels: tuple[int, ...]  # their numbers of levels
 
-    columns: tuple[int, ...]
-    codes: tuple[int, ...]
-    levels: tuple[int, ...]
+    @classmethod
+    def of(cls, columns: tuple[int, ...], schema: Schema) -> Cells:
+        """The configurations of columns of X."""
+        codes = tuple(schema.position[column] for column in columns)
+        return cls(columns, codes, tuple(len(schema.levels_of(column)) for column in columns))
 
     @property
     def n(self) -> int:
-        """How many configurations there are."""
+        """Number of configurations."""
         return prod(self.levels)
 
     def observed(self, table: Table) -> NDArray[np.bool_]:
-        """In which rows none of the columns is missing."""
-        seen: NDArray[np.bool_] = np.all(table.codes[:, self.codes] >= 0, axis=1)
-        return seen
+        """Whether each sample has values of all columns."""
+        observed: NDArray[np.bool_] = np.all(table.codes[:, self.codes] >= 0, axis=1)
+        return observed
 
     def index(self, table: Table) -> NDArray[np.intp]:
-        """The configuration of each row."""
+        """The configuration of each sample."""
         if not self.columns:
             return np.zeros(table.n_rows, np.intp)
         codes = tuple(table.codes[:, code] for code in self.codes)
@@ -68,69 +63,52 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class DiscreteFamily:
-    """A discrete attribute and the configurations of its parents (the class apart)."""
+    """A discrete feature and the configurations of its parents, besides the class."""
 
-    column: int  # X's
-    code: int  # the table's
+    column: int  # of X
+    code: int  # its position among the codes of a table
     n_levels: int
     cells: Cells
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Blocks of one shape.
+    """Blocks of one shape. Each member depends on those before it in its block."""
 
-    Parameters
-    ----------
-    members : ndarray (blocks, size)
-        Positions among the partition's attributes; each member depends on those before it in its block.
-    n_given : int
-        The first so many members of each block are there as parents only: their own density stands elsewhere.
-    """
-
-    members: NDArray[np.intp]
-    n_given: int
+    members: NDArray[np.intp]  # positions among the features of the partition: (blocks, size)
+    n_given: int  # the number of first members that are parents only: another block has their densities
 
     @property
     def size(self) -> int:
-        """How many members each block has."""
+        """Number of members of each block."""
         return int(self.members.shape[1])
 
     def without(self, absent: NDArray[np.bool_]) -> tuple[Stack, ...]:
-        """The blocks without some of the partition's attributes: they then differ in shape."""
-        gone = absent[self.members]
-        if not gone.any():
+        """The blocks without some features of the partition, as stacks of the shapes that result."""
+        excluded = absent[self.members]
+        if not excluded.any():
             return (self,)
         shapes: dict[tuple[int, int], list[NDArray[np.intp]]] = {}
-        for members, leaving in zip(self.members, gone, strict=True):
-            n_given = self.n_given - int(leaving[: self.n_given].sum())
-            if len(members) - leaving.sum() > n_given:
-                shapes.setdefault((len(members) - leaving.sum(), n_given), []).append(members[~leaving])
-        return tuple(Stack(np.array(found), n_given) for (_, n_given), found in shapes.items())
+        for members, out in zip(self.members, excluded, strict=True):
+            n_given = self.n_given - int(out[: self.n_given].sum())
+            kept = members[~out]
+            if len(kept) > n_given:
+                shapes.setdefault((len(kept), n_given), []).append(kept)
+        return tuple(Stack(np.array(blocks), n_given) for (_, n_given), blocks in shapes.items())
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs of attributes whose scatter is kept: each one with itself, then first < second, sorted.
+    """Pairs of features whose scatter is kept: each feature with itself, then first < second, sorted."""
 
-    Parameters
-    ----------
-    first, second : ndarray (pairs,)
-        Positions of attributes.
-    n : int
-        How many attributes there are.
-    reach : int or None
-        If the pairs are just those of attributes at most so far apart, how far.
-    """
-
-    first: NDArray[np.intp]
+    first: NDArray[np.intp]  # positions of features
     second: NDArray[np.intp]
-    n: int
-    reach: int | None = None
+    n: int  # the number of features
+    reach: int | None = None  # the greatest distance, if the pairs are all those within it
 
     @classmethod
     def within(cls, n: int, reach: int) -> Pairs:
-        """All pairs of attributes at most so far apart."""
+        """All pairs of features within a distance."""
         position = np.arange(n)
         after = np.minimum(reach, n - 1 - position)
         first = np.repeat(position, after)
@@ -139,13 +117,13 @@ class Pairs:
 
     @classmethod
     def of_blocks(cls, n: int, stacks: Sequence[Stack]) -> Pairs:
-        """All pairs that stand together in a block."""
+        """All pairs of members of a block."""
         keys: list[NDArray[Any]] = [np.zeros(0, np.intp)]
         for stack in stacks:
             i, j = np.tril_indices(stack.size, -1)
             a, b = stack.members[:, i], stack.members[:, j]
             keys.append((np.minimum(a, b) * n + np.maximum(a, b)).ravel())
-        ordered = np.sort(np.concatenate(keys))  # several times as fast as np.unique, which hashes
+        ordered = np.sort(np.concatenate(keys))  # several times as fast as np.unique
         first, second = np.divmod(ordered[np.diff(ordered, prepend=-1) > 0], n)
         if len(first) in (0, n * (n - 1) // 2):
             return cls.within(n, n - 1 if len(first) else 0)
@@ -156,10 +134,10 @@ class Pairs:
         return len(self.first)
 
     def place(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Where among the pairs a and b stand, in any shape and order; every one must be kept."""
+        """Positions of the pairs (a, b), of any shape and in any order; all of them must be kept."""
         first, second = np.minimum(a, b), np.maximum(a, b)
         if self.reach is not None:
-            short = np.maximum(0, first - (self.n - 1 - self.reach))  # rows that the end of the band has cut short
+            short = np.maximum(0, first - (self.n - 1 - self.reach))  # pairs that would lie beyond the last feature
             rest = self.n + first * self.reach - short * (short - 1) // 2 + second - first - 1
         else:
             keys = self.first[self.n :] * self.n + self.second[self.n :]
@@ -167,18 +145,18 @@ class Pairs:
         return np.where(first == second, first, rest)
 
     def banded(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Entries on the pairs of a band (…, pairs) by attribute and distance to one before it: (…, n, reach + 1).
+        """Entries on the pairs of a band (…, pairs) by feature and distance to an earlier one: (…, n, reach + 1).
 
-        A view of an array in which they stand by the first of the pair; 0 where there is none so far before.
+        0 where there is no feature at this distance. The result is a view of an array ordered by the first of the pair.
         """
         assert self.reach is not None
         n, width = self.n, self.reach + 1
-        ahead = np.zeros((*entries.shape[:-1], self.reach + n, width))  # zeros before the first attribute
+        ahead = np.zeros((*entries.shape[:-1], self.reach + n, width))  # zeros before the first feature
         ahead[..., self.reach :, 0] = entries[..., :n]
-        n_whole = n - self.reach  # whose pairs the end of the band has not cut short
-        whole = entries[..., n : n + n_whole * self.reach].reshape(*entries.shape[:-1], n_whole, self.reach)
-        ahead[..., self.reach : n, 1:] = whole
-        for first in range(n_whole, n - 1):
+        n_full = n - self.reach  # features that have pairs at all distances
+        full = entries[..., n : n + n_full * self.reach].reshape(*entries.shape[:-1], n_full, self.reach)
+        ahead[..., self.reach : n, 1:] = full
+        for first in range(n_full, n - 1):
             start = int(self.place(np.array(first), np.array(first + 1)))
             ahead[..., self.reach + first, 1 : n - first] = entries[..., start : start + n - first - 1]
         *before, of_row, of_column = ahead.strides
@@ -195,68 +173,56 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The continuous attributes of families with the same discrete parents.
+    """The continuous features of families with the same discrete parents.
 
-    Parameters
-    ----------
-    cells : Cells
-        The configurations of the discrete parents, the class apart.
-    columns : ndarray (attributes,)
-        Columns of X.
-    values : ndarray (attributes,)
-        The same attributes as positions among the table's values.
-    pairs : Pairs
-    stacks : tuple of Stack
-    k : int or None
-        Of a chain: every attribute depends on the k - 1 before it.
-    apart : bool
-        Whether every block has attributes of its own, which stand for the same columns as those of other blocks but
-        count the rows in which all of the block is observed.
+    Where blocks are counted ``apart``, a column has a feature for each of its blocks, which counts the samples in which
+    all members of the block are observed.
     """
 
-    cells: Cells
-    columns: NDArray[np.intp]
-    values: NDArray[np.intp]
+    cells: Cells  # the configurations of the discrete parents
+    columns: NDArray[np.intp]  # of X: (features,)
+    values: NDArray[np.intp]  # their positions among the values of a table: (features,)
     pairs: Pairs
     stacks: tuple[Stack, ...]
-    k: int | None = None
+    k: int | None = None  # of a chain: every feature depends on the k - 1 before it
     apart: bool = False
 
     @classmethod
-    def of_chain(cls, columns: NDArray[np.intp], values: NDArray[np.intp], k: int) -> Partition:
-        """A chain: one block for the first k, then sliding windows."""
+    def of_chain(cls, columns: NDArray[np.intp], schema: Schema, k: int) -> Partition:
+        """A chain: one block for the first k features, then sliding windows."""
         m = len(columns)
         k = min(k, m)
         position = np.arange(m)
         stacks = [Stack(position[None, :k], 0)]
         if m > k:
             stacks.append(Stack(sliding_window_view(position, k)[1:], k - 1))
-        return cls(Cells((), (), ()), columns, values, Pairs.within(m, k - 1), tuple(stacks), k)
+        pairs = Pairs.within(m, k - 1)
+        return cls(Cells((), (), ()), columns, _positions(columns, schema), pairs, tuple(stacks), k)
 
     @classmethod
     def of_families(cls, cells: Cells, families: NDArray[np.intp], schema: Schema) -> Partition:
-        """Families (families, members) of one size, that lie apart."""
+        """Families of one size that are counted apart: (families, members)."""
         n, size = families.shape
         columns = families.ravel()
         stacks = (Stack(np.arange(n * size).reshape(n, size), size - 1),)
-        values = np.array([schema.position[column] for column in columns.tolist()], np.intp)
-        return cls(cells, columns, values, Pairs.of_blocks(n * size, stacks), stacks, apart=True)
+        pairs = Pairs.of_blocks(n * size, stacks)
+        return cls(cells, columns, _positions(columns, schema), pairs, stacks, apart=True)
 
     @property
     def n_attributes(self) -> int:
-        """How many continuous attributes take part."""
+        """Number of continuous features."""
         return len(self.columns)
 
     @property
     def blocks(self) -> NDArray[np.intp]:
-        """The attributes of the blocks that lie apart: (blocks, members)."""
+        """The features of blocks that are counted apart: (blocks, members)."""
         assert self.apart
         return self.stacks[0].members
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Discrete families and partitions of continuous ones: what `Statistics` collects and solvers factorise."""
+    """Discrete families, and partitions of continuous ones: what `Statistics` counts and solvers factorise."""
 
     discrete: tuple[DiscreteFamily, ...]
     partitions: tuple[Partition, ...]
@@ -264,79 +230,82 @@ class Layout:
     @staticmethod
     @lru_cache(maxsize=16)  # batches of one stream have the same families
     def of(families: Families, schema: Schema, incomplete: tuple[int, ...] = ()) -> Layout:
-        """The layout of a bag of families, where some columns are incomplete."""
-        position = schema.position
+        """The layout of families, where some columns are incomplete."""
+        missing = frozenset(incomplete)
+        listed, chain = _split_chain(families, missing)
         discrete = []
         blocks: dict[tuple[int, ...], _Blocks] = {}
-        apart: dict[tuple[tuple[int, ...], int], tuple[Cells, list[list[int]]]] = {}
-        holed = frozenset(incomplete)
-        whole = holed.isdisjoint(families.chain.tolist())  # a chain that is not falls into its families
-        for child, parents in families if whole else chain(families, _without_runs(families, holed)):
-            cut = tuple(sorted(parent for parent in parents if schema.levels[parent] is not None))
-            cells = Cells(
-                cut, tuple(position[column] for column in cut), tuple(len(schema.levels_of(column)) for column in cut)
-            )
+        apart: dict[tuple[tuple[int, ...], int], list[list[int]]] = {}
+        for child, parents in listed:
+            conditions = tuple(sorted(parent for parent in parents if schema.levels[parent] is not None))
+            cells = Cells.of(conditions, schema)
             if cells.n * schema.n_classes > MOST_CELLS:
                 raise ValueError(
                     f"the discrete parents of {schema.name(child)} have {cells.n} configurations, "
                     f"which with {schema.n_classes} classes is more than {MOST_CELLS} cells: give it fewer parents"
                 )
-            if schema.levels[child] is None:
-                continuous = tuple(p for p in parents if schema.levels[p] is None) if cut else parents
-                if not holed.isdisjoint(parents) or child in holed:
-                    found = apart.setdefault((cut, len(continuous) + 1), (cells, []))[1]
-                    found.append([*continuous, child])
-                    continue
-                if cut not in blocks:
-                    blocks[cut] = _Blocks(cells)
-                blocks[cut].add(child, continuous)
-                continue
-            if len(cut) < len(parents):
-                wrong = next(parent for parent in parents if schema.levels[parent] is None)
-                raise ValueError(
-                    f"{schema.name(wrong)} is continuous and cannot be a parent of "
-                    f"{schema.name(child)}, which is discrete: turn the edge round or remove it"
-                )
-            discrete.append(DiscreteFamily(child, position[child], len(schema.levels_of(child)), cells))
-        n_products = sum(cells.n * len(found) * size * (size + 1) // 2 for (_, size), (cells, found) in apart.items())
-        if n_products * schema.n_classes > MOST_APART:
-            raise ValueError(
-                "values are missing in columns of large families, each of which has to be counted by rows of its own, "
-                f"{n_products * schema.n_classes / 2**27:.0f} GB in all: take a smaller k or simpler structure, or "
-                "impute them"
-            )
-        partitions = [found.partition(schema) for found in blocks.values()]
-        run = families.chain if whole else _run(families, holed)
-        if len(run):
-            values = np.array([position[column] for column in run.tolist()], np.intp)
-            partitions.append(Partition.of_chain(run, values, families.k))
-        partitions += [Partition.of_families(cells, np.array(found), schema) for cells, found in apart.values()]
+            continuous = tuple(parent for parent in parents if schema.levels[parent] is None) if conditions else parents
+            if schema.levels[child] is not None:
+                if continuous:
+                    raise ValueError(
+                        f"{schema.name(continuous[0])} is continuous and cannot be a parent of "
+                        f"{schema.name(child)}, which is discrete: reverse the edge or remove it"
+                    )
+                discrete.append(DiscreteFamily(child, schema.position[child], len(schema.levels_of(child)), cells))
+            elif missing.isdisjoint((child, *parents)):
+                blocks.setdefault(conditions, _Blocks(cells)).add(child, continuous)
+            else:
+                apart.setdefault((conditions, len(continuous) + 1), []).append([*continuous, child])
+        partitions = [of_cells.partition(schema) for of_cells in blocks.values()]
+        if len(chain):
+            partitions.append(Partition.of_chain(chain, schema, families.k))
+        partitions += _partitions_apart(apart, schema)
         return Layout(tuple(discrete), tuple(partitions))
 
 
-def _run(families: Families, incomplete: frozenset[int]) -> NDArray[np.intp]:
-    """What stays a chain without its incomplete columns: of pairs all the others, of windows nothing."""
-    kept = [column for column in families.chain.tolist() if column not in incomplete] if families.pairwise else []
-    return np.array(kept, np.intp)
+def _positions(columns: NDArray[np.intp], schema: Schema) -> NDArray[np.intp]:
+    """Positions of continuous columns of X among the values of a table."""
+    return np.array([schema.position[column] for column in columns.tolist()], np.intp)
 
 
-def _without_runs(families: Families, incomplete: frozenset[int]) -> Iterator[Family]:
-    """The families of a chain that does not stay one."""
-    for family in families.windows():
-        if not families.pairwise or family.child in incomplete or not incomplete.isdisjoint(family.parents):
-            yield family
+def _split_chain(families: Families, incomplete: frozenset[int]) -> tuple[Iterable[Family], NDArray[np.intp]]:
+    """The families to be laid out one by one, and the columns that remain a chain: those of pairwise windows."""
+    if incomplete.isdisjoint(families.chain.tolist()):
+        return families, families.chain
+    if not families.pairwise:
+        return (*families, *families.windows()), np.zeros(0, np.intp)
+    apart = (window for window in families.windows() if not incomplete.isdisjoint((window.child, *window.parents)))
+    complete = [column for column in families.chain.tolist() if column not in incomplete]
+    return (*families, *apart), np.array(complete, np.intp)
+
+
+def _partitions_apart(
+    families: dict[tuple[tuple[int, ...], int], list[list[int]]], schema: Schema
+) -> Iterator[Partition]:
+    """Partitions of families, by discrete parents and size, that are counted apart."""
+    cells = {conditions: Cells.of(conditions, schema) for conditions, _ in families}
+    n_products = schema.n_classes * sum(
+        cells[conditions].n * len(members) * size * (size + 1) // 2 for (conditions, size), members in families.items()
+    )
+    if n_products > MOST_APART:
+        raise ValueError(
+            "values are missing in columns of large families, each of which is counted by samples of its own, which "
+            f"takes {n_products / 2**27:.0f} GB: use a smaller k or a simpler structure, or impute them"
+        )
+    for (conditions, _), members in families.items():
+        yield Partition.of_families(cells[conditions], np.array(members), schema)
 
 
 class _Blocks:
-    """The blocks of one partition while it is being laid out."""
+    """The blocks of one partition under construction."""
 
     def __init__(self, cells: Cells) -> None:
         self.cells = cells
-        self.blocks: list[tuple[list[int], int]] = []  # members, how many of them are given
-        self.ending_in: dict[int, int] = {}
+        self.blocks: list[tuple[list[int], int]] = []  # members, and the number of given ones
+        self.ending_in: dict[int, int] = {}  # last member → block
 
     def add(self, child: int, parents: Sequence[int]) -> None:
-        """Put a family where it nests, or open a block for it."""
+        """Add a family to the block that its parents form, or as a block of its own."""
         if parents:
             extended = self.ending_in.get(parents[-1])
             if extended is not None:
@@ -352,13 +321,8 @@ class _Blocks:
         shapes: dict[tuple[int, int], list[list[int]]] = {}
         for members, n_given in self.blocks:
             shapes.setdefault((len(members), n_given), []).append(members)
-        stacked = {shape: np.array(found, np.intp) for shape, found in shapes.items()}
+        stacked = {shape: np.array(blocks, np.intp) for shape, blocks in shapes.items()}
         columns = np.unique(np.concatenate([members.ravel() for members in stacked.values()]))
         stacks = tuple(Stack(np.searchsorted(columns, members), n_given) for (_, n_given), members in stacked.items())
-        return Partition(
-            cells=self.cells,
-            columns=columns,
-            values=np.array([schema.position[column] for column in columns.tolist()], np.intp),
-            pairs=Pairs.of_blocks(len(columns), stacks),
-            stacks=stacks,
-        )
+        pairs = Pairs.of_blocks(len(columns), stacks)
+        return Partition(self.cells, columns, _positions(columns, schema), pairs, stacks)
