@@ -437,7 +437,7 @@ def test_representations_are_readable():
     assert repr(model) == (
         "CGNClassifier(prior=Prior(strength=2.0),\n              structure=Structure(4 features, 3 edges))"
     )
-    assert repr(model.statistics_) == "Statistics(150 rows, 3 classes)"
+    assert repr(model.statistics_) == "Statistics(150 samples, 3 classes)"
     page = model._repr_html_()
     assert "Structure(4 features, 3 edges)" in page
     assert "CGNClassifier" in page

@@ -257,7 +257,7 @@ def test_statistics_with_few_holes_are_not_given_away(holed, tmp_path):
     frame = frame[["a", "b"]].assign(b=np.where(np.arange(150) < 3, np.nan, 1.0 + frame["a"]))
     statistics = CGNClassifier().fit(frame, y).statistics_
     save(statistics, tmp_path / "a.stats", minimum_cell=3)
-    with pytest.raises(ValueError, match="column 'b' is missing in 3 rows of class 0, fewer than 5"):
+    with pytest.raises(ValueError, match="column 'b' is missing in 3 samples of class 0, fewer than 5"):
         save(statistics, tmp_path / "b.stats", minimum_cell=5)
 
 

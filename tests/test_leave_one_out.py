@@ -159,7 +159,7 @@ def test_log_proba_is_normalised_and_takes_some_of_the_rows():
 def test_the_papers_location_goes_by_folds():
     X, y, _ = data(6)
     model = CGNClassifier(prior=Prior(location="paper")).fit(X, y)
-    with pytest.raises(ValueError, match='no closed form with the prior location "paper": take folds'):
+    with pytest.raises(ValueError, match='no closed form with the prior location "paper": use folds'):
         model.leave_one_out_log_proba(X, y)
 
 

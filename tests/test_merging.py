@@ -74,7 +74,7 @@ def test_small_cells_are_not_exported(patients, path):
     rare["stage"] = rare["stage"].cat.add_categories(["4"])
     rare.loc[[0, 2, 4], "stage"] = "4"  # all of them healthy
     statistics = fitted(rare, "naive_bayes").statistics_
-    message = r"class 'healthy', column 'stage' = '4' has 3 rows, fewer than 5: join levels"
+    message = r"class 'healthy', column 'stage' = '4' has 3 samples, fewer than 5: merge levels"
     with pytest.raises(ValueError, match=message) as raised:
         save(statistics, path, minimum_cell=5)
     assert "\n" not in str(raised.value)
@@ -84,7 +84,7 @@ def test_small_cells_are_not_exported(patients, path):
     joined = {"sex": [], "stage": ["sex"], "marker": ["sex", "stage"]}
     with pytest.raises(ValueError, match=r"class 'healthy', column 'sex' = '.', column 'stage' = '4' has \d"):
         save(fitted(rare, joined).statistics_, path, minimum_cell=3.5)
-    with pytest.raises(ValueError, match="class 'healthy' has 150 rows, fewer than 151"):
+    with pytest.raises(ValueError, match="class 'healthy' has 150 samples, fewer than 151"):
         save(statistics, path, minimum_cell=151)
     with pytest.raises(ValueError, match="save the model's statistics_"):
         save(fitted(patients), path, minimum_cell=5)
@@ -197,7 +197,7 @@ def test_what_cannot_be_merged_is_refused_in_one_line(parts):
         ("columns.stats", "columns differ", 1),
         ("levels.stats", "the levels of column 'stage' differ (1, 2, 3, not 1, 2)", 1),
         ("classes.stats", "classes differ (healthy, ill, not dead, healthy)", 1),
-        ("structure.stats", "of other structures", 1),
+        ("structure.stats", "of different structures", 1),
         ("model.skops", "holds a model, no statistics", 2),
     ):
         code, err = run("merge", folder / "a.stats", folder / name, "-o", out)

@@ -158,7 +158,7 @@ def test_other_columns_classes_or_structures_are_not_added(rng):
     naive, complete = (
         collect(table, s.as_families(MIXED)) for s in (Structure.naive_bayes(5), Structure.jan([range(5)]))
     )
-    with pytest.raises(ValueError, match="of other structures and cannot be added"):
+    with pytest.raises(ValueError, match="of different structures and cannot be added"):
         naive + complete
     other = replace(MIXED, classes=("a", "b", "d"))
     renamed = collect(replace(table, schema=other), naive.families)

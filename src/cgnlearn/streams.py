@@ -85,7 +85,7 @@ def fit_stream(
     >>> load_iris(as_frame=True).frame.to_parquet(path)
     >>> model = fit_stream(CGNClassifier("tree"), path, "target", batch_rows=32)
     >>> model.statistics_
-    Statistics(150 rows, 3 classes)
+    Statistics(150 samples, 3 classes)
     """
     if isinstance(model, CGNClassifier):
         counting_learner(model, "fit_stream")  # refuses what cannot be fitted before anything is read

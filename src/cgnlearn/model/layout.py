@@ -70,6 +70,10 @@ class DiscreteFamily:
     n_levels: int
     cells: Cells
 
+    def observed(self, table: Table) -> NDArray[np.intp]:
+        """The samples that have values of the feature and of its parents."""
+        return np.flatnonzero(self.cells.observed(table) & (table.codes[:, self.code] >= 0))
+
 
 @dataclass(frozen=True, eq=False)
 class Stack:

@@ -1,13 +1,13 @@
-"""Moments of the continuous attributes: weight, mean and centred scatter of every cell.
+"""Moments of continuous features: weight, mean and centred scatter of every cell.
 
-They are centred, because raw sums of squares lose all their digits at a mean of 1e8 and unit variance.
+They are centred, because raw sums of squares lose all digits at a mean of 1e8 and unit variance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,60 +19,48 @@ from cgnlearn.model.layout import Cells, Pairs, Partition
 from cgnlearn.model.picking import columns_of, rows_by_cell, take
 from cgnlearn.model.table import Table
 
-CHUNK = 1 << 16  # numbers of one chunk of rows: half a megabyte, so that a chunk stays in cache
-ROWS_TO_A_COLUMN = 2  # of a chunk whose columns are all multiplied with each other
-COMPILED_PAYS = 1 << 17  # multiplications; below this, loading compiled code takes far longer than it saves
-NEAR_ROWS = 64  # of a chunk, from which its mean is guessed
+CHUNK = 1 << 16  # numbers of one chunk of samples: half a megabyte, which stays in cache
+ROWS_TO_A_COLUMN = 2  # of a chunk from which a full Gram matrix is computed
+COMPILED_PAYS = 1 << 17  # multiplications; with fewer, loading compiled code takes longer than it saves
+NEAR_ROWS = 64  # of a chunk, from which its mean is approximated
 WINDOW = 64  # columns of one window of a band
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weight, mean and centred scatter of every cell of a partition, on the needed pairs only.
-
-    Parameters
-    ----------
-    pairs : Pairs
-    n : ndarray (configurations, classes)
-        With blocks that lie apart (configurations, classes, attributes), the same for all attributes of a block.
-    mean : ndarray (configurations, classes, attributes)
-        Measured from ``origin``.
-    scatter : ndarray (configurations, classes, pairs)
-    origin : ndarray (attributes,)
-        A point close to the data: at 1e8 with unit variance a mean on its own would keep only eight digits.
-    """
+    """Weight, mean and centred scatter of every cell of a partition, on the needed pairs only."""
 
     pairs: Pairs
-    n: Floats
-    mean: Floats
-    scatter: Floats
-    origin: Floats
+    n: Floats  # (configurations, classes), or, of blocks counted apart, (configurations, classes, features)
+    mean: Floats  # measured from the origin: (configurations, classes, features)
+    scatter: Floats  # (configurations, classes, pairs)
+    origin: Floats  # close to the data, since a mean of 1e8 alone would keep few digits of the rest: (features,)
 
     @property
     def apart(self) -> bool:
-        """Whether the attributes have rows of their own."""
+        """Whether blocks are counted apart."""
         return self.n.ndim == self.mean.ndim
 
     def by_attribute(self, of_cells: Floats) -> Floats:
-        """Numbers like n, to stand beside means."""
+        """An array in the shape of ``n``, to be broadcast with ``mean``."""
         return of_cells if self.apart else of_cells[..., None]
 
     def by_pair(self, of_cells: Floats) -> Floats:
-        """Numbers like n, to stand beside scatter."""
+        """An array in the shape of ``n``, to be broadcast with ``scatter``."""
         return np.take(of_cells, self.pairs.first, axis=-1) if self.apart else of_cells[..., None]
 
     def __add__(self, other: Moments) -> Moments:
         if not self.n.any():
             return other
         n = self.n + other.n
-        share = other.n / np.where(n > 0, n, 1.0)  # of no account where both are empty
+        share = other.n / np.where(n > 0, n, 1.0)
         origin = self.origin
         if self.apart:
             origin = np.where(self.n.any(axis=(0, 1)), self.origin, other.origin)
-        # The difference of two origins is exact, or as good as exact, in floating point.
+        # The difference of two origins is exact, or nearly exact, in floating point.
         theirs = other.mean + (other.origin - origin)
         if self.apart:
-            theirs = np.where(other.n > 0, theirs, self.mean)  # an attribute without rows has no origin of its own
+            theirs = np.where(other.n > 0, theirs, self.mean)  # a feature without samples has no origin
         some = self.by_attribute(self.n) > 0
         step = np.where(some, theirs - self.mean, 0.0)
         return Moments(
@@ -83,8 +71,8 @@ class Moments:
             origin,
         )
 
-    def less(self, other: Moments) -> Moments:
-        """What is left without some of the rows."""
+    def __sub__(self, other: Moments) -> Moments:
+        """The moments without some of the samples."""
         n = self.n - other.n
         n = np.where(n > 1e-9 * self.n, n, 0.0)  # the rest is rounding
         share = np.where(n > 0, other.n / np.where(n > 0, n, 1.0), 0.0)
@@ -98,7 +86,7 @@ class Moments:
         return replace(self, n=weight * self.n, scatter=weight * self.scatter)
 
     def recentred(self) -> Moments:
-        """The same, measured from the mean of a cell: of no row, and not of one far out, which would cost digits."""
+        """The moments measured from the cell mean nearest to the origin, which is no sample's value."""
         if not self.n.any():
             return self
         some = np.broadcast_to(self.by_attribute(self.n) > 0, self.mean.shape).reshape(-1, self.mean.shape[-1])
@@ -110,12 +98,12 @@ class Moments:
 
     def products(self, vector: Floats) -> Floats:
         """v vᵀ on the pairs."""
-        found: Floats = np.take(vector, self.pairs.first, axis=-1)
-        found *= np.take(vector, self.pairs.second, axis=-1)
-        return found
+        products: Floats = np.take(vector, self.pairs.first, axis=-1)
+        products *= np.take(vector, self.pairs.second, axis=-1)
+        return products
 
     def pooled(self, axis: int) -> Moments:
-        """The cells along an axis (0: configurations, 1: classes) as one."""
+        """The moments of the cells along an axis (0: configurations, 1: classes) together."""
         n = self.n.sum(axis=axis, keepdims=True)
         total = (self.by_attribute(self.n) * self.mean).sum(axis=axis, keepdims=True)
         mean = total / self.by_attribute(np.where(n > 0, n, 1.0))
@@ -123,8 +111,8 @@ class Moments:
         return replace(self, n=n, mean=mean, scatter=(self.scatter + between).sum(axis=axis, keepdims=True))
 
     def marginal(self, cells: Cells, kept: Cells) -> Moments:
-        """The moments of fewer cells: configurations that differ in other columns than ``kept`` fall together."""
-        n_cut, n_classes = len(cells.levels), self.n.shape[1]
+        """The moments of the configurations of fewer columns, ``kept``."""
+        n_classes = self.n.shape[1]
 
         def reshaped(moments: Moments, n_before: int, *shape: int) -> Moments:
             n, mean, scatter = (
@@ -133,24 +121,24 @@ class Moments:
             )
             return replace(moments, n=n, mean=mean, scatter=scatter)
 
-        apart = reshaped(self, 1, *cells.levels)
+        by_level = reshaped(self, 1, *cells.levels)
         for axis, column in enumerate(cells.columns):
             if column not in kept.columns:
-                apart = apart.pooled(axis)
-        return reshaped(apart, n_cut, kept.n)
+                by_level = by_level.pooled(axis)
+        return reshaped(by_level, len(cells.levels), kept.n)
 
     def of_attributes(self, places: NDArray[np.intp], pairs: Pairs) -> Moments:
-        """The moments of some of the attributes, and of some pairs of them."""
+        """The moments of some features and pairs."""
         scatter = self.scatter[..., self.pairs.place(places[pairs.first], places[pairs.second])]
         n = self.n[..., places] if self.apart else self.n
         return Moments(pairs, n, self.mean[..., places], scatter, self.origin[places])
 
     def set_apart(self) -> Moments:
-        """The same, as of attributes that have rows of their own."""
+        """The moments in the form of blocks that are counted apart."""
         return self if self.apart else replace(self, n=np.repeat(self.n[..., None], self.mean.shape[-1], axis=-1))
 
     def overall(self) -> tuple[Floats, Floats]:
-        """Mean (measured from the origin) and variance (divisor n) of every attribute over all cells."""
+        """Mean (measured from the origin) and variance (divisor n) of every feature over all cells."""
         n = self.by_attribute(self.n)
         total = np.maximum(n.sum(axis=(0, 1)), np.finfo(float).tiny) if self.apart else n.sum()
         mean = (n * self.mean).sum(axis=(0, 1)) / total
@@ -160,7 +148,7 @@ class Moments:
             return mean, (within + between) / total
 
     def constant(self) -> NDArray[np.bool_]:
-        """Which attributes have no variance, up to rounding."""
+        """Whether each feature has no variance, up to rounding."""
         mean, variance = self.overall()
         return np.sqrt(variance) <= 8 * np.finfo(float).eps * np.abs(self.origin + mean)
 
@@ -173,13 +161,13 @@ class Moments:
 
 
 def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
-    """The moments of the rows of a labelled table, measured from a mean: what is kept of rows holds none."""
-    with np.errstate(over="ignore", invalid="ignore"):  # squares that overflow are refused where units are taken
+    """The moments of a labelled table, measured from a mean, so that they hold no sample's values."""
+    with np.errstate(over="ignore", invalid="ignore"):  # `Units` raises an error on overflow
         return _moments_from_row(table, partition, n_classes).recentred()
 
 
 def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Moments:
-    """The same, measured from a row."""
+    """The moments of a labelled table, measured from a sample."""
     assert table.labels is not None
     if partition.apart:
         return _moments_apart(table, partition, n_classes)
@@ -190,8 +178,8 @@ def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Mom
     if len(pairs) == m and table.n_rows * m >= COMPILED_PAYS:
         from cgnlearn.model.kernels import diagonal_moments
 
-        found = diagonal_moments(table.values, partition.values, cell, table.weights, shape[0] * n_classes, origin)
-        n, mean, scatter = (of.reshape(*shape, *of.shape[1:]) for of in found)
+        parts = diagonal_moments(table.values, partition.values, cell, table.weights, shape[0] * n_classes, origin)
+        n, mean, scatter = (part.reshape(*shape, *part.shape[1:]) for part in parts)
         return Moments(pairs, n, mean, scatter, origin)
     n = np.zeros(shape)
     mean = np.zeros((*shape, m))
@@ -199,23 +187,21 @@ def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Mom
     plan = _plan(pairs)
     size = CHUNK
     if isinstance(plan, _Windows):
-        size = CHUNK << 6  # whose products are taken in cache-sized pieces anyway
+        size = CHUNK << 6  # windows fit in cache by themselves
     elif plan is None:
-        # Or adding up matrices would take as long as making them.
+        # Or the sum of the matrices would take as long as the products.
         size = min(max(CHUNK, ROWS_TO_A_COLUMN * m * m), CHUNK << 6)
+    step = max(64, size // max(m, 1))
     for place, rows in rows_by_cell(cell, shape[0] * n_classes):
-        total: Moments | None = None
-        for part in _chunks(rows, max(m, 1), size):
-            chunk = _chunk_moments(table, partition.values, origin, pairs, plan, part)
-            total = chunk if total is None else total + chunk
-        if total is not None:
-            at = divmod(place, n_classes)
-            n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
+        chunks = (rows[start : start + step] for start in range(0, len(rows), step))
+        total = reduce(add, (_chunk_moments(table, partition, origin, plan, chunk) for chunk in chunks))
+        at = divmod(place, n_classes)
+        n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
     return Moments(pairs, n, mean, scatter, origin)
 
 
 def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moments:
-    """Of blocks that count the rows in which they are observed."""
+    """The moments of blocks, each of the samples in which all its members are observed."""
     assert table.labels is not None
     shape, pairs, blocks = (partition.cells.n, n_classes), partition.pairs, partition.blocks
     size = blocks.shape[1]
@@ -231,7 +217,7 @@ def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moment
     if not table.n_rows:
         return Moments(pairs, n, mean, scatter, origin)
     cells = list(rows_by_cell(partition.cells.index(table) * n_classes + table.labels, shape[0] * n_classes))
-    most = max((len(rows) for _, rows in cells), default=0)
+    most = max(len(rows) for _, rows in cells)
     first, second = np.tril_indices(size)
     step = max(1, CHUNK // max(1, most * size))
     for members in (blocks[start : start + step] for start in range(0, len(blocks), step)):
@@ -255,33 +241,27 @@ def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moment
 
 
 def _origin(table: Table, columns: NDArray[np.intp]) -> Floats:
-    """The first row that counts: no farther from the mean than √n standard deviations."""
+    """The first sample of positive weight, which is within √n standard deviations of the mean."""
     first = 0 if table.weights is None or not table.weights.any() else int(np.argmax(table.weights > 0))
     return table.values[first, columns].astype(np.float64) if table.n_rows else np.zeros(len(columns))
 
 
-def _chunk_moments(
-    table: Table,
-    columns: NDArray[np.intp],
-    origin: Floats,
-    pairs: Pairs,
-    plan: Plan,
-    rows: NDArray[np.intp],
-) -> Moments:
-    """Moments of a few rows of one cell."""
+def _chunk_moments(table: Table, partition: Partition, origin: Floats, plan: Plan, rows: NDArray[np.intp]) -> Moments:
+    """The moments of some samples of one cell."""
+    columns, pairs = partition.values, partition.pairs
     weights = None if table.weights is None else table.weights[rows]
     n = float(len(rows) if weights is None else weights.sum())
     if n == 0:
         return Moments(pairs, np.zeros((1, 1)), np.zeros((1, 1, len(columns))), np.zeros((1, 1, len(pairs))), origin)
-    # A point close to the mean is enough: what is left of the mean, some eighth of a standard deviation, is small
-    # beside the scatter it is taken from. Measured from a row, a constant column is exact, whatever its value.
+    # A point near the mean is enough: the rest, about an eighth of a standard deviation, is small beside the scatter
+    # from which it is subtracted. Measured from a sample, a constant column is exact.
     some = take(table.values, rows[:: -(-len(rows) // NEAR_ROWS)], columns).astype(np.float64, copy=False)
     near = some[0] + (some - some[0]).mean(axis=0)
     centred = _centred(table.values, rows, columns, near)
     if weights is None:
         rest = np.ones(len(centred)) @ centred / n
         scatter = _scatter(centred, centred, pairs, plan) - n * rest[pairs.first] * rest[pairs.second]
-    else:  # the rows that weigh most may be far from there
+    else:  # samples of great weight may be far from this point
         rest = weights @ centred / n
         centred -= rest
         scatter = _scatter(centred * weights[:, None], centred, pairs, plan)
@@ -289,7 +269,7 @@ def _chunk_moments(
 
 
 def _centred(values: NDArray[Any], rows: NDArray[np.intp], columns: NDArray[np.intp], near: Floats) -> Floats:
-    """Some rows and columns of a table, measured from a point."""
+    """Samples and columns of a table, measured from a point."""
     by_column = abs(values.strides[0]) < abs(values.strides[1])
     if by_column and values.size >= COMPILED_PAYS:
         from cgnlearn.model.kernels import centred_columns
@@ -303,32 +283,32 @@ def _centred(values: NDArray[Any], rows: NDArray[np.intp], columns: NDArray[np.i
 
 
 class _Windows(NamedTuple):
-    """Pairs that lie close together, taken from the Gram matrices of overlapping windows of columns."""
+    """A plan for pairs of near columns: Gram matrices of overlapping windows."""
 
     reach: int  # the greatest distance
     bounds: NDArray[np.intp]  # where the pairs of each window begin
-    places: NDArray[np.intp]  # of the pairs besides the diagonal, in their window's matrix
+    places: NDArray[np.intp]  # positions of the pairs off the diagonal in the matrix of their window
 
 
-Strides = list[NDArray[np.intp]]  # places of the pairs that are equally far apart
+Strides = list[NDArray[np.intp]]  # positions of the pairs of each distance
 Plan = _Windows | Strides | None  # None: the Gram matrix of all columns
 
 
 def _plan(pairs: Pairs) -> Plan:
-    """The cheapest way to the products of these pairs of columns."""
+    """The fastest plan for the products of these pairs of columns."""
     m = pairs.n
-    n_pairs = len(pairs) - m  # besides the diagonal
+    n_pairs = len(pairs) - m  # off the diagonal
     if len(pairs) > max(m, m * m // 4):
         return None
     distance = pairs.second - pairs.first
     reach = int(distance.max(initial=0))
-    if m * (reach + WINDOW) < 8 * n_pairs:  # a product inside a matrix product costs less than an eighth
+    if m * (reach + WINDOW) < 8 * n_pairs:  # a product costs less than an eighth inside a matrix product
         row = pairs.first[m:] % WINDOW
         bounds = np.searchsorted(pairs.first[m:], np.arange(0, m + WINDOW, WINDOW)) + m
-        # The last windows end with the columns.
+        # The last windows are narrower.
         width = np.minimum(WINDOW + reach, m - (pairs.first[m:] - row))
         return _Windows(reach, bounds, row * width + row + distance[m:])
-    # In a narrow band a distance makes one or a few long slices, where a product of columns is fast.
+    # In a narrow band the pairs of one distance are a few long slices, whose products are fast.
     order = np.argsort(distance, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(distance[order])) + 1)
 
@@ -339,31 +319,25 @@ def _scatter(weighted: Floats, centred: Floats, pairs: Pairs, plan: Plan) -> Flo
         gram = weighted.T @ centred
         dense: Floats = gram[pairs.first, pairs.second]
         return dense
-    found = np.empty(len(pairs))
+    scatter = np.empty(len(pairs))
     if isinstance(plan, _Windows):
         m = centred.shape[1]
-        found[:m] = np.einsum("rp,rp->p", weighted, centred)
+        scatter[:m] = np.einsum("rp,rp->p", weighted, centred)
         windows = zip(range(0, m, WINDOW), plan.bounds[:-1], plan.bounds[1:], strict=True)
-        # Products this small only lose by being cut up for several threads.
+        # Products this small are slower in several threads.
         with numeric_libraries().limit(limits=1, user_api="blas"):
             for start, low, high in windows:
                 gram = weighted[:, start : start + WINDOW].T @ centred[:, start : start + WINDOW + plan.reach]
-                np.take(gram.ravel(), plan.places[low - m : high - m], out=found[low:high])
-        return found
+                np.take(gram.ravel(), plan.places[low - m : high - m], out=scatter[low:high])
+        return scatter
     for places in plan:
         first = columns_of(weighted, pairs.first[places])
         second = columns_of(centred, pairs.second[places])
-        found[places] = np.einsum("rp,rp->p", first, second)
-    return found
+        scatter[places] = np.einsum("rp,rp->p", first, second)
+    return scatter
 
 
 @cache
 def numeric_libraries() -> ThreadpoolController:
-    """BLAS and its like, whose threads can be limited."""
+    """BLAS and similar libraries, whose threads can be limited."""
     return ThreadpoolController()
-
-
-def _chunks(rows: NDArray[np.intp], width: int, size: int) -> Iterator[NDArray[np.intp]]:
-    step = max(64, size // width)
-    for start in range(0, len(rows), step):
-        yield rows[start : start + step]

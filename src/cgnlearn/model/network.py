@@ -1,4 +1,4 @@
-"""The network: one structure, with parameters from its statistics."""
+"""The network: a structure with parameters from its statistics."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.lattice import Lattice
 
-MOST_REFITS = 2000  # regressions that are factorised anew, one row after the other being left out
-WORTH_A_LATTICE = 100_000  # numbers in a chain's windows; below it factorising them takes no time to speak of
+MOST_REFITS = 2000  # factorisations for leave-one-out, one for each sample and solver
+WORTH_A_LATTICE = 100_000  # numbers in the windows of a chain; fewer are factorised in no time
 
 SolverChoice = Callable[[Partition, Posterior, Estimation], Solver]
 
 
 def solver_for(partition: Partition, posterior: Posterior, how: Estimation) -> Solver:
-    """The lattice for a long chain, unless rounding has made its scale singular; else blocks, which mend that."""
+    """The lattice for a long chain, unless rounding has made its scale singular; else blocks, which handle that."""
     m, k = partition.n_attributes, partition.k
     if k is not None and 1 < k < m and m * k * k >= WORTH_A_LATTICE:
         lattice = Lattice(partition, posterior, how)
@@ -41,31 +41,19 @@ def solver_for(partition: Partition, posterior: Posterior, how: Estimation) -> S
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Log densities of the attributes under each class, given their parents.
+    """Log densities of the features under each class, given their parents."""
 
-    Parameters
-    ----------
-    structure : Structure
-        Over columns of X.
-    statistics : Statistics
-        Of the structure's families.
-    how : Estimation
-    posteriors : tuple of Posterior
-    solvers : tuple of Solver
-        One for each partition of the statistics' layout.
-    """
-
-    structure: Structure
-    statistics: Statistics
+    structure: Structure  # over columns of X
+    statistics: Statistics  # of the families of the structure
     how: Estimation
-    posteriors: tuple[Posterior, ...]
+    posteriors: tuple[Posterior, ...]  # one for each partition of the layout
     solvers: tuple[Solver, ...]
 
     @classmethod
     def of(
         cls, structure: Structure, statistics: Statistics, how: Estimation, solver: SolverChoice = solver_for
     ) -> Network:
-        """Parameters from statistics that hold the structure's families."""
+        """The network with parameters from statistics that contain its families."""
         schema = statistics.schema
         statistics = statistics.restricted(structure.as_families(schema))
         how.check(statistics)
@@ -79,7 +67,7 @@ class Network:
         return cls(structure, statistics, how, tuple(posteriors), tuple(solvers))
 
     def restricted(self, structure: Structure) -> Network:
-        """The network of some of the families."""
+        """The network of a part of the structure."""
         return Network.of(structure, self.statistics, self.how)
 
     def __repr__(self) -> str:
@@ -87,123 +75,121 @@ class Network:
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a row."""
+        """Log probabilities of the classes."""
         return self.how.class_log_prior(self.statistics)
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters, the class's own included."""
+        """Number of free parameters, those of the class included."""
         schema = self.statistics.schema
         levels = {i: len(schema.levels_of(i)) for i in self.structure.nodes if schema.levels[i] is not None}
         return self.structure.n_parameters(schema.n_classes, levels, sharing=self.how.sharing)
 
     def discrete_log_densities(self, table: Table) -> Iterator[tuple[int, Floats]]:
-        """Each discrete attribute with its log probabilities: (rows, classes)."""
+        """Each discrete feature with its log probabilities: (samples, classes)."""
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
             probabilities = densities.categorical(counts, self.how.dirichlet)
             yield family.column, probabilities[:, family.cells.index(table), table.codes[:, family.code]].T
 
     @cached_property
     def integration(self) -> Integration:
-        """What it says of rows with holes."""
+        """The integration over missing values."""
         return Integration(self)
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(x | class) of every row and class."""
+        """ln p(x | class): (samples, classes)."""
         if table.incomplete:
             return self.integration.log_likelihood(table)
-        total = np.zeros((table.schema.n_classes, table.n_rows)).T  # sums over classes are then long loops
-        for _, found in self.discrete_log_densities(table):
-            total += found
+        total = np.zeros((table.schema.n_classes, table.n_rows)).T  # transposed: inner loops run over samples
+        for _, log_density in self.discrete_log_densities(table):
+            total += log_density
         for solver in self.solvers:
             total += solver.log_likelihood(table)
         return total
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """The training rows again, each seen by the network without it."""
+        """Leave-one-out results of the training samples."""
         if isinstance(self.how, Bayes) and self.how.prior.location == "paper":
-            raise NotExact('leaving rows out has no closed form with the prior location "paper": take folds')
+            raise NotExact('leave-one-out has no closed form with the prior location "paper": use folds')
         assert table.labels is not None
         unseen = set(table.incomplete).difference(self.statistics.incomplete).intersection(self.structure.nodes)
         if unseen:
-            raise ValueError(f"{table.schema.name(min(unseen))} has missing values that it had not in training")
-        rows, n_classes = np.arange(table.n_rows), table.schema.n_classes
-        total = np.zeros((n_classes, table.n_rows)).T
+            raise ValueError(f"{table.schema.name(min(unseen))} has missing values, but had none in training")
+        total = np.zeros((table.schema.n_classes, table.n_rows)).T
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
-            seen, held = rows, table
+            index, observed = np.arange(table.n_rows), table
             if table.incomplete:
-                seen = np.flatnonzero(family.cells.observed(table) & (table.codes[:, family.code] >= 0))
-                held = table.rows(seen)
-            cell = counts[:, family.cells.index(held)].transpose(1, 0, 2)  # (rows, classes, levels)
-            code, every = held.codes[:, family.code], np.arange(len(seen))
-            cell[every, held.labels, code] -= 1.0 if held.weights is None else held.weights
-            with np.errstate(divide="ignore"):  # by maximum likelihood a level whose only row is gone has probability 0
-                total[seen] += densities.categorical(np.maximum(cell, 0.0), self.how.dirichlet)[every, :, code]
+                index = family.observed(table)
+                observed = table.rows(index)
+            remaining = counts[:, family.cells.index(observed)].transpose(1, 0, 2)  # (samples, classes, levels)
+            level, samples = observed.codes[:, family.code], np.arange(len(index))
+            remaining[samples, observed.labels, level] -= 1.0 if observed.weights is None else observed.weights
+            with np.errstate(divide="ignore"):  # the maximum likelihood probability of a unique level is 0
+                log_density = densities.categorical(np.maximum(remaining, 0.0), self.how.dirichlet)
+            total[index] += log_density[samples, :, level]
         for solver in self.solvers:
             total += solver.left_out(table)
         if table.incomplete:
-            self._leave_out_one_by_one(table, total)
+            self._refit_without_each(table, total)
         return LeftOut(total, self.class_log_prior_left_out(table.labels, table.weights))
 
     def class_log_prior_left_out(self, labels: NDArray[np.intp], weights: Floats | None) -> Floats:
-        """Log probabilities of the classes without each row: (rows, classes)."""
+        """Leave-one-out log probabilities of the classes: (samples, classes)."""
         classes = self.statistics.classes
         if self.how.class_prior is not None:
             return np.broadcast_to(self.class_log_prior, (len(labels), len(classes)))
-        if weights is None:  # rows of one class are alike
+        if weights is None:  # the result is the same for all samples of a class
             of_class = self.class_log_prior_left_out(np.arange(len(classes)), np.ones(len(classes)))
             return np.take(of_class.T, labels, axis=1).T
-        left = np.repeat(classes[None], len(labels), axis=0)
-        left[np.arange(len(labels)), labels] -= weights
-        with np.errstate(divide="ignore"):  # by maximum likelihood a class whose only row is gone has probability 0
-            return densities.categorical(np.maximum(left, 0.0), self.how.dirichlet)
+        remaining = np.repeat(classes[None], len(labels), axis=0)
+        remaining[np.arange(len(labels)), labels] -= weights
+        with np.errstate(divide="ignore"):  # the maximum likelihood probability of a class with one sample is 0
+            return densities.categorical(np.maximum(remaining, 0.0), self.how.dirichlet)
 
-    def _leave_out_one_by_one(self, table: Table, total: Floats) -> None:
-        """Rows in which an observed attribute has a missing parent: what is integrated out changes without the row."""
+    def _refit_without_each(self, table: Table, total: Floats) -> None:
+        """Replace the totals of samples in which an observed feature has a missing parent by those of refits."""
         rows = self.integration.affected(table)
         if len(rows) and not isinstance(self.how, Bayes):
-            raise NotExact(
-                "by maximum likelihood rows with missing parents have no closed form to be left out: take folds"
-            )
+            raise NotExact("by maximum likelihood, leave-one-out has no closed form with missing parents: use folds")
         if len(rows) * len(self.solvers) > MOST_REFITS:
-            raise NotExact(f"{len(rows)} rows lack a parent of what they have, too many to be left out: take folds")
+            raise NotExact(f"{len(rows)} samples have missing parents, too many for leave-one-out: use folds")
         for row in rows:
             part = table.rows(np.array([row]))
             total[row] = self.without(part).log_likelihood(replace(part, labels=None))[0]
 
     def without(self, table: Table) -> Network:
-        """The network that has not seen some of its training rows, its prior being held."""
+        """The network without some of its training samples, under the same prior."""
         assert isinstance(self.how, Bayes)
-        theirs = collect(table, self.statistics.families, self.statistics.incomplete)
+        removed = collect(table, self.statistics.families, self.statistics.incomplete)
         statistics = replace(
             self.statistics,
-            classes=np.maximum(self.statistics.classes - theirs.classes, 0.0),
-            counts=tuple(np.maximum(a - b, 0.0) for a, b in zip(self.statistics.counts, theirs.counts, strict=True)),
-            moments=tuple(a.less(b) for a, b in zip(self.statistics.moments, theirs.moments, strict=True)),
+            classes=np.maximum(self.statistics.classes - removed.classes, 0.0),
+            counts=tuple(np.maximum(a - b, 0.0) for a, b in zip(self.statistics.counts, removed.counts, strict=True)),
+            moments=tuple(a - b for a, b in zip(self.statistics.moments, removed.moments, strict=True)),
         )
         posteriors, solvers = list(self.posteriors), list(self.solvers)
         for i, partition in enumerate(statistics.layout.partitions):
-            if theirs.moments[i].n.any():
+            if removed.moments[i].n.any():
                 posteriors[i] = self.how.with_prior_of(self.posteriors[i], statistics.moments[i], partition)
                 solvers[i] = Blocks.of(partition, posteriors[i], self.how)
         return replace(self, statistics=statistics, posteriors=tuple(posteriors), solvers=tuple(solvers))
 
     def contributions(self, table: Table) -> Floats:
-        """The log densities kept apart: (rows, columns of X, classes); 0 for an attribute that is absent or missing."""
+        """Log density of each feature, 0 if it is missing or not in the model: (samples, columns of X, classes)."""
         if table.incomplete:
             return self.integration.contributions(table)
-        apart = np.zeros((table.n_rows, table.schema.n_columns, table.schema.n_classes))
-        for column, found in self.discrete_log_densities(table):
-            apart[:, column] = found
+        by_column = np.zeros((table.n_rows, table.schema.n_columns, table.schema.n_classes))
+        for column, log_density in self.discrete_log_densities(table):
+            by_column[:, column] = log_density
         for solver in self.solvers:
             for part in solver.terms(table):
-                of_class = apart[part.rows, :, part.label]
+                of_class = by_column[part.rows, :, part.label]
                 of_class[:, part.columns] = self.how.log_density(part).T
-                apart[part.rows, :, part.label] = of_class
-        return apart
+                by_column[part.rows, :, part.label] = of_class
+        return by_column
 
     def family_log_evidences(self) -> Iterator[tuple[Family, float]]:
-        """The log evidence of every family, as columns of X."""
+        """Each family, as columns of X, with its log evidence."""
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
             evidence = float(densities.categorical_evidence(counts, self.how.dirichlet).sum())
             yield Family(family.column, family.cells.columns), evidence

@@ -1,6 +1,6 @@
 """Additive sufficient statistics: counts of discrete families, moments of continuous ones.
 
-Everything the classifier knows of its training data stands here, and ``a + b`` is what the rows of both would give.
+A classifier keeps nothing else of its training data, and ``a + b`` are the statistics of the samples of both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.families import Families
@@ -22,18 +21,18 @@ from cgnlearn.model.table import Table
 
 
 class NotCounted(ValueError):
-    """Families that statistics do not hold."""
+    """The statistics do not contain these families."""
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """All that is kept of the training data; ``sum()`` of the parts is the whole.
+    """Sufficient statistics of training data; ``sum()`` over parts of the data gives those of all.
 
     Parameters
     ----------
     schema : Schema
     families : Families
-        Which families were counted.
+        The families counted.
     classes : ndarray (classes,)
         Weight of each class.
     counts : tuple of ndarray (classes, configurations, levels)
@@ -41,9 +40,10 @@ class Statistics:
     moments : tuple of Moments
         One for each partition of the layout.
     missing : ndarray (classes, columns)
-        Weight of the rows of each class in which each column of X is missing.
+        Weight of the samples of each class in which each column of X is missing.
     incomplete : tuple of int
-        Columns in which values were missing: a family that has one counted the rows in which all of it was observed.
+        Columns with missing values: a family with such a column counts the samples in which all its columns are
+        observed.
     """
 
     schema: Schema
@@ -56,11 +56,11 @@ class Statistics:
 
     @property
     def layout(self) -> Layout:
-        """How the families were laid out to be counted."""
+        """The layout by which the families were counted."""
         return Layout.of(self.families, self.schema, self.incomplete)
 
     def __repr__(self) -> str:
-        return f"Statistics({self.classes.sum():g} rows, {len(self.classes)} classes)"
+        return f"Statistics({self.classes.sum():g} samples, {len(self.classes)} classes)"
 
     def __add__(self, other: Statistics) -> Statistics:
         if not isinstance(other, Statistics):
@@ -69,10 +69,10 @@ class Statistics:
             raise ValueError(f"these statistics cannot be added: {self.schema.difference(other.schema)}")
         if self.families != other.families:
             raise ValueError(
-                "these statistics are of other structures and cannot be added: count both for the same one, "
-                "or take what they share by restricted(families)"
+                "these statistics are of different structures and cannot be added: count both for the same structure, "
+                "or restrict both to families that they share"
             )
-        other = other.restricted(self.families)  # into the same order
+        other = other.restricted(self.families)  # in the same order
         incomplete = tuple(sorted({*self.incomplete, *other.incomplete}))
         self, other = self.with_incomplete(incomplete), other.with_incomplete(incomplete)
         return replace(
@@ -87,7 +87,7 @@ class Statistics:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __rmul__(self, weight: float) -> Statistics:
-        """As if every row had counted ``weight`` times as much."""
+        """The statistics with all sample weights multiplied."""
         if not isinstance(weight, int | float | np.number):
             return NotImplemented
         return replace(
@@ -99,7 +99,7 @@ class Statistics:
         )
 
     def restricted(self, families: Families) -> Statistics:
-        """The statistics of families that these ones contain: a tree out of all pairs, a k out of a greater one."""
+        """The statistics of families that the present ones contain: a TAN of all pairs, a k of a greater one."""
         if families.in_same_order(self.families):
             return self
         layout = Layout.of(families, self.schema, self.incomplete)
@@ -111,7 +111,7 @@ class Statistics:
         )
 
     def with_incomplete(self, incomplete: tuple[int, ...]) -> Statistics:
-        """The same, prepared to be added to statistics in which more columns are incomplete."""
+        """The statistics in the layout for more incomplete columns, to be added to others."""
         if incomplete == self.incomplete:
             return self
         partitions = Layout.of(self.families, self.schema, incomplete).partitions
@@ -120,7 +120,7 @@ class Statistics:
         )
 
     def class_free(self) -> Statistics:
-        """The same rows as if all were of one class."""
+        """The statistics of the same samples as one class."""
         return replace(
             self,
             schema=replace(self.schema, classes=("any",)),
@@ -131,54 +131,50 @@ class Statistics:
         )
 
     def shareable(self, minimum_cell: float = 0.0) -> Statistics:
-        """The same without any single row's values; refused if a cell has fewer rows than the minimum, but some.
+        """The statistics without the values of any single sample.
 
         Parameters
         ----------
         minimum_cell : float
-            The least weight that a cell of a family may have, unless it is empty.
+            The least weight of a cell of a family, unless it is empty; less raises an error.
         """
         for n, columns in self._cells():
             few = np.argwhere((n > 0) & (n < minimum_cell))
             if len(few):
-                label, *levels = few[0].tolist()
-                cell = [f"class {self.schema.classes[label]!r}"] + [
-                    f"{self.schema.name(column)} = {self.schema.levels_of(column)[level]!r}"
-                    for column, level in zip(columns, levels, strict=True)
-                ]
+                label, *codes = few[0].tolist()
                 raise ValueError(
-                    f"the cell {', '.join(cell)} has {n[tuple(few[0])]:g} rows, fewer than {minimum_cell:g}: "
-                    "join levels, leave out columns, or choose a simpler structure"
+                    f"the cell {self.schema.cell(label, columns, codes)} has {n[tuple(few[0])]:g} samples, fewer than "
+                    f"{minimum_cell:g}: merge levels, drop columns, or choose a simpler structure"
                 )
         few = np.argwhere((self.missing > 0) & (self.missing < minimum_cell))
         if len(few):
             label, column = few[0].tolist()
             raise ValueError(
-                f"{self.schema.name(column)} is missing in {self.missing[label, column]:g} rows of class "
-                f"{self.schema.classes[label]!r}, fewer than {minimum_cell:g}: impute them or leave it out"
+                f"{self.schema.name(column)} is missing in {self.missing[label, column]:g} samples of class "
+                f"{self.schema.classes[label]!r}, fewer than {minimum_cell:g}: impute them or drop the column"
             )
         return self.recentred()
 
     def recentred(self) -> Statistics:
-        """The same, measured from the mean of all rows: a sum is measured from where its first part was."""
+        """The statistics with moments measured from means; a sum is measured from the origin of its first part."""
         return replace(self, moments=tuple(part.recentred() for part in self.moments))
 
     def smallest_family(self) -> tuple[float, tuple[int, ...]]:
-        """The least share of the rows that a family could use, and whose: the child and its parents."""
-        found: list[tuple[float, tuple[int, ...]]] = []
+        """The family with the fewest samples: its share of all samples, and its child and parents."""
+        candidates: list[tuple[float, tuple[int, ...]]] = [(float(self.classes.sum()), ())]
         for family, counts in zip(self.layout.discrete, self.counts, strict=True):
-            found.append((float(counts.sum()), (family.column, *family.cells.columns)))
+            candidates.append((float(counts.sum()), (family.column, *family.cells.columns)))
         for partition, moments in zip(self.layout.partitions, self.moments, strict=True):
             if partition.apart:
-                rows = moments.n.sum(axis=(0, 1))[partition.blocks[:, 0]]
-                block = partition.blocks[least := int(np.argmin(rows))]
+                weights = moments.n.sum(axis=(0, 1))[partition.blocks[:, 0]]
+                block = partition.blocks[least := int(np.argmin(weights))]
                 *given, child = partition.columns[block].tolist()
-                found.append((float(rows[least]), (child, *partition.cells.columns, *given)))
-        total = self.classes.sum()
-        return min(((rows / total, columns) for rows, columns in found), default=(1.0, ()), key=lambda one: one[0])
+                candidates.append((float(weights[least]), (child, *partition.cells.columns, *given)))
+        weight, columns = min(candidates, key=lambda candidate: candidate[0])
+        return weight / float(self.classes.sum()), columns
 
     def _cells(self) -> Iterator[tuple[Floats, tuple[int, ...]]]:
-        """The weights of all cells, as arrays by class and levels, and whose levels these are."""
+        """The weights of cells, as arrays by class and levels, with the columns of these levels."""
         yield self.classes, ()
         for family, counts in zip(self.layout.discrete, self.counts, strict=True):
             columns = (*family.cells.columns, family.column)
@@ -193,34 +189,32 @@ class Statistics:
         for own, counts in zip(self.layout.discrete, self.counts, strict=True):
             axes = (*own.cells.columns, own.column)
             if set(wanted) <= set(axes) and self._of_same_rows(wanted, axes):
-                apart = counts.reshape(len(counts), *own.cells.levels, own.n_levels)
+                by_level = counts.reshape(len(counts), *own.cells.levels, own.n_levels)
                 others = tuple(1 + i for i, column in enumerate(axes) if column not in wanted)
-                left = [column for column in axes if column in wanted]
-                summed = apart.sum(axis=others).transpose(0, *(1 + left.index(column) for column in wanted))
+                kept = [column for column in axes if column in wanted]
+                summed = by_level.sum(axis=others).transpose(0, *(1 + kept.index(column) for column in wanted))
                 return summed.reshape(len(counts), family.cells.n, family.n_levels)
         raise self._not_counted(wanted)
 
     def _of_same_rows(self, wanted: Iterable[int], counted: Iterable[int]) -> bool:
-        """Whether columns are observed wherever more columns, which were counted, are."""
+        """Whether columns are observed in the samples in which all of more columns, which were counted, are."""
         return set(self.incomplete).intersection(counted) <= set(wanted)
 
     def _moments_of(self, partition: Partition) -> Moments:
-        if partition.apart:
-            return self._moments_apart(partition)
-        return self._from_together(partition)
-
-    def _moments_apart(self, partition: Partition) -> Moments:
-        """Of blocks that lie apart, each from where all its rows, and no others, were counted."""
-        blocks, cut = partition.columns[partition.blocks], partition.cells.columns
-        tight = np.array([set(self.incomplete).isdisjoint((*cut, *members)) for members in blocks.tolist()])
-        if tight.all():
+        """The moments of a partition; of blocks that are counted apart, each from a block of the same samples."""
+        if not partition.apart:
+            return self._from_together(partition)
+        blocks, conditions = partition.columns[partition.blocks], partition.cells.columns
+        incomplete = set(self.incomplete)
+        complete = [incomplete.isdisjoint((*conditions, *members)) for members in blocks.tolist()]
+        if all(complete):
             try:
                 return self._from_together(partition).set_apart()
             except NotCounted:  # in one partition; perhaps in several
                 pass
         parts = [
-            (self._from_together(alone).set_apart() if is_tight else self._from_apart(alone))
-            for is_tight, members in zip(tight.tolist(), blocks, strict=True)
+            self._from_together(alone).set_apart() if is_complete else self._from_apart(alone)
+            for is_complete, members in zip(complete, blocks, strict=True)
             for alone in [Partition.of_families(partition.cells, members[None], self.schema)]
         ]
         pairs, size = partition.pairs, blocks.shape[1]
@@ -234,27 +228,22 @@ class Statistics:
         return Moments(pairs, joined["n"], joined["mean"], scatter, joined["origin"])
 
     def _from_apart(self, partition: Partition) -> Moments:
-        """Of one block that lies apart, from one of ours that does."""
-        cut, members = partition.cells.columns, partition.columns.tolist()
+        """The moments of one block that is counted apart, from a block that was."""
+        conditions, members = partition.cells.columns, partition.columns.tolist()
         for own, moments in zip(self.layout.partitions, self.moments, strict=True):
-            if not own.apart or not set(cut) <= set(own.cells.columns):
+            if not own.apart or not set(conditions) <= set(own.cells.columns):
                 continue
-            for block in self._blocks_with(own, members):
+            by_block = own.columns[own.blocks]
+            has_all = np.all([(by_block == member).any(axis=1) for member in members], axis=0)
+            for block in own.blocks[has_all]:
                 columns = own.columns[block].tolist()
-                if self._of_same_rows((*cut, *members), (*own.cells.columns, *columns)):
+                if self._of_same_rows((*conditions, *members), (*own.cells.columns, *columns)):
                     places = block[[columns.index(member) for member in members]]
                     return moments.of_attributes(places, partition.pairs).marginal(own.cells, partition.cells)
-        raise self._not_counted((*cut, *members))
-
-    @staticmethod
-    def _blocks_with(partition: Partition, members: list[int]) -> Iterator[NDArray[np.intp]]:
-        """The blocks that lie apart and have all these columns."""
-        columns = partition.columns[partition.blocks]
-        has = np.all([(columns == member).any(axis=1) for member in members], axis=0)
-        yield from partition.blocks[has]
+        raise self._not_counted((*conditions, *members))
 
     def _from_together(self, partition: Partition) -> Moments:
-        """Of attributes none of which is incomplete."""
+        """The moments of complete features."""
         wanted = partition.columns
         ours = sorted(zip(self.layout.partitions, self.moments, strict=True), key=lambda own: own[0].cells.n)
         for own, moments in ours:
@@ -271,9 +260,9 @@ class Statistics:
 
     def _not_counted(self, columns: Sequence[int]) -> NotCounted:
         names = ", ".join(self.schema.name(column) for column in columns[:5]) + (", …" if len(columns) > 5 else "")
-        holed = [self.schema.name(column) for column in columns if column in self.incomplete]
-        if holed:
-            names += f" (of which {holed[0]} has missing values, so that each family has rows of its own)"
+        incomplete = [self.schema.name(column) for column in columns if column in self.incomplete]
+        if incomplete:
+            names += f" (of which {incomplete[0]} has missing values, so that each family has samples of its own)"
         return NotCounted(f"{names} were not counted together: collect statistics for a structure that joins them")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -291,7 +280,7 @@ class Statistics:
 
 
 def collect(table: Table, families: Families, incomplete: tuple[int, ...] = ()) -> Statistics:
-    """The statistics of the rows of a labelled table; ``incomplete`` are columns to be so whatever these rows hold."""
+    """The statistics of a labelled table; ``incomplete`` are columns that count as such even without missing values."""
     assert table.labels is not None
     incomplete = tuple(sorted({*incomplete, *table.incomplete}))
     layout = Layout.of(families, table.schema, incomplete)
@@ -299,17 +288,18 @@ def collect(table: Table, families: Families, incomplete: tuple[int, ...] = ()) 
     counts = []
     for family in layout.discrete:
         shape = (n_classes, family.cells.n, family.n_levels)
-        seen = table
+        observed = table
         if not set(incomplete).isdisjoint((family.column, *family.cells.columns)):
-            seen = table.rows(np.flatnonzero(family.cells.observed(table) & (table.codes[:, family.code] >= 0)))
-        assert seen.labels is not None
-        cell = np.ravel_multi_index((seen.labels, family.cells.index(seen), seen.codes[:, family.code]), shape)
-        counts.append(np.bincount(cell, seen.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
+            observed = table.rows(family.observed(table))
+        assert observed.labels is not None
+        levels = observed.codes[:, family.code]
+        cell = np.ravel_multi_index((observed.labels, family.cells.index(observed), levels), shape)
+        counts.append(np.bincount(cell, observed.weights, minlength=np.prod(shape)).reshape(shape).astype(float))
     missing = np.zeros((n_classes, table.schema.n_columns))
     for column in table.incomplete:
-        holes = np.flatnonzero(table.missing(column))
-        weights = None if table.weights is None else table.weights[holes]
-        missing[:, column] = np.bincount(table.labels[holes], weights, minlength=n_classes)
+        without = np.flatnonzero(table.missing(column))
+        weights = None if table.weights is None else table.weights[without]
+        missing[:, column] = np.bincount(table.labels[without], weights, minlength=n_classes)
     return Statistics(
         table.schema,
         families,
@@ -322,7 +312,7 @@ def collect(table: Table, families: Families, incomplete: tuple[int, ...] = ()) 
 
 
 def all_but_each(parts: Sequence[Statistics]) -> Iterator[Statistics]:
-    """For each part the sum of all others, by merging what stands before with what stands after it."""
+    """For each part the sum of all others: of those before and of those after it."""
     before = list(accumulate(parts))
     after = list(accumulate(reversed(parts)))[::-1]
     for i in range(len(parts)):
