@@ -1,4 +1,4 @@
-"""Leave-one-out, averages over structures and many columns beside what they stand in for, in one run: ratios of times.
+"""Times of leave-one-out, of averages over structures and of many columns, as ratios to what they replace.
 
 ``python bench/averaging.py`` prints the table; ``--write`` also puts it into docs/bench-averaging.md.
 """
@@ -23,7 +23,7 @@ from ordered import N_TEST, data, path
 K_MAX = 50
 
 
-def left_out_rows():
+def leave_one_out_rows():
     X, y = make_waveform(5000, random_state=0)
     for structure, sharing, most in (("naive_bayes", 0.0, 1.5), ("complete", 0.0, 1.5), ("complete", 1.0, 3.0)):
         model = CGNClassifier(structure, sharing=sharing).fit(X, y)
@@ -33,7 +33,7 @@ def left_out_rows():
         model = CGNClassifier(TreeAverage(), sharing=sharing).fit(X, y)
         times = seconds(lambda m=model: m.leave_one_out_log_proba(X, y), lambda m=model: m.predict_proba(X), repeats=10)
         yield (
-            f"leave-one-out of 5,000 × 21, 3 classes, average over forests, sharing {sharing:g}",
+            f"leave-one-out of 5,000 × 21, 3 classes, TreeAverage, sharing {sharing:g}",
             "predict_proba",
             *times,
             3.0,
@@ -44,17 +44,17 @@ def left_out_rows():
     times = seconds(lambda: model.leave_one_out_log_proba(X, y), lambda: model.predict_proba(X), repeats=5)
     yield f"leave-one-out of 194 × 4,000, BandAverage({K_MAX})", "predict_proba", *times, 3.0
     X, y = data(216, 4000)
-    groups = np.arange(216)  # each row its own: folds instead of leave-one-out
+    groups = np.arange(216)  # each sample its own group: folds instead of leave-one-out
     model = CGNClassifier(Band("cv", k_max=110, cv=10), sharing=1.0, temperature="cv")
     times = seconds(lambda: model.fit(X, y), lambda: model.fit(X, y, groups=groups), repeats=2)
-    yield 'Band("cv", k_max=110) and temperature, 216 × 4,000, sharing 1', "the same by ten folds", *times, 0.5
+    yield 'Band("cv", k_max=110) and temperature, 216 × 4,000, sharing 1', "the same with ten folds", *times, 0.5
 
 
 def selective_rows():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 100_000)
     X = rng.normal(size=(100_000, 50))
-    X[:, ::2] += 0.2 * y[:, None]  # every other column says something
+    X[:, ::2] += 0.2 * y[:, None]  # every other column is informative
     ours, naive = CGNClassifier(SelectiveNaiveBayes()), CGNClassifier()
     fit = seconds(lambda: ours.fit(X, y), lambda: naive.fit(X, y))
     predict = seconds(lambda: ours.predict_proba(X), lambda: naive.predict_proba(X), repeats=10)
@@ -67,7 +67,7 @@ def forest_rows():
     ours, tree = CGNClassifier(TreeAverage()), CGNClassifier("tree")
     fit = seconds(lambda: ours.fit(X, y), lambda: tree.fit(X, y))
     predict = seconds(lambda: ours.predict_proba(X), lambda: tree.predict_proba(X), repeats=10)
-    yield "average over forests, 5,000 × 21, 3 classes: fit", "tree", *fit, 60.0
+    yield "TreeAverage, 5,000 × 21, 3 classes: fit", "tree", *fit, 60.0
     yield "the same: predict_proba", "tree", *predict, 60.0
 
 
@@ -80,7 +80,12 @@ def band_average_row():
     bands = path(X, y, k_max=K_MAX, structures=("band",))
     average(), bands()  # compile
     times = seconds(average, bands, repeats=9)
-    yield f"BandAverage({K_MAX}), 194 + {N_TEST} rows × 11,300: fit and predict", "ordered_path of bands", *times, 3.5
+    yield (
+        f"BandAverage({K_MAX}), 194 + {N_TEST} samples × 11,300: fit and predict",
+        "ordered_path of bands",
+        *times,
+        3.5,
+    )
 
 
 def rotation_rows():
@@ -91,7 +96,7 @@ def rotation_rows():
     times = seconds(lambda: model.fit(X, y).predict_proba(X), lambda: svd(X, full_matrices=False))
     yield "complete, 102 × 12,600, 2 classes: fit + predict_proba", "one thin SVD", *times, 3.0
     times = seconds(lambda: model.leave_one_out_log_proba(X, y), lambda: model.predict_proba(X))
-    yield "the same: leave-one-out of all rows, sharing 1", "predict_proba", *times, 3.0
+    yield "the same: leave-one-out of all samples, sharing 1", "predict_proba", *times, 3.0
 
 
 def discriminative_rows():
@@ -100,7 +105,7 @@ def discriminative_rows():
         ours = CGNClassifier(sharing=sharing, parameters="discriminative").fit(X, y)
         same = StandardScaler().fit_transform(features_of(ours._generative, ours._table(X)).values)
         theirs = LogisticRegressionCV(Cs=N_PENALTIES, cv=5, scoring="neg_log_loss", max_iter=1000)
-        # One BLAS thread for both: with more, those of the peer wait for each other.
+        # One BLAS thread for both: the peer's threads would wait for each other.
         with threadpool_limits(1, user_api="blas"):
             times = seconds(lambda m=ours: m.fit(X, y), lambda m=theirs, same=same: m.fit(same, y), repeats=2)
         work = f"discriminative naive Bayes, sharing {sharing:g}, 5,000 × 21 ({same.shape[1]} features): fit"
@@ -109,15 +114,15 @@ def discriminative_rows():
 
 def report():
     lines = [
-        "# Leave-one-out, averages and many columns: measured",
+        "# Speed of leave-one-out, averages and many columns",
         "",
-        "Made by `python bench/averaging.py --write`: best times in one run, both sides taking turns.",
+        "Made by `python bench/averaging.py --write`: best times of one run, measured alternately.",
         versions(),
         "",
-        "| work | beside | ours, ms | theirs, ms | ratio | at most | |",
+        "| work | compared with | ours, ms | theirs, ms | ratio | limit | |",
         "|---|---|---:|---:|---:|---:|---|",
     ]
-    for rows in (left_out_rows, selective_rows, forest_rows, band_average_row, rotation_rows, discriminative_rows):
+    for rows in (leave_one_out_rows, selective_rows, forest_rows, band_average_row, rotation_rows, discriminative_rows):
         for work, beside, ours, theirs, most in rows():
             ratio = ours / theirs
             verdict = "met" if ratio <= most else "missed"

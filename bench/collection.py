@@ -1,7 +1,7 @@
-"""The sets of the comparison of classifiers, and how their rows are divided.
+"""The data sets of the comparison of classifiers, and their splits into training and test samples.
 
-Nothing here knows a classifier. Text columns, and in ``mixed/`` those of at most four values, are categories, where a
-missing value is a level of its own; missing numbers stay missing; constant columns are left out.
+Text columns, and in ``mixed/`` those of at most four values, are categories, where a missing value is a separate level;
+missing numbers stay missing; constant columns are dropped.
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-UCI = ("balance-scale", "haberman", "iris", "liver-disorders", "page-blocks", "pima-diabetes", "vehicle", "waveform",
-       "wine")  # fmt: skip
-MIXED = ("credit-approval", "german-credit", "heart-cleveland", "heart-hungarian", "heart-statlog", "hepatitis",
-         "hypothyroid", "new-thyroid")  # fmt: skip
-# Of the thirty, those five that are also among the sets above are left out.
-CC18 = ("MiceProtein", "analcatdata_authorship", "analcatdata_dmft", "banknote-authentication",
-        "blood-transfusion-service-center", "breast-w", "car", "climate-model-simulation-crashes", "cmc",
-        "cylinder-bands", "dresses-sales", "eucalyptus", "ilpd", "kc2", "mfeat-fourier", "mfeat-karhunen",
-        "mfeat-morphological", "mfeat-zernike", "pc1", "pc3", "pc4", "qsar-biodeg", "steel-plates-fault",
-        "tic-tac-toe", "wdbc")  # fmt: skip
+UCI = "balance-scale haberman iris liver-disorders page-blocks pima-diabetes vehicle waveform wine"
+MIXED = "credit-approval german-credit heart-cleveland heart-hungarian heart-statlog hepatitis hypothyroid new-thyroid"
+# Without five of the thirty that are also among the data sets above.
+CC18 = """
+MiceProtein analcatdata_authorship analcatdata_dmft banknote-authentication blood-transfusion-service-center breast-w
+car climate-model-simulation-crashes cmc cylinder-bands dresses-sales eucalyptus ilpd kc2 mfeat-fourier mfeat-karhunen
+mfeat-morphological mfeat-zernike pc1 pc3 pc4 qsar-biodeg steel-plates-fault tic-tac-toe wdbc
+"""
 NARROW = {
-    **{f"uci/{name}": f"uci/{name}.csv" for name in UCI},
-    **{f"mixed/{name}": f"mixed/{name}.csv" for name in MIXED},
-    **{f"cc18/{name}": f"cc18/{name}.npz" for name in CC18},
+    **{f"uci/{name}": f"uci/{name}.csv" for name in UCI.split()},
+    **{f"mixed/{name}": f"mixed/{name}.csv" for name in MIXED.split()},
+    **{f"cc18/{name}": f"cc18/{name}.npz" for name in CC18.split()},
 }
 WIDE = {
     "micro/colon": "micro/alon_colon_62x2000.csv.gz",
@@ -41,19 +39,19 @@ WIDE = {
     "ms/fiedler": "ms/fiedler2009subset.npz",
 }
 SETS = {**NARROW, **WIDE}
-ORDERED = ("ms/ovarian", "ms/imac", "ms/fiedler")  # whose columns follow an axis
+ORDERED = ("ms/ovarian", "ms/imac", "ms/fiedler")  # with ordered columns
 SIZES = ("50", "100", "half")
 MOST_TRAINING, MOST_TEST, FEWEST_TEST = 1000, 1500, 20
-FEW_VALUES = 4  # of a category that is written in numbers, in ``mixed/``
+FEW_VALUES = 4  # most values of a numeric column of ``mixed/`` that is a category
 
 
 class Rows(NamedTuple):
-    """A set as all models get it."""
+    """A data set, the same for all models."""
 
-    X: np.ndarray  # floats; NaN where a number is missing, codes where a column is a category
+    X: np.ndarray  # floats, NaN for missing numbers, codes of categories
     y: np.ndarray  # codes of the classes in sorted order
     categorical: list[int]  # columns of X
-    groups: np.ndarray | None  # codes of the persons; None where a row is a person
+    groups: np.ndarray | None  # codes of the persons; None if each sample is a person
 
 
 class Division(NamedTuple):
@@ -67,7 +65,7 @@ def checksum(name, data_dir):
 
 @lru_cache(maxsize=2)
 def rows(name, data_dir):
-    """A set by its name in `SETS`."""
+    """Load a data set of `SETS`."""
     path, groups = Path(data_dir) / SETS[name], None
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as data:
@@ -86,7 +84,7 @@ def rows(name, data_dir):
         ]
         coded = {i: pd.factorize(attributes.iloc[:, i], sort=True)[0] for i in categorical}
         X = np.column_stack([coded.get(i, attributes.iloc[:, i]) for i in range(attributes.shape[1])]).astype(float)
-    for i in categorical:  # a missing category is a level of its own
+    for i in categorical:  # a missing category is a separate level
         codes = np.unique(np.nan_to_num(X[:, i], nan=-1.0), return_inverse=True)[1]
         X[:, i] = codes
     lowest, highest = (np.fmin.reduce(X), np.fmax.reduce(X))
@@ -101,19 +99,19 @@ def n_training(size, n_rows):
 
 
 def division(data, size, seed):
-    """Rows to train on and rows to test on, or None where too few would be left to test on."""
+    """Training and test samples, or None if too few test samples would remain."""
     n = len(data.y)
     n_train = n_training(size, n)
     if size != "half" and n - n_train < FEWEST_TEST:
         return None
-    if data.groups is not None:  # the rows of a person stay on one side
+    if data.groups is not None:  # the samples of a person stay together
         persons, first = np.unique(data.groups, return_index=True)
         share = n_train / n
         chosen, _ = train_test_split(persons, train_size=share, stratify=data.y[first], random_state=seed)
         inside = np.isin(data.groups, chosen)
         return Division(np.flatnonzero(inside), np.flatnonzero(~inside))
     train, test = train_test_split(np.arange(n), train_size=n_train, stratify=data.y, random_state=seed)
-    for label in np.unique(data.y):  # two rows of each class at least
+    for label in np.unique(data.y):  # at least two samples of each class
         if (data.y[train] == label).sum() < 2:
             more = test[data.y[test] == label][:2]
             train, test = np.concatenate([train, more]), np.setdiff1d(test, more, assume_unique=True)

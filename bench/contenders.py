@@ -1,7 +1,7 @@
-"""The classifiers of the comparison, each tuned as a careful user would tune it.
+"""The classifiers of the comparison, each tuned on the training samples.
 
-A peer gets a pipeline that learns everything on the training rows: missing numbers by their median (trees by
-gradients take them as they are), numbers standardised, categories one-hot.
+Peers are pipelines: missing numbers are imputed by their median (except for gradient boosting), numbers are
+standardised, categories are one-hot encoded.
 """
 
 from __future__ import annotations
@@ -25,28 +25,27 @@ from sklearn.svm import SVC
 
 import cgnlearn
 
-WIDE = 1000  # columns from which discriminant analysis works on all principal components instead
-MOST_COLUMNS = {"lrcv-power": 5_000, "hgb": 5_000, "catboost": 5_000}  # beyond them a fit takes many minutes
+WIDE = 1000  # columns; above, discriminant analysis uses all principal components
+MOST_COLUMNS = {"lrcv-power": 5_000, "hgb": 5_000, "catboost": 5_000}  # above, a fit takes many minutes
 FOREST_LEAVES = (1, 2, 5, 10)
 SUPPORT_GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": ["scale", 0.01, 0.001]}
 
 
 class TooWide(ValueError):
-    """A model that is left out of a set for the time it would take."""
+    """A model that is skipped because a fit would take too long."""
 
 
 def folds(y, groups, n_folds=5, *, whole=False):
-    """Cross-validation inside the training rows, persons kept together; ``whole``: every class in every fold."""
+    """Folds of the training samples, persons kept together; ``whole``: every class in every fold."""
     if groups is not None:
         per_class = [len(np.unique(groups[y == label])) for label in np.unique(y)]
-        cut = StratifiedGroupKFold(min(n_folds, *per_class))
-        return list(cut.split(y, y, groups))
+        return list(StratifiedGroupKFold(min(n_folds, *per_class)).split(y, y, groups))
     n_folds = max(2, min(n_folds, np.bincount(y).min())) if whole else n_folds
     return list(StratifiedKFold(n_folds).split(y, y))
 
 
 def prepared(n_columns, categorical, *steps, impute=True):
-    """The columns as a peer gets them; ``steps`` are what becomes of the numbers after imputation."""
+    """Preprocessing of a peer; ``steps`` transform numbers after imputation."""
     numbers = [i for i in range(n_columns) if i not in set(categorical)]
     first = (SimpleImputer(strategy="median", keep_empty_features=True),) if impute else ()
     of_numbers = make_pipeline(*first, *steps) if first or steps else "passthrough"
@@ -55,13 +54,13 @@ def prepared(n_columns, categorical, *steps, impute=True):
 
 
 class ForestByOutOfBag(ClassifierMixin, BaseEstimator):
-    """A random forest whose smallest leaf is chosen by the log loss of the rows that a tree has not seen."""
+    """A random forest whose smallest leaf is chosen by the out-of-bag log loss."""
 
     def fit(self, X, y):
         best = np.inf
         for leaf in FOREST_LEAVES:
             forest = RandomForestClassifier(500, min_samples_leaf=leaf, oob_score=True, random_state=0).fit(X, y)
-            # As if each row also got half a vote for every class: zeros of few trees would decide alone.
+            # Half a vote more for every class: otherwise single zero votes would dominate the log loss.
             votes = np.nan_to_num(forest.oob_decision_function_, nan=0.0) + 0.5 / 500
             loss = log_loss(y, votes / votes.sum(axis=1, keepdims=True), labels=forest.classes_)
             if loss < best:
@@ -74,9 +73,9 @@ class ForestByOutOfBag(ClassifierMixin, BaseEstimator):
 
 
 class BoostingByFolds(ClassifierMixin, BaseEstimator):
-    """Histogram gradient boosting, stopped early in each fold; their median number of iterations for all rows.
+    """Histogram gradient boosting with the median number of iterations of early stopping over folds.
 
-    Early stopping by a tenth of fifty rows would be a throw of dice.
+    Early stopping on a tenth of fifty samples would be too noisy.
     """
 
     def __init__(self, inner):
@@ -92,7 +91,7 @@ class BoostingByFolds(ClassifierMixin, BaseEstimator):
                     max_iter=500, early_stopping=True, n_iter_no_change=10, **settings
                 ).fit(X[train], y[train], X_val=X[rest], y_val=y[rest])
                 losses.append(-stopped.validation_score_.max())
-                iterations.append(np.argmax(stopped.validation_score_))  # the first is of no tree
+                iterations.append(np.argmax(stopped.validation_score_))  # the first score is that of no tree
             if np.mean(losses) < best:
                 best, chosen = np.mean(losses), settings | {"max_iter": max(1, int(np.median(iterations)))}
         self.boosting_ = HistGradientBoostingClassifier(early_stopping=False, **chosen).fit(X, y)
@@ -112,10 +111,9 @@ class CatBoost(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         from catboost import CatBoostClassifier
 
-        self.model_ = CatBoostClassifier(
-            iterations=400, thread_count=1, random_seed=0, verbose=False, allow_writing_files=False,
-            loss_function="Logloss" if len(np.unique(y)) == 2 else "MultiClass",
-        )  # fmt: skip
+        loss = "Logloss" if len(np.unique(y)) == 2 else "MultiClass"
+        settings = {"random_seed": 0, "thread_count": 1, "verbose": False, "allow_writing_files": False}
+        self.model_ = CatBoostClassifier(iterations=400, loss_function=loss, **settings)
         self.model_.fit(self._frame(X), y, cat_features=self.categorical)
         self.classes_ = np.asarray(self.model_.classes_)
         return self
@@ -138,16 +136,16 @@ def logistic(y, groups):
 
 
 def power():
-    """Yeo-Johnson of standardised numbers, bounded so that a far test value cannot overflow."""
+    """Yeo-Johnson transform of standardised numbers, bounded to avoid overflow."""
     bounded = FunctionTransformer(np.clip, kw_args={"a_min": -10.0, "a_max": 10.0})
     return StandardScaler(), PowerTransformer(), bounded
 
 
 def peer(name, X, y, categorical, groups):
-    """The unfitted model of that name for these training rows."""
+    """The unfitted peer of that name for these training samples."""
     p = X.shape[1]
     if p > MOST_COLUMNS.get(name, np.inf):
-        raise TooWide(f"left out: more than {MOST_COLUMNS[name]:,} columns")
+        raise TooWide(f"skipped: more than {MOST_COLUMNS[name]:,} columns")
     scaled = prepared(p, categorical, StandardScaler())
     components = (PCA(),) if p > WIDE else ()
     if name == "frequencies":
@@ -176,7 +174,7 @@ def peer(name, X, y, categorical, groups):
 
 
 class Platt(ClassifierMixin, BaseEstimator):
-    """A machine tuned by accuracy, its margins made probabilities by Platt's sigmoid over the same folds."""
+    """A support vector machine tuned by accuracy, with Platt scaling over the same folds."""
 
     def __init__(self, search, inner):
         self.search, self.inner = search, inner
@@ -209,7 +207,7 @@ NAMES = {**OURS, **OURS_ORDERED, **PEERS, **BASELINE}
 
 
 def fitted(name, X, y, categorical, groups):
-    """A model fitted to training rows."""
+    """A model fitted to training samples."""
     if name in OURS or name in OURS_ORDERED:
         model = cgnlearn.CGNClassifierCV(categorical_features=categorical or None, ordered=name in OURS_ORDERED)
         return model.fit(X, y, groups=groups) if groups is not None else model.fit(X, y)

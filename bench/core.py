@@ -1,4 +1,4 @@
-"""The model beside its peers, in one run: ratios of times, and the peak memory of a large fit.
+"""Times of fits and predictions as ratios to those of peers, and the peak memory of a large fit.
 
 ``python bench/core.py`` prints the table; ``--write`` also puts it into docs/bench-core.md.
 """
@@ -83,18 +83,18 @@ def pybnesian_rows():
 
 
 def memory_ratio():
-    """Peak memory of the large fit above the data, as a multiple of the data's own size."""
+    """Peak memory of the large fit above the data, as a multiple of the size of the data."""
     return peak_megabytes(SETUP, "CGNClassifier().fit(X, y)") / (1_000_000 * 50 * 8 / 2**20)
 
 
 def report():
     lines = [
-        "# The model beside its peers",
+        "# Comparison with peers",
         "",
-        "Made by `python bench/core.py --write`: best times in one run, ours and theirs taking turns.",
+        "Made by `python bench/core.py --write`: best times of one run, measured alternately.",
         versions(),
         "",
-        "| work | peer | ours, ms | theirs, ms | ratio | at most | |",
+        "| work | compared with | ours, ms | theirs, ms | ratio | limit | |",
         "|---|---|---:|---:|---:|---:|---|",
     ]
     for rows in (naive_rows, complete_row, band_row, pybnesian_rows):
@@ -107,7 +107,7 @@ def report():
     peak = memory_ratio()
     verdict = "met" if peak <= 1.5 else "missed"
     lines.append(
-        f"| peak memory of the 1,000,000-row fit above the data | the data | | | {peak:.2f} | 1.5 | {verdict} |"
+        f"| peak memory of the fit to 1,000,000 samples above the data | the data | | | {peak:.2f} | 1.5 | {verdict} |"
     )
     return "\n".join(lines) + "\n"
 

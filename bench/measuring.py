@@ -1,4 +1,4 @@
-"""What all benchmarks need: times taken in turns, the versions at work, and where a table goes."""
+"""Shared by all benchmarks: alternating measurements of time, peak memory, versions and output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def seconds(*works, repeats=5):
-    """The best time of each of several pieces of work, which take turns so that a busy moment hits all alike."""
+    """The best time of each function; they alternate, so that other load affects all of them."""
     best = np.full(len(works), np.inf)
     for _ in range(repeats):
         for i, work in enumerate(works):
@@ -38,27 +38,27 @@ def megabytes():
     with open("/proc/self/statm") as pages:
         return int(pages.read().split()[1]) * 4096 / 2**20
 
-def watch():
+def sample():
     global peak
     while True:
         peak = max(peak, megabytes())
         time.sleep(0.001)
 
 before = peak = megabytes()
-threading.Thread(target=watch, daemon=True).start()
+threading.Thread(target=sample, daemon=True).start()
 {work}
 print(peak - before)
 """
 
 
 def peak_megabytes(setup, work):
-    """How far memory rises while ``work`` runs after ``setup``, in a process of its own, by the millisecond."""
+    """Increase of memory while ``work`` runs after ``setup``, in a separate process, sampled each millisecond."""
     code = PEAK.format(here=str(Path(__file__).parent), setup=setup, work=work)
     return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
 def versions():
-    """The software that was measured."""
+    """The versions of the software."""
     return (
         f"cgnlearn {cgnlearn.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
         f"numba {numba.__version__} ({numba.config.NUMBA_NUM_THREADS} threads, compiled code in the cache), "
@@ -67,14 +67,14 @@ def versions():
 
 
 def parser(about, document):
-    """The command line that every benchmark has."""
+    """The command line common to all benchmarks."""
     options = argparse.ArgumentParser(description=about)
     options.add_argument("--write", action="store_true", help=f"write docs/{document}")
     return options
 
 
 def publish(text, document, *, write):
-    """Print the tables and, if asked, write them where the documentation finds them."""
+    """Print the tables and, if asked, write them into the documentation."""
     print(text)
     if write:
         (DOCS / document).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tables with holes: cross-validated beside peers; and complete ones from which cells are removed at prediction.
+"""Missing values: cross-validation of incomplete tables, and complete ones with cells removed at prediction.
 
 ``python bench/missing.py --data-dir ../shared/data`` prints the tables; ``--write`` also puts them and the picture
 into docs/missing.md.
@@ -30,7 +30,7 @@ SETS = (
     *(("mixed", name) for name in ("heart-hungarian", "hepatitis", "hypothyroid")),
     *(("cc18", name) for name in ("eucalyptus", "cylinder-bands", "MiceProtein", "dresses-sales")),
 )
-FEWEST = 10  # rows of a class, so that every fold has one
+FEWEST = 10  # samples of a class, so that every fold has one
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 N_SEEDS = 10
 LIMITS = {"naive Bayes": 20, "complete": 20}
@@ -38,7 +38,7 @@ HEADING = "## Measured"
 
 
 def table(folder, name, data_dir):
-    """A set as a frame whose discrete columns declare their levels, and its classes."""
+    """A data set as a data frame with categorical columns, and its classes."""
     if folder == "cc18":
         stored = np.load(Path(data_dir, folder, f"{name}.npz"), allow_pickle=False)
         X, y = pd.DataFrame(stored["X"].astype(float)), stored["y"]
@@ -59,7 +59,7 @@ def table(folder, name, data_dir):
 
 
 def joined(X):
-    """Complete over the continuous columns, whose pairs are few; the discrete ones depend on the class alone."""
+    """Complete over the continuous columns; discrete ones depend on the class only."""
     continuous = X.select_dtypes("number").columns.tolist()
     return Structure.jan([*([continuous] if continuous else []), *([c] for c in X.columns if c not in continuous)])
 
@@ -110,13 +110,16 @@ def comparison(data_dir):
         found = {who: cross_validated(model, X, y) for who, model in contestants(X).items()}
         if names is None:
             names = list(found)
-            lines += [f"| set | rows × columns, missing | {' | '.join(names)} |", "|---|---|" + "---:|" * len(names)]
+            lines += [
+                f"| data set | samples × columns, missing | {' | '.join(names)} |",
+                "|---|---|" + "---:|" * len(names),
+            ]
         best = [round(best([score[i] for score in found.values()]), 3) for i, best in enumerate((min, max))]
         cells = []
         for who in names:
-            told = [f"{found[who][0]:.3f}", f"{100 * found[who][1]:.1f} %"]
-            told = [f"**{text}**" if round(found[who][i], 3) == best[i] else text for i, text in enumerate(told)]
-            cells.append(" / ".join(told))
+            texts = [f"{found[who][0]:.3f}", f"{100 * found[who][1]:.1f} %"]
+            texts = [f"**{text}**" if round(found[who][i], 3) == best[i] else text for i, text in enumerate(texts)]
+            cells.append(" / ".join(texts))
         about = f"{X.shape[0]} × {X.shape[1]}, {100 * X.isna().to_numpy().mean():.1f} %"
         lines.append(f"| {name} | {about} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)
@@ -124,22 +127,22 @@ def comparison(data_dir):
 
 
 def curve(name, data_dir):
-    """Mean log loss over seeds of each way to deal with holes at every share of removed cells; and the standard error
-    of its difference from the first way, split by split.
+    """Mean log loss over seeds of each method at every share of removed cells, and the standard errors of the paired
+    differences from the first method.
     """
     loaded = load(name, data_dir=data_dir)
     X, y = np.asarray(loaded.data), np.asarray(loaded.target)
-    found = np.empty((len(WAYS), len(SHARES), N_SEEDS))
+    found = np.empty((len(METHODS), len(SHARES), N_SEEDS))
     for seed in range(N_SEEDS):
         rng = np.random.default_rng(seed)
         X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, stratify=y, random_state=seed)
         true = np.searchsorted(np.unique(y_train), y_test)
-        order = rng.random(X_test.shape)  # a cell that is gone at one share is gone at the greater ones
-        ways = [way(X_train, y_train) for way in WAYS.values()]
+        order = rng.random(X_test.shape)  # cells removed at one share are removed at the larger ones too
+        predictors = [fit(X_train, y_train) for fit in METHODS.values()]
         for j, share in enumerate(SHARES):
-            holed = np.where(order < share, np.nan, X_test)
-            for i, predict in enumerate(ways):
-                found[i, j, seed] = LOG_LOSS(predict(holed), true)
+            incomplete = np.where(order < share, np.nan, X_test)
+            for i, predict in enumerate(predictors):
+                found[i, j, seed] = LOG_LOSS(predict(incomplete), true)
     return found.mean(axis=2), (found - found[0]).std(axis=2, ddof=1) / np.sqrt(N_SEEDS)
 
 
@@ -148,22 +151,22 @@ def integrated(structure):
 
 
 def imputed(structure):
-    def way(X, y):
+    def fit(X, y):
         model, imputer = CGNClassifier(structure, sharing="cv", temperature="cv").fit(X, y), SimpleImputer().fit(X)
-        return lambda holed: model.predict_log_proba(imputer.transform(holed))
+        return lambda incomplete: model.predict_log_proba(imputer.transform(incomplete))
 
-    return way
+    return fit
 
 
 def logistic_imputed(imputer):
-    def way(X, y):
+    def fit(X, y):
         model = LogisticRegressionCV(Cs=10, cv=5, scoring="neg_log_loss", max_iter=2000, l1_ratios=(0,))
         return make_pipeline(imputer, StandardScaler(), model).fit(X, y).predict_log_proba
 
-    return way
+    return fit
 
 
-WAYS = {
+METHODS = {
     "complete, integrated out": integrated("complete"),
     "complete, means imputed": imputed("complete"),
     "naive Bayes, integrated out": integrated("naive_bayes"),
@@ -183,11 +186,9 @@ def draw(curves, path):
 
     figure, axes = plt.subplots(1, len(curves), figsize=(10, 4.2), layout="constrained")
     for ax, (name, (mean, _)) in zip(axes, curves.items(), strict=True):
-        for i, way in enumerate(WAYS):
-            ax.plot(
-                np.array(SHARES) * 100, mean[i], label=way, color=LINES[i // 2], marker=MARKERS[i],
-                linestyle="--" if i % 2 else "-", markersize=5, linewidth=1.4,
-            )  # fmt: skip
+        for i, method in enumerate(METHODS):
+            style = {"color": LINES[i // 2], "marker": MARKERS[i], "linestyle": "--" if i % 2 else "-"}
+            ax.plot(np.array(SHARES) * 100, mean[i], label=method, markersize=5, linewidth=1.4, **style)
         ax.set_title(name)
         ax.set_xlabel("cells removed at prediction, %")
         ax.spines[["top", "right"]].set_visible(False)
@@ -201,32 +202,33 @@ def removal_table(curves):
     for name, (mean, error) in curves.items():
         lines += [f"| {name}: log loss | {' | '.join(f'{100 * share:.0f} %' for share in SHARES)} |"]
         lines += ["|---|" + "---:|" * len(SHARES)]
-        for i, way in enumerate(WAYS):
+        for i, method in enumerate(METHODS):
             cells = [f"{mean[i, j]:.3f}" + (f" ± {error[i, j]:.3f}" if i else "") for j in range(len(SHARES))]
             best = mean[i] - mean.min(axis=0) < 5e-4
             cells = [f"**{cell}**" if best[j] else cell for j, cell in enumerate(cells)]
-            lines.append(f"| {way} | {' | '.join(cells)} |")
+            lines.append(f"| {method} | {' | '.join(cells)} |")
         lines.append("")
     return lines
 
 
 def patterns():
-    """How much longer rows that each lack other cells take than complete ones."""
+    """Prediction times of samples with many patterns of missing values, relative to complete samples."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 1000)
     X = rng.normal(size=(1000, 20)) + 0.3 * y[:, None]
-    holed = np.where(rng.random(X.shape) < 0.3, np.nan, X)
-    n_patterns = len(np.unique(np.isnan(holed), axis=0))
+    incomplete = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    n_patterns = len(np.unique(np.isnan(incomplete), axis=0))
     lines = [
-        f"`predict_proba` of 1,000 rows × 20 columns with {n_patterns} patterns of missing cells, beside the same rows "
-        "whole; the best of 8.",
+        f"`predict_proba` of 1,000 samples × 20 columns with {n_patterns} patterns of missing values, compared with "
+        "the same samples complete; the best of 8.",
         "",
-        "| structure | whole, ms | holed, ms | ratio | at most |", "|---|---:|---:|---:|---:|",
-    ]  # fmt: skip
+        "| structure | complete, ms | incomplete, ms | ratio | limit |",
+        "|---|---:|---:|---:|---:|",
+    ]
     for name, structure in {"naive Bayes": "naive_bayes", "complete": "complete", "tree": "tree"}.items():
         model = CGNClassifier(structure).fit(X, y)
         whole, some = seconds(
-            lambda model=model: model.predict_proba(X), lambda model=model: model.predict_proba(holed), repeats=8
+            lambda model=model: model.predict_proba(X), lambda model=model: model.predict_proba(incomplete), repeats=8
         )
         lines.append(f"| {name} | {1e3 * whole:.1f} | {1e3 * some:.1f} | {some / whole:.1f} | {LIMITS.get(name, '')} |")
     return lines
@@ -239,23 +241,23 @@ def report(data_dir, curves):
             "",
             "Made by `python bench/missing.py --data-dir ../shared/data --write`. " + versions(),
             "",
-            "### Tables with holes",
+            "### Tables with missing values",
             "",
-            "Log loss (lower is better) / accuracy, one stratified five-fold cross-validation, the same folds for all.",
+            "Log loss (lower is better) / accuracy, stratified five-fold cross-validation with the same folds for all.",
             'Ours have `temperature="cv"`; *joint* is complete over the continuous columns, with the discrete ones as '
             "naive Bayes nodes; *indicator*: `missing_indicator=True`.",
             "HistGradientBoosting handles NaN itself, with its defaults; logistic regression is `LogisticRegressionCV` "
             "by log loss after median and most frequent imputation, scaling and dummies.",
-            f"Left out are classes of fewer than {FEWEST} rows, and hypothyroid's column TBG, missing throughout, "
-            "which HistGradientBoosting cannot read. The best in bold.",
+            f"Classes of fewer than {FEWEST} samples, and hypothyroid's column TBG, which has no values and "
+            "which HistGradientBoosting cannot read, are excluded. The best values are bold.",
             "",
             *comparison(data_dir),
             "",
             "### Cells removed at prediction",
             "",
-            "Trained on two thirds of the rows, complete; from the others a share of the cells is removed at random. "
-            f"Means over {N_SEEDS} splits, with standard errors of the difference from the first line, split by split. "
-            'Ours have `sharing="cv"` and `temperature="cv"`; the best in bold.',
+            "Trained on two thirds of the samples, complete; a share of the cells of the others is removed at random. "
+            f"Means over {N_SEEDS} splits, with standard errors of the paired differences from the first line. "
+            'Ours have `sharing="cv"` and `temperature="cv"`; the best values are bold.',
             "",
             "![Log loss against the share of cells removed](images/missing-curve.png)",
             "",
@@ -269,9 +271,9 @@ def report(data_dir, curves):
 
 if __name__ == "__main__":
     options = parser(__doc__, "missing.md")
-    options.add_argument("--data-dir", required=True, help="a folder with mixed/, cc18/ and uci/")
+    options.add_argument("--data-dir", required=True, help="folder with mixed/, cc18/ and uci/")
     arguments = options.parse_args()
-    warnings.simplefilter("ignore")  # of peers, and of ours that a family keeps few rows: that is what is measured
+    warnings.simplefilter("ignore")  # of peers, and ours about families with few samples
     curves = {name: curve(name, arguments.data_dir) for name in ("wine", "pima-diabetes")}
     text = report(arguments.data_dir, curves).rstrip() + "\n"
     print(text)

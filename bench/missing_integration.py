@@ -1,8 +1,8 @@
-"""How far integrating out missing inner nodes of bands and trees is from Monte Carlo over the posterior.
+"""Accuracy of integrating out missing inner nodes of bands and trees, compared with Monte Carlo over the posterior.
 
-For a group, and by maximum likelihood for any structure, what is missing is integrated out exactly. A Bayesian band or
-tree whose inner nodes are missing has no closed form: here parameters are drawn from the posterior, and the densities
-of what was observed, exact for each draw, are averaged. ``python bench/missing_integration.py`` prints the table;
+For a group, and by maximum likelihood for any structure, missing values are integrated out exactly. A Bayesian band or
+tree with missing inner nodes has no closed form: here parameters are drawn from the posterior, and the exact densities
+of the observed values are averaged over the draws. ``python bench/missing_integration.py`` prints the table;
 ``--write`` also puts it into docs/bench-missing-integration.md.
 """
 
@@ -17,12 +17,12 @@ from cgnlearn import Band, CGNClassifier
 from measuring import parser, publish, versions
 
 DRAWS = 4000
-ROWS = 40  # of which the densities are compared
-COLUMNS = 13  # the first so many, whose covariances every draw has
+SAMPLES = 40  # whose densities are compared
+COLUMNS = 13  # at most, as every draw has a covariance matrix
 
 
 def drawn_gaussians(network, label, rng):
-    """Means (draws, columns) and covariances of a class's networks, their parameters drawn from the posterior."""
+    """Means (draws, columns) and covariances of networks of a class with parameters drawn from the posterior."""
     nodes = [network.integration.nodes[column] for column in network.structure.nodes]
     m = len(nodes)
     place = {node.column: i for i, node in enumerate(nodes)}
@@ -50,7 +50,7 @@ def drawn_gaussians(network, label, rng):
 
 
 def by_monte_carlo(network, H, rng):
-    """ln p(what was observed | class), and the standard error of each: (rows, classes)."""
+    """ln p(observed values | class) and its standard error: (samples, classes)."""
     n_classes = network.statistics.schema.n_classes
     found, error = np.zeros((2, len(H), n_classes))
     for label in range(n_classes):
@@ -73,7 +73,7 @@ def rows_of_table():
         X = X[:, :COLUMNS]
         for n in (40, len(y) // 2):
             train, test, of_train, of_test = train_test_split(X, y, train_size=n, stratify=y, random_state=0)
-            test, of_test = test[:ROWS], of_test[:ROWS]
+            test, of_test = test[:SAMPLES], of_test[:SAMPLES]
             for name, structure in (("tree", "tree"), ("2-BAND", Band(2)), ("4-BAND", Band(4))):
                 model = CGNClassifier(structure).fit(train, of_train)
                 for share in (0.1, 0.3):
@@ -93,15 +93,14 @@ def rows_of_table():
 
 def report():
     lines = [
-        "# Missing inner nodes of bands and trees, beside Monte Carlo over the posterior",
+        "# Missing inner nodes of bands and trees, compared with Monte Carlo over the posterior",
         "",
-        f"Made by `python bench/missing_integration.py --write`: {DRAWS} draws, {ROWS} test rows, at most {COLUMNS} "
-        "columns, cells removed at random. The second last pair of columns is the median distance between the log "
-        "densities of rows in their own class, in nats, and the median standard error of Monte Carlo itself; the last "
-        "is the log loss by each.",
+        f"Made by `python bench/missing_integration.py --write`: {DRAWS} draws, {SAMPLES} test samples, at most "
+        f"{COLUMNS} columns, cells removed at random. Distance: the median distance between the log densities of "
+        "samples in their own class, in nats; standard error: the median one of Monte Carlo; then the log loss of each.",
         versions(),
         "",
-        "| set | training rows | structure | missing | distance | standard error | log loss, ours | Monte Carlo |",
+        "| data set | samples | structure | missing | distance | standard error | log loss | by Monte Carlo |",
         "|---|---:|---|---:|---:|---:|---:|---:|",
     ]
     for name, n, structure, share, gap, error, ours, theirs in rows_of_table():

@@ -1,4 +1,4 @@
-"""Every k of the ordered structures at once, beside one GaussianNB and beside PyBNesian.
+"""Time of all orders k of ordered structures, compared with GaussianNB and PyBNesian.
 
 ``python bench/ordered.py`` prints the tables; ``--write`` also puts them into docs/bench-ordered.md.
 """
@@ -22,7 +22,7 @@ ordered_path(X[:20, :60], y[:20], X[-2:, :60])  # compile
 
 
 def data(n, p):
-    """Rows whose neighbouring columns hang together, as those of a spectrum do; two classes."""
+    """Samples of two classes with correlated neighbouring columns, as in spectra."""
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
     X = rng.normal(size=(n, p))
@@ -41,19 +41,19 @@ def naive(X, y):
 
 def lines_beside_naive_bayes():
     X, y = data(194 + N_TEST, 11_300)
-    ways = {
+    settings = {
         "Bayes": {},
         "maximum likelihood": {"parameters": "ml"},
         "Bayes, sharing=1": {"sharing": 1.0},
         'Bayes, location="paper"': {"prior": Prior(location="paper")},
     }
-    works = [path(X, y, **parameters) for parameters in ways.values()]
+    works = [path(X, y, **parameters) for parameters in settings.values()]
     for work in works:
         work()  # compile
     *ours, theirs = seconds(*works, naive(X, y), repeats=7)
-    yield "| all k = 1..50 of k-BAND and k-BOX | ours, ms | GaussianNB, ms | ratio | at most | |"
+    yield "| all k = 1..50 of k-BAND and k-BOX | ours, ms | GaussianNB, ms | ratio | limit | |"
     yield "|---|---:|---:|---:|---:|---|"
-    for name, took in zip(ways, ours, strict=True):
+    for name, took in zip(settings, ours, strict=True):
         ratio, limit = took / theirs, 8 if name.endswith("sharing=1") else 7
         verdict = "met" if ratio <= limit else "missed"
         yield f"| {name} | {1e3 * took:.0f} | {1e3 * theirs:.1f} | {ratio:.1f} | {limit} | {verdict} |"
@@ -63,12 +63,12 @@ def lines_beside_naive_bayes():
 
 
 def lines_of_growth():
-    yield "| grows | columns | k up to | training rows | s | µs per column and k |"
+    yield "| varied | columns | largest k | training samples | s | µs per column and k |"
     yield "|---|---:|---:|---:|---:|---:|"
     settings = [
         *(("columns", p, 50, 200) for p in (10_000, 30_000, 100_000)),
         *(("k", 10_000, k, 200) for k in (10, 50, 100)),
-        *(("rows", 10_000, 50, n) for n in (200, 2_000)),
+        *(("samples", 10_000, 50, n) for n in (200, 2_000)),
     ]
     for grows, p, k, n in settings:
         X, y = data(n + N_TEST, p)
@@ -80,7 +80,7 @@ def lines_beside_pybnesian():
     import pyarrow as pa
     import pybnesian
 
-    yield "| 5-BAND, ML, 194 rows, fit and log likelihood of 22 | ours, ms | PyBNesian, ms | theirs / ours |"
+    yield "| 5-BAND, ML, 194 samples, fit and log likelihood of 22 | ours, ms | PyBNesian, ms | theirs / ours |"
     yield "|---|---:|---:|---:|"
     for p in (250, 500, 1_000):
         X, y = data(194 + N_TEST, p)
@@ -112,20 +112,20 @@ def report():
     lines = [
         "# Ordered structures: every k in one pass",
         "",
-        "Made by `python bench/ordered.py --write`: best times in one run, ours and theirs taking turns.",
+        "Made by `python bench/ordered.py --write`: best times of one run, measured alternately.",
         versions(),
         "",
-        f"`ordered_path` on 194 training and {N_TEST} test rows × 11,300 columns, 2 classes, against one "
+        f"`ordered_path` on 194 training and {N_TEST} test samples × 11,300 columns, 2 classes, against one "
         "`GaussianNB().fit(...).predict_proba(...)` on the same arrays:",
         "",
         *lines_beside_naive_bayes(),
         "",
-        f"How it grows (both shapes, Bayes, {N_TEST} test rows, 2 classes):",
+        f"Growth of the time (both shapes, Bayes, {N_TEST} test samples, 2 classes):",
         "",
         *lines_of_growth(),
         "",
-        "Beside PyBNesian's `CLGNetwork` with the same arcs; its time grows with the square of the columns, so that at",
-        "11,300 it is not waited for:",
+        "Compared with PyBNesian's `CLGNetwork` with the same arcs; its time grows quadratically with the columns, and",
+        "11,300 columns would take too long:",
         "",
         *lines_beside_pybnesian(),
     ]

@@ -1,4 +1,4 @@
-"""Ovarian cancer spectra: bands with k and temperature chosen inside the fold, beside what users would try first.
+"""Ovarian cancer spectra: bands with k and temperature chosen inside the folds, compared with common classifiers.
 
 ``python bench/ovarian.py [--data-dir DIR]`` prints the table; ``--write`` also puts it into docs/bench-ovarian.md.
 """
@@ -32,7 +32,7 @@ from measuring import parser, publish, versions
 K_MAX = 110
 BAND = "k-BAND, k and temperature chosen by leave-one-out, sharing=1"
 AVERAGED = "the same, averaged over k (pseudo-BMA+)"
-BY_NODE = "BandAverage: each column over orders and kinds, by evidence; temperature chosen"
+BY_NODE = "BandAverage, temperature chosen"
 MIXTURE = "CGNClassifierCV(ordered=True)"
 LOGISTIC = "LogisticRegressionCV"
 PAPER = "the paper's k-BAND of each class"
@@ -56,13 +56,13 @@ LOGISTIC_SETTINGS = {"Cs": 10, "cv": 5, "scoring": "neg_log_loss", "max_iter": 1
 
 def scores(log_proba, classes, y):
     true = np.searchsorted(classes, y)
-    # A probability of exactly zero would cost infinitely much: 1e-15, as scikit-learn's log_loss has it.
+    # Probabilities of zero count as 1e-15, as in scikit-learn's log_loss.
     loss = -np.maximum(log_proba[np.arange(len(y)), true], np.log(1e-15))
     return np.argmax(log_proba, axis=1) == true, loss
 
 
 def averaged(X, y, X_test, draws=400):
-    """Every k with its own temperature, weighted by how the rows left out fare (pseudo-BMA+; Yao et al. 2018)."""
+    """Every k with its own temperature, weighted by its leave-one-out predictions (pseudo-BMA+; Yao et al. 2018)."""
     table, classes = read_training(X, y)
     how = Bayes(sharing=1.0)
     statistics = collect(table, every_family(table.schema, K_MAX))
@@ -77,7 +77,7 @@ def averaged(X, y, X_test, draws=400):
         best = np.argmax(found.mean(axis=1) + doubted / len(y))
         of_rows.append(found[best])
         log_proba.append(normalised(TEMPERATURES[best] * new.log_likelihood[0, k] + new.class_log_prior))
-    weights = np.random.default_rng(0).dirichlet(np.ones(len(y)), draws)  # Bayesian bootstraps of the rows
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(y)), draws)  # Bayesian bootstrap of the samples
     log_weight = len(y) * weights @ np.array(of_rows).T  # (draws, k)
     share = np.exp(normalised(log_weight)).mean(axis=0)
     return logsumexp(np.array(log_proba), axis=0, b=share[:, None, None]), classes
@@ -91,7 +91,7 @@ def evaluated(X, y, seeds, jobs):
 
 
 def of_seed(X, y, seed):
-    warnings.simplefilter("ignore")  # LogisticRegressionCV announces new defaults; wide tables leave out candidates
+    warnings.simplefilter("ignore")  # of LogisticRegressionCV about new defaults, and of ours about skipped candidates
     found, chosen = {}, []
     for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(X, y):
         for name, model in models().items():
@@ -120,7 +120,7 @@ def of_seed(X, y, seed):
 
 
 def table(found):
-    yield "| model | accuracy | log loss | by seed | worst row | s a fold |"
+    yield "| model | accuracy | log loss | by seed | worst sample | s per fold |"
     yield "|---|---:|---:|---|---:|---:|"
     summary = {}
     for name, of_seeds in found.items():
@@ -131,7 +131,7 @@ def table(found):
         if name == PAPER:
             best = int(np.argmax(right.mean(axis=(0, 2))))
             right, loss = right[:, best], loss[:, best]
-            name = f"{name}, at its best k = {best + 1} (found on the test rows)"
+            name = f"{name}, at its best k = {best + 1} (chosen on the test samples)"
         took = np.mean([fold[2] for folds in of_seeds.values() for fold in folds])
         summary[name] = right, loss
         by_seed = ", ".join(f"{value:.3f}" for value in loss.mean(axis=1))
@@ -143,14 +143,14 @@ def table(found):
 
 
 def verdicts(name, right, loss, theirs, most, by, least_right):
-    """What was aimed at, and whether it is reached."""
+    """The aims, and whether they are met."""
     ahead = theirs.mean() - loss.mean()
     n_better = int((loss.mean(axis=1) < theirs.mean(axis=1)).sum())
     aims = [
         (f"log loss {most} or less", f"{loss.mean():.4f}", loss.mean() <= most),
-        ("no row above 10", f"{loss.max():.1f}", loss.max() <= 10),
+        ("no sample above 10", f"{loss.max():.1f}", loss.max() <= 10),
         (f"ahead of {LOGISTIC} in the mean by {by}", f"{ahead:.4f}", ahead >= by),
-        ("ahead on at least four seeds of five", f"{n_better} of {len(loss)}", n_better >= 0.8 * len(loss)),
+        ("ahead for at least four of five seeds", f"{n_better} of {len(loss)}", n_better >= 0.8 * len(loss)),
     ]
     if least_right is not None:
         aims.append((f"accuracy at least {least_right}", f"{right.mean():.3f}", right.mean() >= least_right))
@@ -169,8 +169,8 @@ def report(data_dir, n_seeds, jobs):
         "",
         f"Made by `python bench/ovarian.py --seeds {n_seeds} --jobs {jobs} --write`. "
         "216 spectra × 4,000 bins, 121 cancer and 95 normal;",
-        f"stratified 10-fold cross-validation, shuffled with seeds 0 to {n_seeds - 1}. Of the log loss",
-        "a probability of 0 is counted as 1e-15.",
+        f"stratified 10-fold cross-validation, shuffled with seeds 0 to {n_seeds - 1}. In the log loss",
+        "probabilities below 1e-15 count as 1e-15.",
         versions(),
         "",
         *table(found),
@@ -182,7 +182,7 @@ def report(data_dir, n_seeds, jobs):
         f"the logistic regression `LogisticRegressionCV({logistic})`",
         "on standardised columns.",
         "These spectra are known to differ between the classes by more than biology (Baggerly, Morris and Coombes",
-        "2004): the table compares classifiers, it does not promise a diagnosis.",
+        "2004): the table compares classifiers and supports no diagnosis.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -190,9 +190,9 @@ def report(data_dir, n_seeds, jobs):
 if __name__ == "__main__":
     options = parser(__doc__, "bench-ovarian.md")
     options.add_argument("--data-dir", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
-    options.add_argument("--seeds", type=int, default=10, help="how often the folds are cut")
-    options.add_argument("--jobs", type=int, default=1, help="how many of them side by side")
+    options.add_argument("--seeds", type=int, default=10, help="number of repetitions of the cross-validation")
+    options.add_argument("--jobs", type=int, default=1, help="number of parallel processes")
     arguments = options.parse_args()
     if not (arguments.data_dir / "ms").is_dir():
-        options.error(f"there is no {arguments.data_dir / 'ms'}: name the folder that holds ms/ovarian_216x4000.npz")
+        options.error(f"there is no {arguments.data_dir / 'ms'}: name the folder with ms/ovarian_216x4000.npz")
     publish(report(arguments.data_dir, arguments.seeds, arguments.jobs), "bench-ovarian.md", write=arguments.write)

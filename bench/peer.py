@@ -1,6 +1,6 @@
-"""One classifier on one set: ``python bench/peer.py NAME SET.npz`` prints its figures as JSON.
+"""One classifier on one data set: ``python bench/peer.py NAME SET.npz`` prints its results as JSON.
 
-It runs in an environment that holds NumPy, pandas, scikit-learn and the one library it measures.
+The environment needs NumPy, pandas, scikit-learn and the library that is measured.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import time
 import numpy as np
 import pandas as pd
 
-LEAST = 1e-15  # a probability below counts as this, for all alike
-LONG = 10.0  # seconds, after which nothing is repeated
-LEVELS = 5  # quantiles that stand for a number where a library knows levels only
+LEAST = 1e-15  # smaller probabilities count as this
+LONG = 10.0  # seconds; longer measurements are not repeated
+LEVELS = 5  # quantiles of a number for libraries without continuous features
 
 
 class Cannot(Exception):
@@ -28,9 +28,11 @@ def of_sklearn(name):
     from sklearn.naive_bayes import GaussianNB
 
     kinds = {
-        "GaussianNB": GaussianNB, "LDA": LinearDiscriminantAnalysis, "QDA": QuadraticDiscriminantAnalysis,
+        "GaussianNB": GaussianNB,
+        "LDA": LinearDiscriminantAnalysis,
+        "QDA": QuadraticDiscriminantAnalysis,
         "LogisticRegression": lambda: LogisticRegression(max_iter=1000),
-    }  # fmt: skip
+    }
 
     def made(categorical):
         from sklearn.compose import make_column_transformer
@@ -91,7 +93,7 @@ class PyBNesian:
 
 
 class Pgmpy:
-    """Naive Bayes over quantiles: it has no networks that mix levels and numbers."""
+    """Naive Bayes of quantiles: pgmpy has no networks of discrete and continuous columns."""
 
     def __init__(self, categorical):
         self.categorical = categorical
@@ -101,17 +103,16 @@ class Pgmpy:
 
         if X.shape[1] > 1000:
             raise Cannot("elimination over more than 1,000 attributes")
-        self.cuts = {
-            i: np.unique(np.quantile(X[:, i], np.linspace(0, 1, LEVELS + 1)[1:-1]))
-            for i in range(X.shape[1]) if i not in self.categorical
-        }  # fmt: skip
+        continuous = [i for i in range(X.shape[1]) if i not in self.categorical]
+        inner = np.linspace(0, 1, LEVELS + 1)[1:-1]
+        self.cuts = {i: np.unique(np.quantile(X[:, i], inner)) for i in continuous}
         table = self._levels(X)
         self.model = NaiveBayes(feature_vars=list(table.columns), dependent_var="y")
         self.model.fit(table.assign(y=y))
         return self
 
     def predict_proba(self, X):
-        # Its own inference takes seconds for a row: the tables that it has learned are multiplied here.
+        # Its own inference takes seconds per sample: the learned tables are multiplied here.
         tables = {table.variable: table for table in self.model.get_cpds()}
         prior = tables["y"].get_values().ravel()
         joint = np.tile(np.log(prior), (len(X), 1))
@@ -133,7 +134,7 @@ class Pgmpy:
 
 
 class PyAgrum:
-    """Its own classifier of discretised columns, as naive Bayes or as a tree."""
+    """pyAgrum's classifier of discretised columns, as naive Bayes or TAN."""
 
     def __init__(self, method):
         self.method = method
@@ -146,7 +147,7 @@ class PyAgrum:
 
 
 class Mixed:
-    """Naive Bayes of levels and numbers."""
+    """Naive Bayes of discrete and continuous columns."""
 
     def __init__(self, categorical):
         self.categorical = categorical
@@ -154,7 +155,7 @@ class Mixed:
     def fit(self, X, y):
         from mixed_naive_bayes import MixedNB
 
-        # It wants to know how many levels there are, and counts from the training rows alone otherwise.
+        # Without the numbers of levels it takes those of the training samples only.
         levels = [int(X[:, i].max()) + 1 for i in self.categorical]
         self.model = MixedNB(categorical_features=self.categorical or None, max_categories=levels or None).fit(X, y)
         return self
@@ -181,7 +182,7 @@ MODELS = {
 
 
 def peak_memory():
-    """In MB, of this program alone: what getrusage tells begins with the process that started it."""
+    """Peak memory in MB of this process; getrusage includes the process that started it."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) / 2**10 for line in lines if line.startswith("VmHWM"))
 
@@ -204,17 +205,19 @@ def measured(name, path):
         if fits[-1] + predictions[-1] > LONG:
             break
     if len(fits) > 1:
-        del fits[0], predictions[0]  # which import and compile
-    told = np.maximum(np.nan_to_num(proba), LEAST)
+        del fits[0], predictions[0]  # includes imports and compilation
+    proba = np.maximum(np.nan_to_num(proba), LEAST)
     return {
-        "fit": min(fits), "predict": min(predictions), "memory": peak_memory(),
-        "accuracy": float((told.argmax(axis=1) == y[test]).mean()),
-        "log_loss": float(-np.log(told[np.arange(len(test)), y[test]]).mean()),
-    }  # fmt: skip
+        "fit": min(fits),
+        "predict": min(predictions),
+        "memory": peak_memory(),
+        "accuracy": float((proba.argmax(axis=1) == y[test]).mean()),
+        "log_loss": float(-np.log(proba[np.arange(len(test)), y[test]]).mean()),
+    }
 
 
 if __name__ == "__main__":
     try:
         print(json.dumps(measured(*sys.argv[1:])))
-    except Exception as error:  # whatever a library raises is the reason
+    except Exception as error:  # of any type: it is the reason for skipping
         print(json.dumps({"skipped": f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"}))

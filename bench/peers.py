@@ -1,9 +1,9 @@
-"""Ours beside libraries of its kind, each in an environment of its own: time, memory, accuracy and log loss in one table.
+"""Comparison with similar libraries, each in a separate environment: time, memory, accuracy and log loss.
 
     python bench/peers.py [--cache FOLDER] [--data-dir DIR] [--write]
 
-``--cache`` keeps the environments, which pip fills; ``--data-dir`` is laid out as in collection.py, and brings a
-clinical table and mass spectra besides generated ones.
+``--cache`` keeps the environments made by pip; ``--data-dir``, laid out as in collection.py, adds a clinical table and
+mass spectra.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_SECONDS = 60.0
 
 
 def sets(data_dir):
-    """Each set by its name: numbers without holes, classes as codes, and which columns hold codes of levels."""
+    """Name, complete samples, classes and categorical columns of each data set."""
     yield "waveform, 5,000 × 21", *make_waveform(5000, random_state=0), []
     wine = load_wine()
     yield "wine, 178 × 13", wine.data, wine.target, []
@@ -39,14 +39,14 @@ def sets(data_dir):
     yield "simulated spectra, 216 × 11,300", np.asarray(spectra.data), np.asarray(spectra.target), []
     if data_dir is None:
         return
-    for name, told in (("mixed/heart-cleveland", "heart, mixed"), ("ms/ovarian", "ovarian spectra")):
+    for name, title in (("mixed/heart-cleveland", "heart, mixed"), ("ms/ovarian", "ovarian spectra")):
         found = rows(name, data_dir)
         X = np.where(np.isnan(found.X), np.nanmedian(found.X, axis=0), found.X)
-        yield f"{told}, {X.shape[0]:,} × {X.shape[1]:,}", X, found.y, found.categorical
+        yield f"{title}, {X.shape[0]:,} × {X.shape[1]:,}", X, found.y, found.categorical
 
 
 def mixed():
-    """Four columns of three levels and six of numbers that depend on each other and on the class."""
+    """Four columns of three levels and six correlated continuous ones; all depend on the class."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2000)
     levels = (rng.random((2000, 4, 3)) + 0.3 * np.eye(3)[y][:, None]).argmax(axis=2)
@@ -55,7 +55,7 @@ def mixed():
 
 
 def environment(package, cache):
-    """The Python that has a package, and why there is none where there is none."""
+    """The Python of an environment with a package, or None and the reason."""
     if package is None:
         return sys.executable, None
     folder = cache / package
@@ -76,14 +76,15 @@ def version_of(package, python):
 
 
 def measured(name, python, path):
-    """The figures of one classifier, or why there are none."""
-    # One thread each, and our own sources where they are needed.
-    alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    """The results of one classifier, or the reason for skipping it."""
+    # One thread each; only cgnlearn itself needs our sources.
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     ours = {"PYTHONPATH": str(Path(cgnlearn.__file__).parents[1])} if python == sys.executable else {}
     plain = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     try:
-        done = subprocess.run([python, "-W", "ignore", WORKER, name, path], capture_output=True, text=True,
-                              timeout=MOST_SECONDS, env=plain | alone | ours)  # fmt: skip
+        words = [python, "-W", "ignore", WORKER, name, path]
+        environ = plain | one_thread | ours
+        done = subprocess.run(words, capture_output=True, text=True, timeout=MOST_SECONDS, env=environ)
     except subprocess.TimeoutExpired:
         return {"skipped": f"more than {MOST_SECONDS:.0f} s"}
     if done.returncode:
@@ -95,27 +96,27 @@ def report(data_dir, cache):
     pythons = {package: environment(package, cache) for package in dict.fromkeys(of[0] for of in MODELS.values())}
     theirs = [f"{name} {version_of(name, python)}" for name, (python, _) in pythons.items() if name and python]
     lines = [
-        "# Libraries side by side",
+        "# Comparison of libraries",
         "",
-        "Made by `python bench/peers.py --data-dir DIR --write`, in one run: 70 % of the rows to train, 30 % to test, stratified; the best of three fits and",
-        f"predictions of the test rows after a first one (or that one, where it takes more than {LONG:.0f} s), one thread each; memory is the peak of the",
-        "whole process, libraries included. Probabilities below 1e-15 count as that. The classifiers are as they come: scikit-learn's get numbers",
-        f"standardised and levels one-hot; pgmpy gets {LEVELS} quantiles of each number, pyAgrum cuts them itself.",
+        "Made by `python bench/peers.py --data-dir DIR --write`, in one run: 70% of the samples for training, 30% for testing, stratified; the best of three fits and",
+        f"predictions of the test samples after a first one (or that one, if it takes more than {LONG:.0f} s), one thread each; memory is the peak of the",
+        "whole process, libraries included. Probabilities below 1e-15 count as 1e-15. The classifiers have default settings: scikit-learn's get numbers",
+        f"standardised and levels one-hot; pgmpy gets {LEVELS} quantiles of each number, pyAgrum discretises them itself.",
         "",
         versions() + (" " + ", ".join(theirs) + "." if theirs else ""),
     ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "set.npz")
-        for told, X, y, categorical in sets(data_dir):
+        for title, X, y, categorical in sets(data_dir):
             codes = np.unique(y, return_inverse=True)[1]
             train, test = train_test_split(np.arange(len(y)), test_size=0.3, stratify=codes, random_state=0)
             np.savez(path, X=X, y=codes, train=train, test=test, categorical=np.array(categorical, int))
-            lines += ["", f"## {told}", "", "| | fit, ms | predict, ms | memory, MB | accuracy | log loss |",
-                      "|---|---:|---:|---:|---:|---:|"]  # fmt: skip
+            lines += ["", f"## {title}", "", "| | fit, ms | predict, ms | memory, MB | accuracy | log loss |"]
+            lines += ["|---|---:|---:|---:|---:|---:|"]
             for name, (package, _) in MODELS.items():
                 python, reason = pythons[package]
                 found = {"skipped": reason} if python is None else measured(name, python, path)
-                print(told, name, found, file=sys.stderr, flush=True)
+                print(title, name, found, file=sys.stderr, flush=True)
                 if "skipped" in found:
                     lines.append(f"| {name} | skipped: {found['skipped']} | | | | |")
                     continue

@@ -1,8 +1,8 @@
-"""How good are the probabilities? Ours beside tuned peers on fifty sets, at three numbers of training rows.
+"""Quality of the probabilities: ours and tuned peers on fifty data sets with three numbers of training samples.
 
 ``python bench/quality.py -o FOLDER [--data-dir DIR] [--models ...] [--sets ...] [--sizes ...] [--seeds N]`` computes
-what FOLDER does not hold yet and prints the tables; ``--write`` also makes docs/quality.md and its pictures. To compute
-a model anew, remove its folder in FOLDER.
+what is not yet in FOLDER and prints the tables; ``--write`` also writes docs/quality.md and its picture. To compute a
+model again, remove its folder in FOLDER.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from measuring import parser, publish
 from ranking import NotYet, page, picture
 
 ORDER_OF_SIZES = ("100", "half", "50")
-LEAST = 1e-15  # a probability below counts as this, for all models alike
+LEAST = 1e-15  # smaller probabilities count as this
 
 
 def auc(log_proba, true):
@@ -39,13 +39,13 @@ COLUMNS = ("set", "seed", "size", "n_train", "n_test", "n_columns", "n_classes",
 
 
 def measured(model_name, set_name, size, seed, data_dir):
-    """The row of one model on one division of one set; a model without an answer has a note instead of figures."""
+    """The results of one model on one split of one data set; a failed model has a note instead."""
     data = rows(set_name, data_dir)
     parts = division(data, size, seed)
     n_classes = len(np.unique(data.y))
     nothing = [float("nan")] * (len(MEASURES) + 1)
     if parts is None:
-        return [(0, 0, data.X.shape[1], n_classes, *nothing, "too few rows")]
+        return [(0, 0, data.X.shape[1], n_classes, *nothing, "too few samples")]
     train, test = parts
     sizes = (len(train), len(test), data.X.shape[1], n_classes)
     groups = None if data.groups is None else data.groups[train]
@@ -66,7 +66,7 @@ def measured(model_name, set_name, size, seed, data_dir):
 
 
 def work(model, seed, data_dir, checksums):
-    """All sets at all sizes for one model and seed."""
+    """All data sets and sizes for one model and seed."""
     sets = ORDERED if model in OURS_ORDERED else SETS
     units = [Unit(name, seed, SIZES.index(size)) for size in ORDER_OF_SIZES for name in sets]
     settings = {"experiment": "quality", "model": model, "seed": seed, "sizes": SIZES, "data": checksums}
@@ -82,7 +82,7 @@ def folder(results, model, seed):
 
 
 def compute(results, data_dir, *, models, sets, sizes, n_seeds, jobs):
-    """What is missing: seed by seed, the wide sets last, all models side by side."""
+    """Compute the missing results: by seed, wide data sets last, then by size and model."""
     checksums = {name: checksum(name, data_dir) for name in SETS}
     for seed in range(n_seeds):
         for part in (NARROW, WIDE):
@@ -93,10 +93,8 @@ def compute(results, data_dir, *, models, sets, sizes, n_seeds, jobs):
                     if among.intersection(run.missing):
                         start = time.perf_counter()
                         done = len(list(run.go_on(jobs, among)))
-                        print(
-                            f"seed {seed}, {size} rows, {model}: {done} sets in {time.perf_counter() - start:.0f} s",
-                            flush=True,
-                        )
+                        took = time.perf_counter() - start
+                        print(f"seed {seed}, {size} samples, {model}: {done} data sets in {took:.0f} s", flush=True)
 
 
 def names(known):
@@ -114,20 +112,20 @@ def names(known):
 if __name__ == "__main__":
     options = parser(__doc__, "quality.md")
     shared = Path(__file__).resolve().parents[2] / "shared" / "data"
-    options.add_argument("-o", "--results", type=Path, required=True, help="folder that holds the finished rows")
+    options.add_argument("-o", "--results", type=Path, required=True, help="folder of the results")
     options.add_argument("--data-dir", type=Path, default=shared, help="laid out as in collection.py")
     options.add_argument("--models", type=names(NAMES), default=list(NAMES), help=", ".join(NAMES))
     options.add_argument("--sets", type=names(SETS), default=list(SETS))
     options.add_argument("--sizes", type=names(SIZES), default=list(SIZES), help=", ".join(SIZES))
-    options.add_argument("--seeds", type=int, default=3, help="how often the rows are divided")
+    options.add_argument("--seeds", type=int, default=3, help="number of random splits")
     options.add_argument("--jobs", type=int, default=1)
-    options.add_argument("--tables", action="store_true", help="compute nothing: tables of the rows that are there")
+    options.add_argument(
+        "--tables", action="store_true", help="compute nothing: print the tables of the stored results"
+    )
     chosen = options.parse_args()
     if not chosen.tables:
-        compute(
-            chosen.results, chosen.data_dir, models=chosen.models, sets=chosen.sets, sizes=chosen.sizes,
-            n_seeds=chosen.seeds, jobs=chosen.jobs,
-        )  # fmt: skip
+        among = {"models": chosen.models, "sets": chosen.sets, "sizes": chosen.sizes}
+        compute(chosen.results, chosen.data_dir, n_seeds=chosen.seeds, jobs=chosen.jobs, **among)
     command = f"python bench/quality.py -o FOLDER --seeds {chosen.seeds} --write"
     try:
         text, found = page(chosen.results, chosen.seeds, command)

@@ -1,4 +1,4 @@
-"""What the rows of bench/quality.py say: tables, pictures and the page docs/quality.md."""
+"""Tables, picture and the page docs/quality.md from the results of bench/quality.py."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ PICTURE = "images/quality-ranks.png"
 FAR_BEHIND = 0.08  # nats
 MEASURES = {name: metric.label for name, metric in METRICS.items()} | {"auc": "AUC"}
 OTHERS = {name: label for name, label in MEASURES.items() if name != "log_loss"}
-HEADINGS = {"50": "50 training rows", "100": "100 training rows", "half": "Half of the rows"}
+HEADINGS = {"50": "50 training samples", "100": "100 training samples", "half": "Half of the samples"}
 US, NOTHING = next(iter(OURS)), next(iter(BASELINE))
-REASONS = {  # by the kind of peer that is ahead
-    ("forest", "hgb", "catboost"): "thresholds, or interactions of more columns than two",
-    ("lrcv", "lrcv-power"): "one linear rule is right, and choosing among many costs",
-    ("lda", "qda", "gnb"): "one Gaussian rule is right, and choosing among many costs",
-    ("svc",): "a boundary that no candidate can bend to",
+REASONS = {  # likely ones, by the kind of peer that is ahead
+    ("forest", "hgb", "catboost"): "thresholds, or interactions of more than two columns",
+    ("lrcv", "lrcv-power"): "a linear boundary is right, and the choice among many candidates has a cost",
+    ("lda", "qda", "gnb"): "a Gaussian model is right, and the choice among many candidates has a cost",
+    ("svc",): "a boundary that no candidate can represent",
 }
 
 
 class NotYet(ValueError):
-    """Rows that a table needs are missing."""
+    """Results that a table needs are missing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """What models reach on sets at one size, averaged over the seeds that all of them have."""
+    """Results of models on data sets at one size, averaged over the seeds that all of them have."""
 
     size: str
     models: list[str]
@@ -44,8 +44,8 @@ class Figures:
     n_seeds: int
     values: dict[str, np.ndarray]  # by measure: (sets, models)
     seconds: np.ndarray  # (sets, models)
-    n_test: np.ndarray  # (sets,): rows predicted
-    silent: np.ndarray  # (sets, models): where a model gave no answer, and the class frequencies stand in
+    n_test: np.ndarray  # (sets,): samples predicted
+    failed: np.ndarray  # (sets, models): the class frequencies replace such a model
     notes: dict[tuple[str, str], str]  # by model and set
 
     def of(self, model: str, measure: str = "log_loss") -> np.ndarray:
@@ -57,10 +57,10 @@ class Figures:
 
     @property
     def best_peer(self) -> np.ndarray:
-        """Of each set the position of the peer that turns out to be the best, of those that answered."""
+        """Position of the best peer of each data set, among those that did not fail."""
         positions = np.array([self.models.index(model) for model in self.peers])
-        answered = np.where(self.silent, np.inf, self.values["log_loss"])
-        return positions[answered[:, positions].argmin(axis=1)]
+        losses_of_fitted = np.where(self.failed, np.inf, self.values["log_loss"])
+        return positions[losses_of_fitted[:, positions].argmin(axis=1)]
 
     @property
     def in_hindsight(self) -> np.ndarray:
@@ -68,7 +68,7 @@ class Figures:
 
 
 def figures(results, size, models, n_seeds) -> Figures | None:
-    """Sets of which every model has its rows, over as many seeds as all of them have; None if there are none."""
+    """Data sets with results of every model, over the seeds that all of them have; None if there are none."""
     found = {
         model: {
             (row["set"], int(row["seed"])): row
@@ -88,14 +88,14 @@ def figures(results, size, models, n_seeds) -> Figures | None:
     most = max(len(seeds) for seeds in by_set.values())
     sets = [name for name, seeds in by_set.items() if len(seeds) == most]
     values = {measure: np.empty((len(sets), len(models))) for measure in MEASURES}
-    seconds, silent = np.full((len(sets), len(models)), np.nan), np.zeros((len(sets), len(models)), bool)
+    seconds, failed = np.full((len(sets), len(models)), np.nan), np.zeros((len(sets), len(models)), bool)
     notes = {}
     for j, model in enumerate(models):
         for i, name in enumerate(sets):
             rows = [found[model][name, seed] for seed in by_set[name]]
-            told = [row["note"] for row in rows if row["note"]]
-            if told:
-                notes[model, name], silent[i, j] = told[0], True
+            remarks = [row["note"] for row in rows if row["note"]]
+            if remarks:
+                notes[model, name], failed[i, j] = remarks[0], True
             stand_in = [
                 found[NOTHING][name, seed] if row["note"] else row for row, seed in zip(rows, by_set[name], strict=True)
             ]
@@ -103,10 +103,7 @@ def figures(results, size, models, n_seeds) -> Figures | None:
                 values[measure][i, j] = np.mean([float(row[measure]) for row in stand_in])
             seconds[i, j] = np.mean([float(row["seconds"]) for row in rows])
     n_test = np.array([int(found[NOTHING][name, by_set[name][0]]["n_test"]) for name in sets])
-    return Figures(size, models, sets, most, values, seconds, n_test, silent, notes)
-
-
-# ---- tables
+    return Figures(size, models, sets, most, values, seconds, n_test, failed, notes)
 
 
 def ranked(here: Figures) -> dict[str, float]:
@@ -116,7 +113,7 @@ def ranked(here: Figures) -> dict[str, float]:
 
 
 def summary(here: Figures) -> Iterator[str]:
-    headings = ["mean rank", "mean log loss", "median log loss", *OTHERS.values(), "s to fit, median", "no answer"]
+    headings = ["mean rank", "mean log loss", "median log loss", *OTHERS.values(), "median fit, s", "failed"]
     yield f"| model | {' | '.join(headings)} |"
     yield "|---|" + "---:|" * len(headings)
     ranks = ranked(here)
@@ -128,15 +125,15 @@ def summary(here: Figures) -> Iterator[str]:
         rank = f"{ranks[model]:.2f}" if model in ranks else "–"
         loss = here.of(model)
         others = " | ".join(f"{np.nanmean(here.of(model, measure)):.3f}" for measure in OTHERS)
-        silent = int(here.silent[:, j].sum()) or ""
+        n_failed = int(here.failed[:, j].sum()) or ""
         yield (
             f"| {name} | {rank} | {loss.mean():.3f} | {np.median(loss):.3f} | {others} "
-            f"| {np.nanmedian(here.seconds[:, j]):.2f} | {silent} |"
+            f"| {np.nanmedian(here.seconds[:, j]):.2f} | {n_failed} |"
         )
     best = here.in_hindsight
     at = np.arange(len(here.sets)), here.best_peer
     others = " | ".join(f"{np.nanmean(here.values[measure][at]):.3f}" for measure in OTHERS)
-    yield f"| *the best peer of each set, in hindsight* | – | {best.mean():.3f} | {np.median(best):.3f} | {others} | | |"
+    yield f"| *the best peer of each data set, in hindsight* | – | {best.mean():.3f} | {np.median(best):.3f} | {others} | | |"
 
 
 def pairwise(here: Figures) -> Iterator[str]:
@@ -162,15 +159,15 @@ def verdict(here: Figures) -> Iterator[str]:
     first = "first" if ranks[US] < ranks[rival] else "not first"
     yield (
         f"{NAMES[US]} is {first} by mean rank ({ranks[US]:.2f}; the next or best peer, {NAMES[rival]}, {ranks[rival]:.2f}) and on "
-        f"average {abs(gap.mean()):.3f} nats {'ahead of' if gap.mean() >= 0 else 'behind'} the best peer of each set in "
-        f"hindsight; it is ahead of that peer on {(gap > 0).sum()} of {len(gap)} sets."
+        f"average {abs(gap.mean()):.3f} nats {'ahead of' if gap.mean() >= 0 else 'behind'} the best peer of each data set in "
+        f"hindsight; it is ahead of that peer on {(gap > 0).sum()} of {len(gap)} data sets."
     )
     few = here.n_test < FEWEST_TEST
     if few.any():
-        names = ", ".join(f"{here.sets[i]} ({here.n_test[i]} rows)" for i in np.flatnonzero(few))
+        names = ", ".join(f"{here.sets[i]} ({here.n_test[i]} samples)" for i in np.flatnonzero(few))
         mean = gap[~few].mean()
         yield (
-            f"Without what has fewer than {FEWEST_TEST} rows to predict, {names}, it is {abs(mean):.3f} nats "
+            f"Without data sets of fewer than {FEWEST_TEST} test samples, {names}, it is {abs(mean):.3f} nats "
             f"{'ahead' if mean >= 0 else 'behind'}."
         )
     if far:
@@ -180,13 +177,13 @@ def verdict(here: Figures) -> Iterator[str]:
             peer = NAMES[here.models[here.best_peer[i]]]
             yield f"- {here.sets[i]}: {-gap[i]:.3f} behind {peer} ({reason(here, i)})"
     else:
-        yield f"On no set is it more than {FAR_BEHIND} nats behind the best peer."
+        yield f"On no data set is it more than {FAR_BEHIND} nats behind the best peer."
 
 
 def reason(here: Figures, i: int) -> str:
-    """Why the best peer may be ahead on a set."""
+    """A likely reason why the best peer is ahead on a data set."""
     if here.n_test[i] < FEWEST_TEST:
-        return "chance, as so few rows are there to learn from and to predict"
+        return "chance, as there are very few samples"
     peer = here.models[here.best_peer[i]]
     return next(words for peers, words in REASONS.items() if peer in peers)
 
@@ -195,27 +192,27 @@ def together(all_sizes: Sequence[Figures]) -> str:
     gaps = np.concatenate([here.in_hindsight - here.of(US) for here in all_sizes])
     word = "ahead of" if gaps.mean() >= 0 else "behind"
     return (
-        f"Over the {len(gaps)} pairs of a set and a size together, {NAMES[US]} is on average {abs(gaps.mean()):.3f} nats {word} the best "
+        f"Over the {len(gaps)} pairs of a data set and a size, {NAMES[US]} is on average {abs(gaps.mean()):.3f} nats {word} the best "
         "peer of each in hindsight."
     )
 
 
 def limits(all_sizes: Sequence[Figures]) -> Iterator[str]:
-    """Who wins where, counted."""
+    """Data sets on which a peer is ahead."""
     for here in all_sizes:
         gap = here.of(US) - here.in_hindsight
         lost = gap > 0.02
         counts = {}
         for i in np.flatnonzero(lost):
             counts.setdefault(reason(here, i), []).append(here.sets[i])
-        yield f"- {HEADINGS[here.size]}: a peer is ahead by more than .02 nats on {lost.sum()} of {len(gap)} sets."
+        yield f"- {HEADINGS[here.size]}: a peer is ahead by more than .02 nats on {lost.sum()} of {len(gap)} data sets."
         for words, sets in sorted(counts.items(), key=lambda each: -len(each[1])):
             yield f"  - {words}: {', '.join(sets)}"
 
 
 def wide_sets(all_sizes: Sequence[Figures], results, n_seeds) -> Iterator[str]:
     shown = [US, *OURS_ORDERED, "lrcv", "lda", "forest", NOTHING]
-    yield "| set | training rows | " + " | ".join(NAMES[model] for model in shown) + " | best peer |"
+    yield "| data set | training samples | " + " | ".join(NAMES[model] for model in shown) + " | best peer |"
     yield "|---|---|" + "---:|" * (len(shown) + 1)
     for here in all_sizes:
         ordered = figures(results, here.size, list(OURS_ORDERED), n_seeds) if here.sets else None
@@ -233,27 +230,27 @@ def wide_sets(all_sizes: Sequence[Figures], results, n_seeds) -> Iterator[str]:
 
 def every_set(here: Figures) -> Iterator[str]:
     models = [model for model in (US, *here.peers) if model in here.models]
-    yield f"| set | {' | '.join(NAMES[model] for model in models)} |"
+    yield f"| data set | {' | '.join(NAMES[model] for model in models)} |"
     yield "|---|" + "---:|" * len(models)
     for i, name in enumerate(here.sets):
         values = here.values["log_loss"][i]
         best = min(values[here.models.index(model)] for model in models)
         cells = []
         for model in models:
-            value, silent = values[here.models.index(model)], here.silent[i, here.models.index(model)]
-            told = "–" if silent else f"{value:.3f}"
-            cells.append(f"**{told}**" if value == best and not silent else told)
+            value, failed = values[here.models.index(model)], here.failed[i, here.models.index(model)]
+            text = "–" if failed else f"{value:.3f}"
+            cells.append(f"**{text}**" if value == best and not failed else text)
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-def silences(all_sizes: Sequence[Figures]) -> Iterator[str]:
+def failures(all_sizes: Sequence[Figures]) -> Iterator[str]:
     for model in PEERS:
-        told: dict[str, set[str]] = {}
+        by_note: dict[str, set[str]] = {}
         for here in all_sizes:
             for (who, name), note in here.notes.items():
                 if who == model:
-                    told.setdefault(note.split(".")[0][:90], set()).add(name)
-        for note, sets in told.items():
+                    by_note.setdefault(note.split(".")[0][:90], set()).add(name)
+        for note, sets in by_note.items():
             yield f"- {NAMES[model]}, {', '.join(sorted(sets))}: {note}"
 
 
@@ -264,14 +261,10 @@ def picture(all_sizes: Sequence[Figures]) -> None:
     axes = new_axes(None, nrows=len(all_sizes), squeeze=False, figsize=(8.4, 2.9 * len(all_sizes)))[:, 0]
     for here, ax in zip(all_sizes, axes, strict=True):
         models = list(ranked(here))
-        RanksDisplay.from_values(
-            -np.column_stack([here.of(model) for model in models]), [NAMES[model] for model in models],
-            marked=NAMES[US], title=f"{HEADINGS[here.size]}, {len(here.sets)} sets", ax=ax,
-        )  # fmt: skip
+        scores = -np.column_stack([here.of(model) for model in models])
+        title = f"{HEADINGS[here.size]}, {len(here.sets)} data sets"
+        RanksDisplay.from_values(scores, [NAMES[model] for model in models], marked=NAMES[US], title=title, ax=ax)
     axes[0].figure.savefig(DOCS / PICTURE, dpi=110, metadata={"Software": None})
-
-
-# ---- the page
 
 
 def _listed(words: list[str]) -> str:
@@ -279,44 +272,44 @@ def _listed(words: list[str]) -> str:
 
 
 def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
-    """The whole text, and what it was made of."""
+    """The text of the page, and the results it shows."""
     models = [model for model in NAMES if model not in OURS_ORDERED]
     all_sizes = [found for size in SIZES if (found := figures(results, size, models, n_seeds)) is not None]
     all_sizes = [here for here in all_sizes if US in here.models and here.peers]
     if not all_sizes:
-        raise NotYet(f"{results} does not hold rows of {US}, of peers and of {NOTHING} on the same sets yet: no table")
+        raise NotYet(f"{results} has no results of {US}, of peers and of {NOTHING} on the same data sets yet")
     seeds = {here.n_seeds for here in all_sizes}
     lines = [
-        "# How good the probabilities are",
+        "# Quality of the probabilities",
         "",
         f"Made by `{command}`. {versions()}",
         "",
-        f"{NAMES[US]} as it comes, no option set, beside nine peers tuned as a careful user would tune them, on {len(NARROW)} tables and "
-        f"{len(WIDE)} sets with more columns than rows: the paper's nine UCI sets, eight with mixed columns, 25 of",
-        "OpenML-CC18, four of gene expression with all columns, and four of mass spectra (IMAC and Fiedler divided by person).",
-        f"With {_listed([HEADINGS[here.size].lower() for here in all_sizes])} (half: at most {MOST_TRAINING:,}; sizes that are not in "
-        "the store yet are not shown), divided at random with the classes in their proportions, "
-        f"{' or '.join(str(n) for n in sorted(seeds))} time(s); at most {MOST_TEST:,} of the other rows are predicted. A set counts at 50 and",
-        f"100 rows if at least {FEWEST_TEST} are left to predict.",
+        f"{NAMES[US]} with default settings, compared with nine tuned peers on {len(NARROW)} tables and "
+        f"{len(WIDE)} data sets with more columns than samples: the paper's nine UCI data sets, eight with mixed columns, 25 of",
+        "OpenML-CC18, four of gene expression with all columns, and four of mass spectra (IMAC and Fiedler split by person).",
+        f"With {_listed([HEADINGS[here.size].lower() for here in all_sizes])} (half: at most {MOST_TRAINING:,}; sizes "
+        "without results are not shown), by stratified random splits, "
+        f"{' or '.join(str(n) for n in sorted(seeds))} time(s); at most {MOST_TEST:,} of the other samples are predicted. A data set counts at 50 and",
+        f"100 samples if at least {FEWEST_TEST} are left to predict.",
         "",
-        "Log loss is in nats, for all models alike with probabilities below 1e-15 counted as 1e-15;",
-        "the Brier score sums over classes; the calibration error is that of the predicted class over ten bins; AUC is the mean over classes",
-        "against the rest; times are processor seconds of one thread. Where a model gives no answer the class frequencies stand in for it",
-        "in the tables; the best peer is one that answered.",
+        "Log loss is in nats, with probabilities below 1e-15 counted as 1e-15;",
+        "the Brier score is the sum over classes; the calibration error is that of the predicted class in ten bins; AUC is the mean over classes",
+        "against the rest; times are CPU seconds of one thread. If a model fails, the class frequencies replace it",
+        "in the tables; the best peer is one that did not fail.",
         "",
-        "What the peers get: numbers standardised, missing ones by the training median (HistGradientBoosting, CatBoost and ours take them as they are),",
-        "categories one-hot (CatBoost and ours as they are), a missing category as a level of its own. `LogisticRegressionCV(Cs=10, cv=5,",
+        "Preprocessing of the peers: numbers standardised, missing ones imputed by the training median (not for HistGradientBoosting, CatBoost and ours),",
+        "categories one-hot (not for CatBoost and ours), a missing category as a separate level. `LogisticRegressionCV(Cs=10, cv=5,",
         'scoring="neg_log_loss")`, also on Yeo-Johnson columns; LDA and QDA with Ledoit and Wolf\'s shrinkage (on all principal components',
-        "from 1,000 columns); a random forest of 500 trees whose smallest leaf is chosen out of bag; HistGradientBoosting with the iterations by early",
+        "from 1,000 columns); a random forest of 500 trees whose smallest leaf is chosen out of bag; HistGradientBoosting with iterations by early",
         "stopping in folds; CatBoost with 400 iterations; an SVC whose C and gamma are chosen in folds, with Platt scaling.",
-        "The few constants of the mixture (how far rows are trusted, how weights are spread, how much is doubted) are the same for all sets; they were",
-        "chosen on some of these divisions, so that the figures flatter ours a little.",
-        f"For the time they would take, {', '.join(NAMES[model] for model in MOST_COLUMNS)} are left out beyond {max(MOST_COLUMNS.values()):,} columns.",
+        "The few constants of the mixture (the penalty on the temperature, the spread of the weights, the pseudo-counts) are the same for all data sets; they were",
+        "chosen on some of these splits, so that the results favour ours slightly.",
+        f"Because of their time, {', '.join(NAMES[model] for model in MOST_COLUMNS)} are skipped beyond {max(MOST_COLUMNS.values()):,} columns.",
         "",
         f"![Mean ranks with their critical differences]({PICTURE})",
         "",
-        "Methods under one bar cannot be told apart by Nemenyi's test at 5 %. The tables below compare ours with each peer by Wilcoxon's test, which",
-        "asks less; its p values are corrected for nine comparisons (Holm).",
+        "Methods under one bar do not differ significantly by Nemenyi's test at the 5% level. The tables below compare ours with each peer by Wilcoxon's",
+        "test, which has more power; its p values are corrected for nine comparisons (Holm).",
         "",
         together(all_sizes),
     ]
@@ -325,7 +318,7 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
             "",
             f"## {HEADINGS[here.size]}",
             "",
-            f"{len(here.sets)} sets.",
+            f"{len(here.sets)} data sets.",
             "",
             *summary(here),
             "",
@@ -335,17 +328,13 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
         ]
     heading, rule, *wide = wide_sets(all_sizes, results, n_seeds)
     if wide:
-        lines += [
-            "", "## More columns than rows", "",
-            "Log loss; the class frequencies are what a model must not fall behind.", "", heading, rule, *wide,
-        ]  # fmt: skip
-    lines += [
-        "", "## Limits", "", "Where a peer is ahead, by the kind of peer, which says why:", "", *limits(all_sizes),
-    ]  # fmt: skip
-    silent = list(silences(all_sizes))
-    if silent:
-        lines += ["", "Peers without an answer:", "", *silent]
-    lines += ["", "## Every set", "", "Mean log loss, the best in bold; – where there was no answer."]
+        about = "Log loss; a useful model is better than the class frequencies."
+        lines += ["", "## More columns than samples", "", about, "", heading, rule, *wide]
+    about = "Data sets on which a peer is ahead, with a likely reason by the kind of peer:"
+    lines += ["", "## Limits", "", about, "", *limits(all_sizes)]
+    if failed := list(failures(all_sizes)):
+        lines += ["", "Peers that failed or were skipped:", "", *failed]
+    lines += ["", "## Every data set", "", "Mean log loss, the best value bold; – for a failure."]
     for here in all_sizes:
         lines += ["", f"### {HEADINGS[here.size]}", "", *every_set(here)]
     return "\n".join(lines) + "\n", all_sizes

@@ -1,10 +1,10 @@
-"""Fits to files that do not fit into memory: time against reading alone, memory, two workers against one.
+"""Fits to files larger than memory: time relative to reading alone, memory, and two workers relative to one.
 
     python bench/scale.py [--rows 20000000] [--columns 30] [--folder DIR] [--runs 2]
 
-Each measurement runs in a process of its own, so that its peak of memory is its own; they take turns, so that a busy
-moment hits all alike. Then come the pieces of which the time of a cluster is made, on one thread: to read a partition,
-to count it, bytes that move, to merge two; and what they come to with 64 workers, on paper.
+Each measurement runs in a separate process, which has its own peak of memory; they alternate, so that other load
+affects all of them. The parts of the time of a cluster follow, on one thread: reading a partition, counting it, bytes
+sent, merging two; and an estimate for 64 workers.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from time import perf_counter, process_time
 import numpy as np
 
 CLASSES = 3
-WORKERS = 64  # of a cluster on paper
-ROWS_ON_PAPER = 10**9
+WORKERS = 64  # of the cluster of the estimate
+ROWS_OF_ESTIMATE = 10**9
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-SCANS = {  # reading alone: pyarrow's own way, and the one by which fits read
+SCANS = {  # reading alone: pyarrow's default, and the options of our fits
     "scan": {},
     "buffered_scan": {"use_buffered_stream": True, "buffer_size": 1 << 16, "pre_buffer": False},
 }
 FILE_ROWS = 1_000_000
-HELD = 720_000  # rows, by workers
+HELD = 720_000  # samples in the memory of the workers
 GROUP_ROWS = 1 << 17
 
 
 def generate(folder: Path, n_rows: int, n_columns: int) -> None:
-    """Correlated columns whose means differ between the classes, in files of a million rows."""
+    """Write correlated columns whose means differ between the classes, in files of a million rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -53,7 +53,7 @@ def generate(folder: Path, n_rows: int, n_columns: int) -> None:
 
 
 def measured(folder: Path, what: str) -> dict[str, float]:
-    """Seconds, those of the processors, and peak of memory of one piece of work, in this process."""
+    """Seconds, CPU seconds and peak memory of one fit or scan, in this process."""
     import pyarrow.dataset as ds
 
     from cgnlearn import CGNClassifier, fit_stream
@@ -76,8 +76,8 @@ def measured(folder: Path, what: str) -> dict[str, float]:
 
 
 def two_workers() -> list[tuple[float, float]]:
-    """A compute-bound fit, of rows that the workers hold, on one process of one thread and on two: seconds, and those
-    of the processor of the busiest worker, which other work on the machine does not change."""
+    """Seconds of a compute-bound fit to samples in the memory of one worker and of two, and the CPU seconds of the
+    busiest worker, which do not depend on other load."""
     import dask.array as da
     import distributed
 
@@ -92,7 +92,7 @@ def two_workers() -> list[tuple[float, float]]:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            client.wait_for_workers(n_workers)  # else the first one holds all rows
+            client.wait_for_workers(n_workers)  # otherwise the first one gets all samples
             random = da.random.default_rng(0)
             X = client.persist(random.normal(size=(HELD, 400), chunks=(10_000, 400)))
             y = client.persist(random.integers(0, CLASSES, size=HELD, chunks=10_000))
@@ -108,7 +108,7 @@ def two_workers() -> list[tuple[float, float]]:
 
 
 def pieces(folder: Path, what: str) -> dict[str, float]:
-    """Of a partition of 2¹⁷ rows: seconds to read and to count it, and bytes and seconds to merge it with another."""
+    """For a partition of 2¹⁷ rows: seconds to read it and to count it, and bytes and seconds of merging two."""
     import pyarrow.parquet as pq
 
     from cgnlearn import CGNClassifier
@@ -118,7 +118,7 @@ def pieces(folder: Path, what: str) -> dict[str, float]:
     X = np.column_stack([column.to_numpy() for column in head.drop_columns(["class"]).columns])
     y = head["class"].to_pandas().to_numpy().astype(str)
 
-    def best(work) -> float:  # of the processor's seconds, which on one thread are those of a machine of its own
+    def best(work) -> float:  # CPU seconds, which do not depend on other load
         times = []
         for _ in range(7):
             started = process_time()
@@ -135,15 +135,15 @@ def pieces(folder: Path, what: str) -> dict[str, float]:
     }
 
 
-def on_paper(what: str, of: dict[str, float]) -> str:
-    """What a cluster would do with a fit, from its pieces."""
-    share = math.ceil(math.ceil(ROWS_ON_PAPER / GROUP_ROWS) / WORKERS)
+def cluster_estimate(what: str, of: dict[str, float]) -> str:
+    """The estimated time of a fit on a cluster, from its parts."""
+    share = math.ceil(math.ceil(ROWS_OF_ESTIMATE / GROUP_ROWS) / WORKERS)
     rounds = math.ceil(math.log2(WORKERS))
     counting, merging = share * (of["read"] + of["count"] + of["merge"]), rounds * of["merge"]
     return (
-        f"{what}: {ROWS_ON_PAPER:,} rows on {WORKERS} workers are {share} partitions each: {counting:.1f} s to read, "
-        f"count and add them, then {rounds} rounds of merging in {1e3 * merging:.1f} ms and "
-        f"{(WORKERS - 1) * of['bytes'] / 1e6:.1f} MB that move"
+        f"{what}: {ROWS_OF_ESTIMATE:,} rows on {WORKERS} workers are {share} partitions each: {counting:.1f} s to "
+        f"read, count and add them, then {rounds} rounds of merging in {1e3 * merging:.1f} ms and "
+        f"{(WORKERS - 1) * of['bytes'] / 1e6:.1f} MB sent"
     )
 
 
@@ -151,8 +151,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--columns", type=int, default=30)
-    parser.add_argument("--folder", type=Path, help="keeps the generated files, or has them")
-    parser.add_argument("--runs", type=int, default=2, help="of which the best counts")
+    parser.add_argument("--folder", type=Path, help="folder of the generated files, written if empty")
+    parser.add_argument("--runs", type=int, default=2, help="number of runs, of which the best counts")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
@@ -178,11 +178,9 @@ def main() -> None:
             done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | one)
             return json.loads(done.stdout)
 
-        alone("whole scan")  # brings the files into the system's cache
+        alone("whole scan")  # fills the file cache
         runs = [{what: alone(f"whole {what}") for what in whats} for _ in range(given.runs)]
-        print(
-            "| what | seconds | × scan | × buffered | seconds of the processors | × scan | × buffered | GB of memory |"
-        )
+        print("| what | seconds | × scan | × buffered | CPU seconds | × scan | × buffered | GB of memory |")
         print("|---|---|---|---|---|---|---|---|")
         best = {(what, key): min(run[what][key] for run in runs) for what in whats for key in ("seconds", "busy")}
         for what in whats:
@@ -192,17 +190,20 @@ def main() -> None:
             )
             print(f"| {what} | {told} | {max(run[what]['memory'] for run in runs):.2f} |")
         parts = {what: alone(f"pieces {what}") for what in structures}
-        print(f"\n| a partition of {GROUP_ROWS:,} rows | ms to read | ms to count | kB that move | ms to merge two |")
+        print(f"\n| a partition of {GROUP_ROWS:,} rows | ms to read | ms to count | kB sent | ms to merge two |")
         print("|---|---|---|---|---|")
         for what, of in parts.items():
             read, count, merge = (1e3 * of[key] for key in ("read", "count", "merge"))
             print(f"| {what} | {read:.1f} | {count:.1f} | {of['bytes'] / 1e3:.1f} | {merge:.2f} |")
         print()
         for what, of in parts.items():
-            print(on_paper(what, of))
+            print(cluster_estimate(what, of))
     (one, one_busy), (two, two_busy) = two_workers()
-    print(f"\ncomplete, {HELD:,} × 400 held by dask workers: {one:.2f} s on one, {two:.2f} s on two: {one / two:.2f} ×")
-    print(f"the busiest one's processor: {one_busy:.2f} s of one, {two_busy:.2f} s of two: {one_busy / two_busy:.2f} ×")
+    print(f"\ncomplete, {HELD:,} × 400 in the memory of dask workers:")
+    print(f"time: {one:.2f} s on one worker, {two:.2f} s on two: {one / two:.2f} ×")
+    print(
+        f"CPU time of the busiest worker: {one_busy:.2f} s of one, {two_busy:.2f} s of two: {one_busy / two_busy:.2f} ×"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Structure searches and trees beside scikit-learn's quadratic discriminant analysis, in one run.
+"""Times of structure searches and trees, relative to quadratic discriminant analysis of scikit-learn.
 
-``python bench/search.py`` prints the tables; ``--write`` also puts them into docs/bench-search.md; ``--quick`` leaves
-out the long rows of the growth tables.
+``python bench/search.py`` prints the tables; ``--write`` also puts them into docs/bench-search.md; ``--quick`` omits
+the long rows of the growth tables.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ SCORES = ("evidence", "mutual_information")
 SEARCHES = {"bwGJAN": "backward", "fwGJAN": "forward", "wcGJAN": "condensed"}
 
 
-TITLE = "# Searches and trees: measured"
+TITLE = "# Speed of searches and trees"
 ABOUT = """Waveforms (Breiman), 4,500 × 21, 3 classes; best of several runs, all in one process with one BLAS thread.
-Made by `python bench/search.py --write`; absolute times are those of the machine it ran on, ratios travel better.
-What refitting each structure would cost is extrapolated from measured cross-validations of visited ones."""
-GROWTH = "How the time grows with attributes (columns beyond 21 are noise) and with rows:"
+Made by `python bench/search.py --write`; absolute times depend on the machine, ratios less so.
+The cost of refitting each structure is extrapolated from cross-validations of some visited ones."""
+GROWTH = "Growth of the time with the numbers of attributes (columns beyond 21 are noise) and of samples:"
 
 
 def waveform(n, p, seed=0):
-    """Waveforms cut down to p attributes, or filled up with noise to p."""
+    """The first p attributes of waveforms, or all and noise up to p."""
     X, y = make_waveform(n, random_state=seed)
     noise = np.random.default_rng(seed).normal(size=(n, max(p - 21, 0)))
     return np.column_stack([X[:, :p], noise]), y
 
 
 def refit_seconds(X, y, path):
-    """What one cross-validation of a visited structure costs by refitting, on average over the path."""
+    """Mean time of a cross-validation by refitting, over structures of the path."""
     some = [path[i] for i in np.unique(np.linspace(0, len(path) - 1, 6).astype(int))]
     models = [CGNClassifier(Jan(state.groups), parameters="ml") for state in some]
-    cross_val_score(models[0], X, y, cv=FOLDS)  # compiles what is compiled
+    cross_val_score(models[0], X, y, cv=FOLDS)  # compile
     times = [seconds(lambda model=model: cross_val_score(model, X, y, cv=FOLDS), repeats=1) for model in models]
     return float(np.mean(times))
 
@@ -52,7 +52,7 @@ def table(header, rows):
 
 
 def ratios():
-    """Searches against one cross-validation of QDA, trees against its fit; in turns, so that all meet the same load."""
+    """Times of searches relative to a cross-validation of QDA, and of trees relative to its fit."""
     X, y = waveform(4500, 21)
     qda = QuadraticDiscriminantAnalysis()
     works = {
@@ -83,7 +83,7 @@ def ratios():
         peer = f"QDA's fit, {took['fit'] / 5 * 1e3:.1f} ms"
         ratio = f"{took[name] / took['fit']:.1f}"
         rows.append([name, f"{took[name] / 5 * 1e3:.1f} ms", peer, ratio, "8", "", "", ""])
-    header = ["", "time", "peer", "ratio", "at most", "structures scored", "by refitting each", "times as long"]
+    header = ["", "time", "peer", "ratio", "limit", "structures scored", "time with refitting", "factor"]
     return table(header, rows)
 
 
@@ -95,20 +95,20 @@ def growth(sizes):
         searches = [lambda s=s, X=X, y=y: CGNClassifier(GreedyJan(s)).fit(X, y) for s in SEARCHES.values()]
         took = seconds(*searches, lambda X=X, y=y: CGNClassifier(Tree()).fit(X, y), repeats=1)
         rows.append([f"{n:,}", p, *(f"{one:.3g} s" for one in took)])
-    return table(["rows", "attributes", *SEARCHES, "TAN"], rows)
+    return table(["samples", "attributes", *SEARCHES, "TAN"], rows)
 
 
 def report(*, quick):
     by_p = [(4500, p) for p in (10, 20, 40, 80)][: 3 if quick else 4]
     by_n = [(n, 21) for n in (1000, 10_000, 100_000)][: 2 if quick else 3]
-    with threadpool_limits(1, user_api="blas"):  # for all alike: the peers' products are small too
+    with threadpool_limits(1, user_api="blas"):  # for all, as the peers' matrices are small too
         tables = [*ratios(), "", GROWTH, "", *growth(by_p), "", *growth(by_n)]
     return "\n".join([TITLE, "", ABOUT, versions(), "", *tables]) + "\n"
 
 
 if __name__ == "__main__":
     options = parser(__doc__, "bench-search.md")
-    options.add_argument("--quick", action="store_true", help="leave out the long rows of the growth tables")
+    options.add_argument("--quick", action="store_true", help="omit the long rows of the growth tables")
     arguments = options.parse_args()
     warnings.simplefilter("ignore")
     publish(report(quick=arguments.quick), "bench-search.md", write=arguments.write)

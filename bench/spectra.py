@@ -1,4 +1,4 @@
-"""Five real sets of spectra, planted truth found again, and how fast raw spectra become features.
+"""Five real data sets of spectra, recovery of true markers, and the speed from raw spectra to features.
 
 ``python bench/spectra.py [--data-dir DIR]`` prints the tables; ``--write`` also puts them into docs/bench-spectra.md.
 ``--maldiamrkit PYTHON`` names the interpreter of an environment in which MaldiAMRKit is installed.
@@ -43,9 +43,9 @@ def fiedler(data):
 
 
 def maldirppa(data):
-    kept = data["X"].any(axis=1)  # one spectrum is zero throughout
+    kept = data["X"].any(axis=1)  # one spectrum is all zeros
     samples = data["isolate"] + "/" + data["biorep"].astype(str)
-    # Points are 5.6 m/z apart, so that the usual windows would swallow its peaks.
+    # Points are 5.6 m/z apart: the default windows are too wide for its peaks.
     steps = maldi(2500.0, 13_000.0).set_params(smooth__half_window=2, baseline__half_window=20)
     return matrix({"mz": data["mz"], "X": data["X"][kept]}), data["isolate"][kept], samples[kept], steps
 
@@ -95,7 +95,7 @@ def models():
 
 
 def evaluated(name, data, n_folds):
-    """What the set is; model → accuracy and log loss by spectrum and by sample, and CPU seconds a fold."""
+    """Description of the data set; model → accuracy and log loss by spectrum and by sample, and CPU s per fold."""
     spectra, y, groups, steps = SETS[name](data)
     y, groups = y.astype(str), groups.astype(str)
     found = {model: ([], [], [], [], []) for model in models()}
@@ -137,7 +137,7 @@ def accuracy_tables(data_dir):
         yield ""
         yield f"{shape}; {n_folds} folds."
         yield ""
-        yield "| model | accuracy | log loss | by sample: accuracy | log loss | CPU s a fold |"
+        yield "| model | accuracy | log loss | by sample: accuracy | log loss | CPU s per fold |"
         yield "|---|---:|---:|---:|---:|---:|"
         for model, (accuracy, loss, accuracy_sample, loss_sample, seconds) in found.items():
             yield (
@@ -156,12 +156,12 @@ def work():
 def reading_table(n_spectra=216, n_points=100_000):
     yield "## From files to features"
     yield ""
-    yield f"{n_spectra} simulated spectra of {n_points:,} points on disk, read one after another and binned (1 m/z,"
-    yield "11,000 bins) in one process: the best of three runs, and CPU time, which does not depend on who else is at"
-    yield "work. Memory is what is added beyond the imported libraries; the table itself takes"
-    yield f"{n_spectra * 11_000 * 8 / 2**20:.0f} MB, and its rows are held once more while it is put together."
+    yield f"{n_spectra} simulated spectra of {n_points:,} points on disk, read one at a time and binned (1 m/z,"
+    yield "11,000 bins) in one process: the best of three runs, and CPU time, which does not depend on other"
+    yield "processes. Memory is the increase beyond the imported libraries; the table itself takes"
+    yield f"{n_spectra * 11_000 * 8 / 2**20:.0f} MB, and a second copy of it exists for a moment."
     yield ""
-    yield "| format | MB on disk | spectra a second | spectra a CPU second | MB of memory |"
+    yield "| format | MB on disk | spectra per second | spectra per CPU second | MB of memory |"
     yield "|---|---:|---:|---:|---:|"
     made = make_raw_spectra(12, n_points=n_points, random_state=SEED)
     for format in ("bruker", "mzML", "csv"):
@@ -212,8 +212,8 @@ print(json.dumps({"seconds": best, "version": maldiamrkit.__version__}))
 
 
 def peer_lines(python, n_spectra=12, n_points=20_000):
-    """The preset "maldi" beside MaldiAMRKit's chain with the same windows, on the same spectra, by CPU time."""
-    yield '## The preset "maldi" beside MaldiAMRKit'
+    """CPU time of the preset "maldi" and of MaldiAMRKit's pipeline with the same windows, on the same spectra."""
+    yield '## The preset "maldi" compared with MaldiAMRKit'
     yield ""
     made = make_raw_spectra(n_spectra, n_points=n_points, mass_range=(2000.0, 20_000.0), random_state=SEED)
     spectra, best = list(made.spectra), np.inf
@@ -221,7 +221,7 @@ def peer_lines(python, n_spectra=12, n_points=20_000):
         start = time.process_time()
         X = preset("maldi").fit_transform(spectra)
         best = min(best, time.process_time() - start)
-    yield f"{n_spectra} simulated spectra of {n_points:,} points in memory: {n_spectra / best:.0f} a CPU second."
+    yield f"{n_spectra} simulated spectra of {n_points:,} points in memory: {n_spectra / best:.0f} per CPU second."
     with tempfile.TemporaryDirectory() as folder:
         given, taken = Path(folder) / "spectra.npz", Path(folder) / "table.npy"
         np.savez(given, mz=spectra[0].mz, X=np.array([spectrum.intensity for spectrum in spectra]))
@@ -234,13 +234,13 @@ def peer_lines(python, n_spectra=12, n_points=20_000):
     alike = np.median([np.corrcoef(a[:n], b[:n])[0, 1] for a, b in zip(X, other, strict=True)])
     yield (
         f"MaldiAMRKit {told['version']} with the same windows and bins: {n_spectra / told['seconds']:.0f}; ours takes "
-        f"{best / told['seconds']:.2f} of its time. The two tables correlate by {alike:.4f}, spectrum by spectrum "
-        "(it adds the points of a bin, of which there are fewer at high m/z; we average them)."
+        f"{best / told['seconds']:.2f} of its time. The median correlation of the two tables is {alike:.4f} over the "
+        "spectra (it sums the points of a bin, of which there are fewer at high m/z; ours averages them)."
     )
 
 
 def truth_ranks(seed, n_samples=100):
-    """Ranks of the regions of the planted markers by the evidence of rows left out, for two models."""
+    """Ranks of the regions of the true markers by held-out evidence, for two models."""
     made = make_raw_spectra(n_samples, n_points=12_000, mass_range=(2000.0, 12_000.0), random_state=seed)
     steps = preset("maldi").set_params(bin__width=10.0)
     X, marks = steps.fit_transform(list(made.spectra)), made.peaks[made.effects != 0]
@@ -260,10 +260,10 @@ def truth_ranks(seed, n_samples=100):
 
 
 def truth_table(n_seeds):
-    yield "## Planted truth"
+    yield "## Recovery of true markers"
     yield ""
     yield "100 simulated spectra with 60 peaks, 8 of which differ between the classes by two standard deviations: the"
-    yield "share of these 8 that is among the 8, and among the 16, regions with most evidence out of three folds."
+    yield "share of these 8 among the 8, and among the 16, regions with most evidence in three-fold cross-validation."
     yield ""
     yield "| seed | mixture: top 8 | top 16 | band: top 8 | top 16 |"
     yield "|---:|---:|---:|---:|---:|"
@@ -277,7 +277,7 @@ def truth_table(n_seeds):
 
 
 def copied(source, number):
-    """Another file, or Bruker folder, of the same content, without taking space."""
+    """Link a file or Bruker folder under another name."""
     target = source.with_name(f"copy{number}_{source.name}")
     if source.is_file():
         os.link(source, target)
@@ -294,11 +294,11 @@ def report(data_dir, python, n_seeds):
         "# Raw spectra",
         "",
         "Made by `python bench/spectra.py --write`. Stratified cross-validation in which replicates of a sample are",
-        "never on both sides; all the way from raw spectra to features is inside the folds. MALDI sets go through the",
-        'preset `"maldi"` over their own range of m/z with bins of 10 m/z, the SELDI set (camassclass) through',
-        '`"seldi"` with the same bins. Of the log loss a probability of 0 is counted as 1e-15.',
-        f"The band tries k up to {K_MAX}. Whatever a model chooses inside a fold it chooses by cutting samples, not",
-        "spectra. By sample: the log odds of its spectra averaged.",
+        "in one fold; preprocessing is fitted inside the folds. MALDI data sets use the",
+        'preset `"maldi"` over their own range of m/z with bins of 10 m/z, the SELDI data set (camassclass)',
+        '`"seldi"` with the same bins. Probabilities below 1e-15 count as 1e-15.',
+        f"The band tries k up to {K_MAX}. Models are tuned inside the folds by splits of samples, not",
+        "spectra. By sample: mean of the log odds of its spectra.",
         versions(),
         "",
         *reading_table(),
@@ -316,11 +316,13 @@ if __name__ == "__main__":
     options = parser(__doc__, "bench-spectra.md")
     options.add_argument("--data-dir", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
     options.add_argument("--maldiamrkit", metavar="PYTHON", default=sys.executable)
-    options.add_argument("--seeds", type=int, default=5, help="simulated sets in which planted truth is looked for")
+    options.add_argument(
+        "--seeds", type=int, default=5, help="number of simulated data sets for the recovery of markers"
+    )
     arguments = options.parse_args()
     if not (arguments.data_dir / "ms").is_dir():
-        options.error(f"there is no {arguments.data_dir / 'ms'}: name the folder that holds ms/species4_bacteria.npz")
-    warnings.simplefilter("ignore")  # axes that differ, folds that are few, and scikit-learn's new defaults
+        options.error(f"there is no {arguments.data_dir / 'ms'}: name the folder with ms/species4_bacteria.npz")
+    warnings.simplefilter("ignore")  # different axes, few folds, and scikit-learn's new defaults
     publish(
         report(arguments.data_dir, arguments.maldiamrkit, arguments.seeds), "bench-spectra.md", write=arguments.write
     )

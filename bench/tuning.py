@@ -1,4 +1,4 @@
-"""What the estimator that tunes itself costs: default fits beside those of peers, in one run.
+"""Times of default fits of the self-tuning estimator, relative to those of peers.
 
 ``python bench/tuning.py [--rows N]`` prints the table; ``--write`` also puts it into docs/bench-tuning.md.
 """
@@ -45,7 +45,7 @@ def rows(n_rows):
     ):
         ours, theirs = CGNClassifierCV(**options), logistic()
         fits = [lambda m=model, X=X, y=y: m.fit(X, y) for model in (ours, theirs)]
-        ours.fit(X, y)  # compiled code into the cache
+        ours.fit(X, y)  # compile
         times = seconds(*fits, repeats=repeats)
         with threadpool_limits(1, user_api="blas"):
             on_one = seconds(*fits, repeats=repeats)
@@ -59,14 +59,14 @@ def rows(n_rows):
 
 def report(n_rows):
     lines = [
-        "# What tuning itself costs",
+        "# Cost of tuning",
         "",
-        "Made by `python bench/tuning.py --write`: default fits, best times in one run, both sides taking turns,",
-        "with as many threads as the libraries take by themselves; and the same with one thread of BLAS for each,",
-        "as those of the peer may wait for each other.",
+        "Made by `python bench/tuning.py --write`: default fits, best times of one run, measured alternately,",
+        "with the libraries' default numbers of threads; and the same with one BLAS thread,",
+        "as the peer's threads may wait for each other.",
         versions(),
         "",
-        "| CGNClassifierCV | beside | ours, s | theirs, s | ratio | at most | | theirs on one, s | ratio on one |",
+        "| CGNClassifierCV | compared with | ours, s | theirs, s | ratio | limit | | theirs, one thread, s | ratio |",
         "|---|---|---:|---:|---:|---:|---|---:|---:|",
     ]
     for work, beside, (ours, theirs), on_one, most in rows(n_rows):
@@ -79,7 +79,7 @@ def report(n_rows):
 
 if __name__ == "__main__":
     options = parser(__doc__, "bench-tuning.md")
-    options.add_argument("--rows", type=int, default=1_000_000, help="of the largest table")
+    options.add_argument("--rows", type=int, default=1_000_000, help="samples of the largest table")
     arguments = options.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     publish(report(arguments.rows), "bench-tuning.md", write=arguments.write)
