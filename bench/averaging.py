@@ -29,20 +29,6 @@ def leave_one_out_rows():
         model = CGNClassifier(structure, sharing=sharing).fit(X, y)
         times = seconds(lambda m=model: m.leave_one_out_log_proba(X, y), lambda m=model: m.predict_proba(X), repeats=50)
         yield f"leave-one-out of 5,000 × 21, 3 classes, {structure}, sharing {sharing:g}", "predict_proba", *times, most
-    for sharing in (0.0, 1.0):
-        model = CGNClassifier(TreeAverage(), sharing=sharing).fit(X, y)
-        times = seconds(lambda m=model: m.leave_one_out_log_proba(X, y), lambda m=model: m.predict_proba(X), repeats=10)
-        yield (
-            f"leave-one-out of 5,000 × 21, 3 classes, TreeAverage, sharing {sharing:g}",
-            "predict_proba",
-            *times,
-            3.0,
-        )
-    X, y = data(194, 4000)
-    model = CGNClassifier(BandAverage(K_MAX)).fit(X, y)
-    model.leave_one_out_log_proba(X, y), model.predict_proba(X)  # compile
-    times = seconds(lambda: model.leave_one_out_log_proba(X, y), lambda: model.predict_proba(X), repeats=5)
-    yield f"leave-one-out of 194 × 4,000, BandAverage({K_MAX})", "predict_proba", *times, 3.0
     X, y = data(216, 4000)
     groups = np.arange(216)  # each sample its own group: folds instead of leave-one-out
     model = CGNClassifier(Band("cv", k_max=110, cv=10), sharing=1.0, temperature="cv")

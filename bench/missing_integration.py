@@ -97,7 +97,7 @@ def report():
         "",
         f"Made by `python bench/missing_integration.py --write`: {DRAWS} draws, {SAMPLES} test samples, at most "
         f"{COLUMNS} columns, cells removed at random. Distance: the median distance between the log densities of "
-        "samples in their own class, in nats; standard error: the median one of Monte Carlo; then the log loss of each.",
+        "samples in their own class, in nats; standard error: the median one of Monte Carlo; then both log losses.",
         versions(),
         "",
         "| data set | samples | structure | missing | distance | standard error | log loss | by Monte Carlo |",
