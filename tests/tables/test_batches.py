@@ -60,6 +60,7 @@ AWKWARD = {
 REFUSED = {
     "a_word.csv": (lines(*changed(a7="l2", a36="l3")), {}, "has 'l2' among numbers in line 9 (and in 1 more)"),
     "infinite.csv": (lines(*changed(a37="inf")), {}, "column 'a' is infinite in line 39"),
+    "short_late.csv": (lines(*ROWS) + "\t \n" + lines(*ROWS, header="1,x,1,ill") + "1,2\n", {}, "line 84 has 2 fields"),
     "short.csv": (lines(*ROWS) + "1,2\n", {}, "line 42 has 2 fields"),
     "measured.csv": (
         lines(*((b, c, i, i + 0.5) for i, (_, b, c, _) in enumerate(ROWS))),

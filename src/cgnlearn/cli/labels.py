@@ -31,7 +31,7 @@ def read_labels(
     if table.found:
         say(f"{path} is read as text {', '.join(table.found)}")
     [(found, lines)] = table.batches(table.names, None)
-    columns = {name.lower(): column for name, column in reversed(found.items())}
+    columns = {name.lower(): column.cells for name, column in reversed(found.items())}
     its = f"it has {listed(table.names)}"
     key = "file" if "file" in columns else "sample"
     if key not in columns:

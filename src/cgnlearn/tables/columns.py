@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.tables.formats import Column, Rows, Words
-from cgnlearn.tables.text import DataFileError, number
+from cgnlearn.tables.formats import Column, Rows
+from cgnlearn.tables.text import DataFileError, Strings, number
 
 NO_VALUE = frozenset(["", "na", "NA", "n/a", "N/A", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"])
 NULL = "null"  # how a missing value is called that has no spelling; one of NO_VALUE
@@ -108,17 +108,11 @@ def _of_numbers(column: NDArray[Any], na: Collection[str]) -> Numbers:
     return Numbers(values, None, spellings)
 
 
-def _of_text(column: list[str] | Words, na: Collection[str], decimal: str) -> Numbers:
-    if isinstance(column, list) and decimal == "." and not na:
-        together = "".join(column)
-        if together.isascii() and "_" not in together:  # as `number` asks of each
-            try:
-                values = np.array(list(map(float, column)))
-            except ValueError:
-                pass
-            else:
-                if not np.isnan(values).any():
-                    return Numbers(values)
+def _of_text(column: Strings, na: Collection[str], decimal: str) -> Numbers:
+    if decimal == "." and not na:
+        values = column.floats()
+        if values is not None and not np.isnan(values).any():
+            return Numbers(values)
     cells, index = _distinct(column)
     parsed = np.array([*(number(cell, decimal) for cell in cells), math.nan])
     named = {number(word) for word in na}
@@ -130,11 +124,8 @@ def _of_text(column: list[str] | Words, na: Collection[str], decimal: str) -> Nu
 
 def _distinct(column: Column) -> tuple[list[str], NDArray[Any]]:
     """The different cells of a column in the order in which they come, and which of them stands in each row."""
-    if isinstance(column, Words):
-        return column.cells, column.index
-    if isinstance(column, list):
-        place = {cell: i for i, cell in enumerate(dict.fromkeys(column))}
-        return list(place), np.fromiter(map(place.__getitem__, column), np.intp, len(column))
+    if isinstance(column, Strings):
+        return column.distinct
     values, index = np.unique(column, return_inverse=True)
     return [_written(value) for value in values.tolist()], index
 
@@ -220,11 +211,10 @@ class Seen:
             cells, index = _distinct(column)
             for i, n in zip(*np.unique(index[words], return_counts=True), strict=True):
                 self.forms.update({what: n for what, form in WRITTEN.items() if form.fullmatch(cells[i])})
+        if self.distinct is not None and words is None and len(np.unique(values)) > MOST_LEVELS:
+            self.distinct = None
         if self.distinct is not None or rows.decimal == ",":
-            different = set(column.cells if isinstance(column, Words) else column)
-            if len(different) > 2 * MOST_LEVELS:
-                self.distinct = None  # two spellings of a number each, and they are too many still
-            present = [cell for cell in different if not _is_missing(cell, na)]
+            present = [cell for cell in column.distinct[0] if not _is_missing(cell, na)]
             if rows.decimal == ",":
                 self.has_points_between &= all(POINTS_BETWEEN.fullmatch(cell) for cell in present)
             self._add_distinct(map(_label, present), MOST_LEVELS)
@@ -238,10 +228,8 @@ class Seen:
 
     def sight(self, rows: Rows, where: NDArray[np.bool_]) -> Sight:
         """The first of some cells."""
-        row, column = int(where.argmax()), rows.columns[self.name]
-        if isinstance(column, Words):
-            return Sight(column.cells[column.index[row]], rows.place(row))
-        return Sight(str(column[row]), rows.place(row))
+        row = int(where.argmax())
+        return Sight(str(rows.columns[self.name][row]), rows.place(row))
 
     def fault(self, what: str, first: Sight, n: int, advice: str) -> DataFileError:
         """An error about some cells of the column."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.tables.text import OPENERS, OWN_DELIMITER, DataFileError, TextFile, check_header
+from cgnlearn.tables.text import OPENERS, OWN_DELIMITER, DataFileError, Strings, TextFile, check_header
 
 PACKED = (*OPENERS, ".zip")
 ARROW = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
@@ -33,16 +33,22 @@ class ColumnError(DataFileError):
     """Not the file is wrong but what was asked of it, such as a column that it does not have."""
 
 
-@dataclass(frozen=True, eq=False)
-class Words:
-    """A column of text as its distinct cells and which of them stands in each row, -1 for none."""
+class Words(Strings):
+    """A column of text as its different cells and which of them stands in each row, -1 for none."""
 
-    cells: list[str]
-    index: NDArray[Any]
+    def __init__(self, cells: list[str], index: NDArray[Any]) -> None:
+        self.distinct = cells, index
+
+    def __getitem__(self, row: int) -> str:
+        cells, index = self.distinct
+        return cells[index[row]]
+
+    def floats(self) -> None:
+        """Each different cell is looked at once instead."""
 
 
 TYPES = ("numbers", "levels", "text")  # levels: categories that are no text
-Column = NDArray[Any] | list[str] | Words  # numbers; text as a text file has it; text with types
+Column = NDArray[Any] | Strings  # numbers, or text
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +304,7 @@ def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
         if arrays[asked].shape != (n_rows,):
             raise DataFileError(f"{path}: the array {asked!r} must have one entry for each of the {n_rows} rows of X")
         own = arrays[asked]
-        columns[asked] = own if own.dtype.kind in "fiub" else [str(one).strip() for one in own.tolist()]
+        columns[asked] = own if own.dtype.kind in "fiub" else Strings([str(one).strip() for one in own.tolist()])
     rows = Rows(path, columns, np.arange(n_rows))
     return Source(path, tuple(columns), partial(_once, rows))
 

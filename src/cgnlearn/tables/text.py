@@ -15,9 +15,12 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import IO, Any
 
@@ -29,6 +32,7 @@ OWN_DELIMITER = {".csv": ",", ".tsv": "\t"}
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 LINES_TRIED = 20  # from which the delimiter is told
 CHUNK = 1 << 20
+BLOCK = 1 << 23  # bytes that pyarrow reads at once
 NOT_WINDOWS = frozenset(b"\x81\x8d\x8f\x90\x9d")  # bytes that stand for nothing in cp1252
 # 1,037 may be a decimal or a thousand; other commas between digits are decimal where commas part no fields.
 COMMA_NUMBER = re.compile(r"[-+]?(\d+(,\d*)?|,\d+)([eE][-+]?\d+)?")
@@ -38,6 +42,62 @@ DAMAGE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, ValueError, Runtime
 
 class DataFileError(ValueError):
     """A file whose content cannot be used, said in one line."""
+
+
+class Strings:
+    """The cells of a column of text, without the spaces around them."""
+
+    def __init__(self, cells: list[str]) -> None:
+        self.cells = cells
+
+    def __getitem__(self, row: int) -> str:
+        return self.cells[row]
+
+    def floats(self) -> NDArray[np.float64] | None:
+        """The cells as numbers if all are."""
+        together = "".join(self.cells)
+        if not together.isascii() or "_" in together:  # which `number` takes for no numbers
+            return None
+        try:
+            return np.array(list(map(float, self.cells)))
+        except ValueError:
+            return None
+
+    @cached_property
+    def distinct(self) -> tuple[list[str], NDArray[Any]]:
+        """The different cells in the order in which they come, and which of them stands in each row, -1 for none."""
+        place = {cell: i for i, cell in enumerate(dict.fromkeys(self.cells))}
+        return list(place), np.fromiter(map(place.__getitem__, self.cells), np.intp, len(self.cells))
+
+
+class ArrowStrings(Strings):
+    """The same as Arrow holds them, which is faster by far."""
+
+    def __init__(self, column: Any) -> None:
+        import pyarrow.compute as pc
+
+        self.column = pc.utf8_trim_whitespace(column)
+
+    def __getitem__(self, row: int) -> str:
+        return str(self.column[row].as_py())
+
+    def floats(self) -> NDArray[np.float64] | None:
+        """The cells as numbers if all are."""
+        import pyarrow as pa
+
+        try:
+            return np.asarray(self.column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        except pa.ArrowInvalid:
+            return None
+
+    @cached_property
+    def distinct(self) -> tuple[list[str], NDArray[Any]]:
+        """The different cells, and which of them stands in each row."""
+        coded = self.column.dictionary_encode()
+        return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False)
+
+
+Batch = tuple[dict[str, Strings], NDArray[np.intp]]  # columns, and the line on which each row ends, from 1
 
 
 @dataclass(frozen=True)
@@ -51,6 +111,7 @@ class TextFile:
     decimal: str = "."
     names: tuple[str, ...] = ()
     found: tuple[str, ...] = ()  # what a reader could not know: everything but UTF-8, the ending's delimiter, points
+    is_plain: bool = False  # a row is a line without quotes
 
     @classmethod
     def of(cls, path: Path, otherwise: str | None = None) -> TextFile:
@@ -59,7 +120,7 @@ class TextFile:
         suffix = inside if inside in OWN_DELIMITER else otherwise
         if suffix is None:
             raise DataFileError(f"{path} holds {inside or 'something without an ending'}: pack a csv or tsv file")
-        n_bytes, encoding = _size_and_encoding(path)
+        n_bytes, encoding, is_plain = _surveyed(path)
         if not n_bytes:
             raise DataFileError(f"{path} is empty: give a file with a header line and rows")
         own = OWN_DELIMITER[suffix]
@@ -78,25 +139,43 @@ class TextFile:
             "with decimal commas" if decimal == "," else "",
             {"utf-16": "in UTF-16", "cp1252": "in Latin-1"}.get(encoding, ""),
         )
-        return cls(path, n_bytes, encoding, delimiter, decimal, tuple(names), tuple(filter(None, found)))
+        return cls(path, n_bytes, encoding, delimiter, decimal, tuple(names), tuple(filter(None, found)), is_plain)
 
     def batches(
         self, names: Sequence[str], n_rows: int | None
-    ) -> Iterator[tuple[dict[str, list[str]], NDArray[np.intp]]]:
-        """The cells of some columns, without the spaces around them, and the line on which each row ends, from 1."""
-        places = {name: self.names.index(name) for name in names}
-        rows: list[list[str]] = []
-        lines: list[int] = []
-        records = self._records()
-        next(records)
-        for fields, line in records:
-            rows.append(fields)
-            lines.append(line)
-            if len(rows) == n_rows:
-                yield {name: [row[i].strip() for row in rows] for name, i in places.items()}, np.array(lines)
-                rows, lines = [], []
-        if rows:
-            yield {name: [row[i].strip() for row in rows] for name, i in places.items()}, np.array(lines)
+    ) -> Iterator[tuple[dict[str, Strings], NDArray[np.intp]]]:
+        """Some columns of so many rows at once; None: of all."""
+        n_done = 0
+        if self.is_plain and n_rows is not None and find_spec("pyarrow"):
+            n_done, is_finished = yield from self._plain_batches(names, n_rows)
+            if is_finished:
+                return
+        records = islice(self._records(), 1 + n_done, None)
+        while rows := list(islice(records, n_rows)):
+            lines = np.array([line for _, line in rows])
+            places = {name: self.names.index(name) for name in names}
+            yield {name: Strings([row[i].strip() for row, _ in rows]) for name, i in places.items()}, lines
+
+    def _plain_batches(self, names: Sequence[str], n_rows: int) -> Generator[Batch, None, tuple[int, bool]]:
+        """The rows as pyarrow finds them; how many there are up to the first that it refuses, and whether none is."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        columns = arrow.ConvertOptions(column_types=dict.fromkeys(self.names, pa.string()), include_columns=list(names))
+        rows = arrow.ReadOptions(column_names=self.names, skip_rows=1, block_size=BLOCK)
+        n_done = 0
+        with _opened(self.path) as file:
+            try:
+                fields = arrow.ParseOptions(delimiter=self.delimiter, quote_char=False)
+                for block in arrow.open_csv(file, rows, fields, columns):
+                    for start in range(0, block.num_rows, n_rows):
+                        batch = block.slice(start, n_rows)
+                        lines = np.arange(n_done, n_done + batch.num_rows) + 2
+                        n_done += batch.num_rows
+                        yield {name: ArrowStrings(batch.column(name)) for name in names}, lines
+            except pa.ArrowInvalid:
+                return n_done, False
+        return n_done, True
 
     def _records(self) -> Iterator[tuple[list[str], int]]:
         """The header and the rows, each with the line on which it ends."""
@@ -220,16 +299,17 @@ def _told(path: Path) -> Iterator[None]:
         raise DataFileError(f"{path} cannot be unpacked ({message}): get a fresh copy of it") from None
 
 
-def _size_and_encoding(path: Path) -> tuple[int, str]:
-    """How many bytes there are, and the encoding that all of them have."""
+def _surveyed(path: Path) -> tuple[int, str, bool]:
+    """How many bytes there are, the encoding that all of them have, and whether each row is a line without quotes."""
     n_bytes, n_lines, fault_line = 0, 0, 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest = codecs.getincrementaldecoder("utf-8")("ignore")
-    is_windows = True
+    is_windows = is_plain = True
+    before = b"\n"  # a file that begins with a blank line is not plain either
     with _opened(path) as file:
         while chunk := file.read(CHUNK):
             if not n_bytes and chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
-                return _size_of_utf16(path), "utf-16"
+                return _size_of_utf16(path), "utf-16", False
             if b"\0" in chunk:
                 raise DataFileError(f"{path} holds binary zeros and is no text file: export it anew")
             # Signs that are UTF-8 beside one that is not: a damaged file. Latin-1 is read as Windows writes it.
@@ -239,12 +319,20 @@ def _size_and_encoding(path: Path) -> tuple[int, str]:
                 fault_line = _fault_line(decoder, chunk, n_lines)
             n_bytes += len(chunk)
             n_lines += chunk.count(b"\n")
+            is_plain = is_plain and b'"' not in chunk and _has_no_blank_line(before + chunk)
+            before = chunk[-2:]
     if not fault_line and not _fault_line(decoder, b"", n_lines, final=True):
-        return n_bytes, "utf-8-sig"
+        return n_bytes, "utf-8-sig", is_plain
     if is_windows:
-        return n_bytes, "cp1252"
+        return n_bytes, "cp1252", False
     line = fault_line or n_lines + 1
     raise DataFileError(f"{path}: line {line} is neither UTF-8 nor Latin-1 text: save the file in UTF-8")
+
+
+def _has_no_blank_line(chunk: bytes) -> bool:
+    """Whether lines end in the same way, and none of them at once; a chunk cut within an ending may not look so."""
+    n_returns = chunk.count(b"\r")
+    return b"\n\n" not in chunk and (not n_returns or (n_returns == chunk.count(b"\n") and b"\n\r" not in chunk))
 
 
 def _fault_line(decoder: Any, chunk: bytes, n_lines: int, *, final: bool = False) -> int:
