@@ -53,7 +53,7 @@ def test_invalid_input_is_refused():
         by_sample(log_proba, ["a", "a"], PRIOR, correlation=1.5)
     with pytest.raises(ValueError, match="2 predictions and 3 samples"):
         by_sample(log_proba, ["a", "a", "b"], PRIOR)
-    with pytest.raises(ValueError, match="of which sample"):
+    with pytest.raises(ValueError, match="no 'sample' in its metadata"):
         sample_ids([Spectrum([1.0], [2.0])])
 
 

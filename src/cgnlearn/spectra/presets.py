@@ -1,4 +1,4 @@
-"""Chains of steps that go by a name."""
+"""Named pipelines from spectra to features, and their parts."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ PRESETS = ("seldi", "maldi")
 
 
 def preset(name: str, *, align: bool = False) -> Pipeline:
-    """The steps from raw spectra to features.
+    """Return a pipeline from raw spectra to features.
 
-    ``"seldi"``: bins of 1 m/z, as in the paper, and nothing else. ``"maldi"``: m/z 2,000 to 20,000, square roots,
-    Savitzky-Golay, SNIP, total ion current, bins of 3 m/z, as is usual for MALDI-TOF (MALDIquant; DRIAMS).
+    ``"seldi"``: bins of 1 m/z only, as in the paper. ``"maldi"``: m/z 2,000 to 20,000, square roots, Savitzky-Golay
+    smoothing, SNIP baseline, total ion current and bins of 3 m/z, as is usual for MALDI-TOF (MALDIquant; DRIAMS).
 
     Parameters
     ----------
     name : str
         ``"seldi"`` or ``"maldi"``.
     align : bool
-        Whether ``"maldi"`` also aligns the spectra by peaks that they have in common.
+        Whether ``"maldi"`` also aligns the spectra by common peaks.
 
     Returns
     -------
     Pipeline
-        Of lists of spectra; ``set_params`` changes a step, such as ``bin__width=1.0``.
+        ``set_params`` changes its steps, such as ``bin__width=1.0``.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def preset(name: str, *, align: bool = False) -> Pipeline:
     """
     if name == "seldi":
         if align:
-            raise ValueError("the preset 'seldi' has no peaks to align by: use 'maldi', or make your own pipeline")
+            raise ValueError("the preset 'seldi' cannot align spectra: use 'maldi', or make your own pipeline")
         return Pipeline([("bin", Bin(width=1.0))])
     if name != "maldi":
         raise ValueError(f"there is no preset {name!r}: choose one of {', '.join(PRESETS)}")
@@ -57,7 +57,7 @@ def preset(name: str, *, align: bool = False) -> Pipeline:
 
 
 def flat(model: Any) -> list[tuple[str, Any]]:
-    """The steps of a pipeline, those of pipelines within it among them; a model that is none is one step."""
+    """The steps of a pipeline and of pipelines within it; any other model is one step."""
     if not isinstance(model, Pipeline):
         return [("", model)]
     return [
@@ -66,14 +66,14 @@ def flat(model: Any) -> list[tuple[str, Any]]:
 
 
 def takes_spectra(model: Any) -> bool:
-    """Whether a model is a pipeline from spectra on."""
+    """Whether a model is a pipeline that starts with spectra."""
     return isinstance(flat(model)[0][1], SpectraTransformer)
 
 
 def parted(steps: Pipeline) -> tuple[list[Step], Pipeline]:
-    """The first steps, as long as they learn nothing, and the others.
+    """Split a pipeline into the first steps that learn nothing and the others.
 
-    What learns nothing may be done once for all spectra before they are cut into folds.
+    The former can be applied once to all spectra, before a split into folds.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def parted(steps: Pipeline) -> tuple[list[Step], Pipeline]:
 
 
 def one_by_one(steps: Sequence[Step], spectra: Iterable[Spectrum]) -> Iterator[Spectrum]:
-    """Spectra after some steps, one after another, so that few of them are in memory at once."""
+    """Yield processed spectra one at a time, to save memory."""
     for spectrum in spectra:
         for step in steps:
             (spectrum,) = step.transform([spectrum])
