@@ -4,7 +4,11 @@ import numba
 import numpy as np
 import pytest
 
-from cgnlearn.model import kernels
+from cgnlearn.kernels.arguments import Members, Scales
+from cgnlearn.kernels.elementary import exponentials, logarithms
+from cgnlearn.kernels.leverages import gathered_leverages
+from cgnlearn.kernels.moments import diagonal_moments
+from cgnlearn.kernels.tiles import WIDTH
 
 
 def leverages(rng, *, size, n_given, n_rows, n_classes=2, n_blocks=3, logs=True, values=None):
@@ -19,9 +23,8 @@ def leverages(rng, *, size, n_given, n_rows, n_classes=2, n_blocks=3, logs=True,
     least = rng.uniform(1, 2, n_classes)
     rows = rng.permutation(n_rows)
     given, whole = np.zeros((2, n_classes, n_rows))
-    kernels.gathered_leverages(
-        values, rows, columns, origin, per_unit, 1e140, centre, factor, least, n_given, logs, given, whole
-    )
+    members, scales = Members(columns, origin, per_unit), Scales(centre, factor)
+    gathered_leverages(values, rows, members, scales, least, n_given, logs, given, whole)
     expected = np.zeros((2, n_classes, n_rows))
     for c in range(n_classes):
         for b in range(n_blocks):
@@ -103,7 +106,7 @@ def assert_moments(values, cell, *, columns=None, weights=None, n_cells=3, rtol=
     origin = values[0, columns].astype(float)
     expected = moments_by_hand(values, columns, cell, weights, n_cells, origin)
     for stored in (np.asfortranarray(values), values):  # along columns, and along rows
-        found = kernels.diagonal_moments(stored, columns, cell, weights, n_cells, origin)
+        found = diagonal_moments(stored, columns, cell, weights, n_cells, origin)
         np.testing.assert_allclose(found[0], expected[0], rtol)
         np.testing.assert_allclose(found[1], expected[1], rtol, atol=1e-12 * np.abs(expected[1]).max())
         np.testing.assert_allclose(found[2], expected[2], rtol)
@@ -129,7 +132,7 @@ def test_moments_however_the_values_are_stored(rng, stored, weighted, columns):
 
 
 def test_moments_of_more_columns_than_fit_a_tile(rng):
-    assert_moments(rng.normal(size=(300, 3 * kernels.WIDTH + 5)), rng.integers(0, 3, 300))
+    assert_moments(rng.normal(size=(300, 3 * WIDTH + 5)), rng.integers(0, 3, 300))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -172,7 +175,7 @@ def test_constant_columns_have_exactly_no_scatter(rng, weighted):
     values = np.column_stack([np.full(30_000, 0.1), np.full(30_000, 1e8 / 3), of_cell[cell]])
     weights = rng.random(30_000) if weighted else None
     for stored in (values, np.asfortranarray(values)):
-        _, mean, scatter = kernels.diagonal_moments(stored, np.arange(3), cell, weights, 3, values[0])
+        _, mean, scatter = diagonal_moments(stored, np.arange(3), cell, weights, 3, values[0])
         assert (scatter == 0).all()
         assert (mean[:, :2] == 0).all()
         np.testing.assert_array_equal(mean[:, 2], of_cell - values[0, 2])
@@ -183,7 +186,7 @@ def test_moments_do_not_depend_on_the_number_of_threads(rng, monkeypatch):
     found = []
     for n_threads in (1, 2, 5):
         monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", n_threads)
-        found.append(kernels.diagonal_moments(values, np.arange(5), cell, None, 3, values[0]))
+        found.append(diagonal_moments(values, np.arange(5), cell, None, 3, values[0]))
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -191,8 +194,22 @@ def test_moments_do_not_depend_on_the_number_of_threads(rng, monkeypatch):
 
 def test_weight_two_is_the_row_twice(rng):
     values, cell, weights = rng.normal(size=(9000, 5)), rng.integers(0, 3, 9000), rng.integers(0, 3, 9000)
-    once = kernels.diagonal_moments(values, np.arange(5), cell, weights.astype(float), 3, values[0])
+    once = diagonal_moments(values, np.arange(5), cell, weights.astype(float), 3, values[0])
     again = np.repeat(np.arange(9000), weights)
-    twice = kernels.diagonal_moments(values[again], np.arange(5), cell[again], None, 3, values[0])
+    twice = diagonal_moments(values[again], np.arange(5), cell[again], None, 3, values[0])
     for a, b in zip(once, twice, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_exponentials_and_logarithms_of_many_numbers(rng):
+    numbers = np.exp(np.concatenate([rng.uniform(-700, 700, 5000), rng.uniform(-1e-6, 1e-6, 500), [0.0, 1e-9, 709.0]]))
+    found = numbers.copy()
+    logarithms(found, np.empty_like(found))
+    np.testing.assert_allclose(found, np.log(numbers), rtol=2e-15)
+    powers = np.concatenate([rng.uniform(-700, 700, 5000), [0.0, 1e-300, -1e-300, 0.5, -0.5]])
+    found = powers.copy()
+    exponentials(found, np.empty_like(found))
+    np.testing.assert_allclose(found, np.exp(powers), rtol=2e-13)
+    least = np.array([-1e9, -np.inf])
+    exponentials(least, np.empty(2))
+    assert (least < 1e-300).all()

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import multigammaln
 
-from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, ordered_path
+from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, kernels, ordered_path
+from cgnlearn.kernels.lattice import log_dets, regressions
 from cgnlearn.model import network as networks
 from cgnlearn.model import prior
 from cgnlearn.model.blocks import Blocks
@@ -16,7 +17,6 @@ from cgnlearn.model.estimation import Bayes, MaximumLikelihood
 from cgnlearn.model.network import Network
 from cgnlearn.model.statistics import collect
 from cgnlearn.model.table import read, schema_of
-from cgnlearn.ordered import recursion
 from cgnlearn.ordered.band import every_family
 from cgnlearn.ordered.lattice import Lattice
 from tests.oracles import paper
@@ -232,11 +232,11 @@ def test_spreads_and_determinants_against_long_double(ridge):
     rows[:, 20:24] = rows[:, [19]]
     matrix = rows.T @ rows + ridge * np.eye(40)
     orders = 12
-    found, sound, existing = recursion.coefficients(banded(matrix, orders), 0, 40)
+    stretch = regressions(banded(matrix, orders), 0, 40)
     log_det = np.zeros((40, orders))
-    recursion.log_dets(banded(matrix, orders), 0, 40, found, sound, log_det)
-    spread = found[2]
-    assert (existing == orders).all()
+    log_dets(stretch, log_det)
+    spread = stretch.spread
+    assert (stretch.existing == orders).all()
     for v in range(orders, 40):
         factor = long_double_cholesky(matrix[v - orders + 1 : v + 1, v - orders + 1 : v + 1])
         condition = matrix[v, v] / ridge
@@ -354,7 +354,7 @@ def test_coefficients_are_computed_once(monkeypatch):
     X, y, test = walks(p=400)
     model = CGNClassifier(Band(20)).fit(X, y)
     expected = model.predict_log_proba(test)
-    monkeypatch.setattr(recursion, "coefficients", None)
+    monkeypatch.setattr(kernels.lattice, "regressions", None)
     np.testing.assert_array_equal(model.predict_log_proba(test), expected)
 
 

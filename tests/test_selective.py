@@ -13,7 +13,6 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, Prior, SelectiveNaiveBayes, load, save
-from cgnlearn.model.exponentials import exponentials, logarithms
 
 
 def data(kinds, n=45, seed=0):
@@ -169,20 +168,6 @@ def test_what_is_no_probability_is_refused(inclusion):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="inclusion must be a probability from 0 to 1"):
         CGNClassifier(SelectiveNaiveBayes(inclusion)).fit(X, y)
-
-
-def test_exponentials_and_logarithms_of_many_numbers():
-    rng = np.random.default_rng(0)
-    numbers = np.concatenate([np.exp(rng.uniform(0, 700, 5000)), 1 + rng.uniform(0, 1e-6, 500), [1.0, 0.75, 1e308]])
-    found = np.empty_like(numbers)
-    logarithms(numbers.copy(), found)
-    np.testing.assert_allclose(found, np.log(numbers), rtol=2e-15)
-    powers = np.concatenate([rng.uniform(-700, 700, 5000), [0.0, 1e-300, -1e-300, 0.5, -0.5]])
-    found = np.empty_like(powers)
-    exponentials(powers, found, np.empty_like(powers))
-    np.testing.assert_allclose(found, np.exp(powers), rtol=2e-13)
-    exponentials(np.array([-1e9, -np.inf]), found[:2], np.empty(2))
-    assert (found[:2] < 1e-300).all()
 
 
 @parametrize_with_checks([CGNClassifier(SelectiveNaiveBayes()), CGNClassifier(SelectiveNaiveBayes(), sharing=1.0)])

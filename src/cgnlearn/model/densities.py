@@ -15,8 +15,6 @@ from scipy.special import gammaln
 
 Floats = NDArray[np.float64]
 
-LEAST_LEFT = 1e-14  # of a scale that forgets a row: less is rounding
-
 
 def categorical(counts: Floats, weight: float) -> Floats:
     """ln p(level | cell) after ``counts`` (…, levels) with a Dirichlet of ``weight`` per level; 0 is ML."""

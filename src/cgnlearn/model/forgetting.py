@@ -1,8 +1,7 @@
 """What a posterior that forgets one of its rows needs of that row: exact leave-one-out without a refit.
 
-A conjugate posterior loses a row of weight u by a change of rank one. With e the row less the centre of its own class k
-and a = κ'/(κ' - u), the scale that a class c uses becomes Ψ' - s u a e eᵀ, where s is 1 for the row's own class and the
-sharing for others. The prior, the standard units and the absent attributes are held as they are.
+The formulas stand in `cgnlearn.kernels.downdate`. The prior, the standard units and the absent attributes are held as
+they are.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.kernels import downdate
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior
 from cgnlearn.model.layout import Cells
@@ -70,6 +70,13 @@ class Forgotten(NamedTuple):
         """Of some of the rows."""
         parts: Iterator[Any] = (part[..., rows] for part in self)
         return Forgotten(*parts)
+
+    def leverages(self, label: int, q_kk: Floats, q_ck: Floats, q_cc: Floats) -> tuple[Floats, Floats]:
+        """g and h after a block, under a class, from the products of `cgnlearn.kernels.downdate` there."""
+        before, down = self.before[label], self.down[label]
+        g = downdate.left_of_determinant(down, q_kk)
+        own = downdate.own_leverage(before, self.growth, q_kk, g)
+        return g, np.where(self.labels == label, own, downdate.other_leverage(before, down, q_cc, q_ck, g)) / g
 
     @classmethod
     def _of(cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
+from cgnlearn.kernels import arguments
+from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior, Terms
 from cgnlearn.model.factors import factorised
 from cgnlearn.model.moments import COMPILED_PAYS
-from cgnlearn.model.solver import FARTHEST
 from cgnlearn.model.table import Table
 
 CHUNK = 1 << 20  # numbers of the factors that are held at once
@@ -135,21 +136,18 @@ class Implied(NamedTuple):
         self, values: Floats, rows: NDArray[np.intp], of_task: NDArray[np.intp], tasks: Tasks, how: Estimation, out: Any
     ) -> bool:
         """The same by compiled loops; False if rounding has made a scale singular."""
-        from cgnlearn.model.subsets import put_densities
+        from cgnlearn.kernels.subsets import put_densities
 
         one = np.ones(1)
         shapes = self.shape[..., None] + np.arange(tasks.members.shape[1]) / 2
         highest = how.log_density(Terms(of_task, of_task, 0, np.zeros(1), one, 1.0, shapes, one))
         columns = np.array([node.column for node in self.nodes])
         log_unit = np.log([node.units[1] for node in self.nodes])
-        law = (
-            columns, log_unit, self.rows_behind, self.shape, self.least_leverage, self.shift, self.own_spread,
-            np.broadcast_to(highest, shapes.shape),
-        )  # fmt: skip
-        return put_densities(
-            values, rows, of_task, (tasks.members, tasks.present, tasks.wanted), (self.mean, self.scale), law,
-            how.averages, out,
-        )  # fmt: skip
+        behind = self.rows_behind, self.shape, self.least_leverage, self.shift, self.own_spread
+        highest = np.broadcast_to(highest, shapes.shape)
+        joint = arguments.Joint(self.mean, self.scale, columns, log_unit, *behind, highest, how.averages)
+        subsets = arguments.Subsets(tasks.members, tasks.present, tasks.wanted)
+        return put_densities(values, rows, of_task, subsets, joint, out)
 
     def _whitened(self, values: Floats, of_task: NDArray[np.intp], tasks: Tasks, how: Estimation) -> _Whitened:
         first, last = int(of_task[0]), int(of_task[-1])

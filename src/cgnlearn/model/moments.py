@@ -176,7 +176,7 @@ def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Mom
     origin = _origin(table, partition.values)
     cell = partition.cells.index(table) * n_classes + table.labels
     if len(pairs) == m and table.n_rows * m >= COMPILED_PAYS:
-        from cgnlearn.model.kernels import diagonal_moments
+        from cgnlearn.kernels.moments import diagonal_moments
 
         parts = diagonal_moments(table.values, partition.values, cell, table.weights, shape[0] * n_classes, origin)
         n, mean, scatter = (part.reshape(*shape, *part.shape[1:]) for part in parts)
@@ -272,7 +272,7 @@ def _centred(values: NDArray[Any], rows: NDArray[np.intp], columns: NDArray[np.i
     """Samples and columns of a table, measured from a point."""
     by_column = abs(values.strides[0]) < abs(values.strides[1])
     if by_column and values.size >= COMPILED_PAYS:
-        from cgnlearn.model.kernels import centred_columns
+        from cgnlearn.kernels.moments import centred_columns
 
         copied = np.empty((len(columns), len(rows)))
         centred_columns(values, rows, columns, near, copied)

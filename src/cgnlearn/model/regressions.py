@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.kernels.arguments import Leaving, Members, Scales
+from cgnlearn.kernels.limits import SINGULAR
 from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms, Units
@@ -23,8 +25,6 @@ from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import Cells, Partition, Stack
 from cgnlearn.model.moments import CHUNK, COMPILED_PAYS
 from cgnlearn.model.solver import (
-    FARTHEST,
-    SINGULAR,
     Rows,
     Singular,
     n_of,
@@ -178,7 +178,7 @@ class Regressions:
 
     def log_likelihood(self, table: Table, how: Estimation) -> Floats:
         """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (rows, classes)."""
-        from cgnlearn.model.compilation import in_threads
+        from cgnlearn.kernels.compilation import in_threads
 
         total = np.zeros((self.n.shape[1], table.n_rows)).T
         parts = [
@@ -195,28 +195,16 @@ class Regressions:
 
     def _log_likelihood_compiled(self, table: Table, how: Estimation, configuration: int, rows: Rows) -> Floats:
         """The same for rows of one configuration, with one logarithm for many factors."""
-        from cgnlearn.model.kernels import gathered_leverages
+        from cgnlearn.kernels.leverages import gathered_leverages
 
         indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         n_classes = self.n.shape[1]
         given = np.zeros((n_classes, len(indexes)))
         whole = np.zeros_like(given)
         least = self.least_leverage[configuration]
-        gathered_leverages(
-            table.values,
-            indexes,
-            self.values,
-            self.units.origin,
-            1 / self.units.unit,
-            FARTHEST,
-            self.centre[configuration],
-            self.factor[configuration],
-            least,
-            self.n_given,
-            how.averages,
-            given,
-            whole,
-        )
+        members = Members(self.values, self.units.origin, 1 / self.units.unit)
+        scales = Scales(self.centre[configuration], self.factor[configuration])
+        gathered_leverages(table.values, indexes, members, scales, least, self.n_given, how.averages, given, whole)
         own = slice(self.n_given, None)
         if self.n_given == 0:
             given = len(self.columns) * (np.log(least) if how.averages else least)  # the same for all rows
@@ -230,7 +218,7 @@ class Regressions:
 
     def left_out(self, table: Table, posterior: Posterior, how: Estimation) -> Floats:
         """`log_likelihood` of training rows, each by the regressions without it."""
-        from cgnlearn.model.compilation import in_threads
+        from cgnlearn.kernels.compilation import in_threads
 
         total = np.zeros((self.n.shape[1], table.n_rows))
         parts = Forgotten.by_cell(table, self.cells, self._worth_a_thread, posterior, how)
@@ -256,7 +244,7 @@ class Regressions:
         forgotten: Forgotten,
     ) -> Floats:
         """(classes, rows) of one cell, which are all alone in their class or none is."""
-        from cgnlearn.model.left_out import left_out_leverages
+        from cgnlearn.kernels.leave_one_out import leave_one_out_leverages
 
         centre, factor = self.centre[configuration], self.factor[configuration]
         if alone := bool(forgotten.alone[0]):
@@ -264,11 +252,10 @@ class Regressions:
             centre[label] = self.overall  # without its only row a class is centred where all rows are
         shared, crossing = how.averages and how.sharing == 1, how.sharing > 0 and not alone
         sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
-        left_out_leverages(
-            table.values, rows, (self.values, self.units.origin, 1 / self.units.unit, FARTHEST),
-            (centre, factor[:1] if shared else factor), (forgotten.before, forgotten.down, forgotten.growth),
-            self.n_given, (label, crossing, how.averages), sums,
-        )  # fmt: skip
+        members = Members(self.values, self.units.origin, 1 / self.units.unit)
+        scales = Scales(centre, factor[:1] if shared else factor)
+        leaving = Leaving(label, forgotten.before, forgotten.down, forgotten.growth, crossing)
+        leave_one_out_leverages(table.values, rows, members, scales, leaving, self.n_given, how.averages, sums)
         whole, left, *before = sums
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape

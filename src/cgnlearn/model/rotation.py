@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from cgnlearn.model import densities
-from cgnlearn.model.densities import LEAST_LEFT, Floats
+from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Posterior, Units
 from cgnlearn.model.factors import factorised, whiten
 from cgnlearn.model.families import Families, Family
@@ -203,14 +203,9 @@ class RotatedBlock:
                 white = whiten(self.factor[at], residual)
                 # Without sharing only its own class forgets a row, and sees it where it was.
                 gone = whiten(self.factor[at], inside - own_centre) if self.how.sharing else white
-                down = forgotten.down[label]
-                kept = np.maximum(1 - down * _products(gone, gone), LEAST_LEFT)
-                distance = _products(white, white)
-                of_others = distance + down * _products(white, gone) ** 2 / kept
-                distance = np.where(own, forgotten.growth**2 * distance / kept, of_others)
-                found[rows, label] = self._log_density(
-                    at, before, before + distance, np.log(kept), forgotten.lighter[label]
-                )
+                products = _products(gone, gone), _products(white, gone), _products(white, white)
+                g, after = forgotten.leverages(label, *products)
+                found[rows, label] = self._log_density(at, before, after, np.log(g), forgotten.lighter[label])
         return found
 
     def _parts(self, table: Table) -> Iterator[tuple[NDArray[np.intp], int, Floats, Floats]]:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Terms, Units
 from cgnlearn.model.families import Family
@@ -19,9 +20,6 @@ from cgnlearn.model.picking import rows_by_cell, take
 from cgnlearn.model.table import Table
 
 Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
-
-FARTHEST = 1e140  # in standard units: squares of values farther out would overflow
-SINGULAR = 64 * float(np.finfo(float).eps)  # relative to the attribute's variance and per member
 
 
 class Singular(NamedTuple):

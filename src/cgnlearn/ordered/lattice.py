@@ -2,7 +2,7 @@
 
 In a k-BAND an attribute's parents are the k - 1 before it, in a k-BOX those before it in its own stretch of k. So both
 shapes, for every k up to K, need only the K orders 0..K-1 of each attribute, and the recursion over orders gives
-them all at the cost of the last one (``docs/ordered.md``). The loops stand in `recursion`; here they are
+them all at the cost of the last one (``docs/ordered.md``). The loops stand in `cgnlearn.kernels.lattice`; here they are
 fed from the same posterior as every other structure, cut into stretches of attributes that run side by side.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.kernels.arguments import Chain, LeavingPath, LeavingSums, MixedLaw, PathLaw, PathSums, Stretch
 from cgnlearn.model import densities
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Posterior, Terms
@@ -31,14 +32,6 @@ STRETCH = 2048  # attributes of one job; each job repeats the K - 1 before its o
 ROWS = 32  # that go through the recursion side by side, at most
 ROWS_LEFT_OUT = 128  # the same where there is more to do for each than the recursion
 BATCH = 1 << 22  # numbers of the rows that are predicted together: 32 megabytes
-
-
-class Coefficients(NamedTuple):
-    """What the training data say of every order of the attributes of one stretch and of the K - 1 before it."""
-
-    found: tuple[Floats, Floats, Floats, Floats]  # kf, kb, F and B: (attributes, orders)
-    sound: NDArray[np.int64]  # (attributes,): how many orders have kept their digits
-    existing: NDArray[np.int64]  # (attributes,): how many orders have a regression
 
 
 class EveryOrder(NamedTuple):
@@ -91,6 +84,10 @@ class Lattice:
         """Where the scale of a class stands."""
         return min(label, len(self.scale) - 1)
 
+    def _of_scale(self, at: int) -> NDArray[np.intp]:
+        """The classes that a scale is of: all where they share one."""
+        return np.arange(len(self.centre)) if len(self.scale) < len(self.centre) else np.array([at])
+
     @cached_property
     def centre(self) -> Floats:
         """Where the attributes are centred: (classes, attributes), 0 for absent ones, whose values are 0 too."""
@@ -104,30 +101,29 @@ class Lattice:
         return present[child] - present[np.maximum(child - np.arange(self.orders), 0)]
 
     @cached_property
-    def coefficients(self) -> dict[tuple[int, int], Coefficients]:
-        """Of each scale and each stretch, by its start; computed once, whatever is predicted."""
-        from cgnlearn.ordered import recursion
+    def stretches(self) -> dict[tuple[int, int], Stretch]:
+        """Of each scale, by their starts; computed once, whatever is predicted."""
+        from cgnlearn.kernels.lattice import regressions
 
-        found = self._side_by_side(
-            lambda at, start, stop: ((at, start), Coefficients(*recursion.coefficients(self.scale[at], start, stop))),
-            len(self.scale),
-        )
-        return dict(found)
+        found = self._side_by_side(lambda at, *bounds: (at, regressions(self.scale[at], *bounds)), len(self.scale))
+        return {(at, stretch.start): stretch for at, stretch in found}
 
-    def _of_attributes(self, part: Callable[[Coefficients], NDArray[Any]], at: int) -> NDArray[Any]:
-        """What the coefficients of one scale say of all attributes."""
-        stretches = [(start, found) for (of, start), found in self.coefficients.items() if of == at]
-        return np.concatenate([part(found)[min(start, self.orders - 1) :] for start, found in stretches])
+    def _of_attributes(self, name: str) -> NDArray[Any]:
+        """What the stretches hold of all attributes: (scales, attributes, …)."""
+        found: list[list[NDArray[Any]]] = [[] for _ in self.scale]
+        for (at, _), stretch in self.stretches.items():
+            found[at].append(getattr(stretch, name)[stretch.start - stretch.first :])
+        return np.array([np.concatenate(parts) for parts in found])
 
     @cached_property
     def spread(self) -> Floats:
         """F of every order: (scales, attributes, orders)."""
-        return np.array([self._of_attributes(lambda part: part.found[2], at) for at in range(len(self.scale))])
+        return self._of_attributes("spread")
 
     @cached_property
     def existing(self) -> NDArray[np.int64]:
         """How many orders have a regression: (scales, attributes)."""
-        return np.array([self._of_attributes(lambda part: part.existing, at) for at in range(len(self.scale))])
+        return self._of_attributes("existing")
 
     @property
     def is_regular(self) -> bool:
@@ -148,7 +144,7 @@ class Lattice:
 
     def _side_by_side(self, function: Callable[[int, int, int], Any], n: int) -> list[Any]:
         """Call ``function(label, start, stop)`` for all stretches of attributes of n classes."""
-        from cgnlearn.model.compilation import in_threads
+        from cgnlearn.kernels.compilation import in_threads
 
         m = self.partition.n_attributes
         jobs = [(label, start) for label in range(n) for start in range(0, m, STRETCH)]
@@ -169,40 +165,39 @@ class Lattice:
 
     def every_order(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
         """Log likelihoods of the rows under each shape (``"band"``, ``"box"``) and each k from ``lowest`` to K."""
-        from cgnlearn.ordered import recursion
+        from cgnlearn.kernels.lattice_path import every_order
 
-        orders, n_classes, averages = self.orders, table.schema.n_classes, self.how.averages
-        posterior, scale, coefficients = self.posterior, self.scale, self.coefficients
+        orders, n_classes = self.orders, table.schema.n_classes
         wanted = np.array([shape in shapes for shape in SHAPES])
         total = np.zeros((2, orders, table.n_rows, n_classes))
-        none = np.zeros((1, n_classes, self.partition.n_attributes))
-        shift, own_spread = (none if part is None else part for part in (posterior.shift, posterior.own_spread))
-        offset = np.log(posterior.units.unit)
         exists = np.ones((2, orders), bool)
 
-        def of_rows(width: int, values: Floats) -> Callable[[int, int, int], tuple[int, Floats, NDArray[np.int64]]]:
-            def of_stretch(label: int, start: int, stop: int) -> tuple[int, Floats, NDArray[np.int64]]:
-                at = self._of_class(label)
-                nodes = self.centre[label], shift[0, label], own_spread[0, label], offset, posterior.absent
-                shape = posterior.shape[0, label] + np.arange(orders) / 2
-                base = densities.student(0.0, 1.0, shape) if averages else np.full(orders, densities.normal(0.0, 1.0))
-                law = base, shape, float(posterior.least_leverage[0, label]), averages, posterior.shift is None
-                constant, varying = np.zeros((2, orders)), np.zeros((2, orders, values.shape[1]))
-                missing = np.zeros((2, orders), np.int64)
-                recursion.every_order(
-                    width, scale[at], tuple(coefficients[at, start]), values, nodes, law, wanted, lowest, start, stop,
-                    (constant, varying, missing),
-                )  # fmt: skip
-                return label, constant[:, :, None] + varying, missing
-
-            return of_stretch
+        def of_stretch(width: int, values: Floats, label: int, start: int, _: int) -> tuple[int, PathSums]:
+            stretch, chain, law = self.stretches[self._of_class(label), start], self._chain(label), self._law(label)
+            constant, varying = np.zeros((2, orders)), np.zeros((2, orders, values.shape[1]))
+            sums = PathSums(constant, varying, np.zeros((2, orders), np.int64))
+            every_order(width, stretch, values, chain, law, wanted, lowest, sums)
+            return label, sums
 
         for rows, width, values in self.batches(table):
-            for label, found, missing in self._side_by_side(of_rows(width, values), n_classes):
-                total[:, :, rows, label] += found[:, :, : rows.stop - rows.start]
-                exists &= missing == 0
+            for label, sums in self._side_by_side(partial(of_stretch, width, values), n_classes):
+                total[:, :, rows, label] += (sums.constant[:, :, None] + sums.varying)[:, :, : rows.stop - rows.start]
+                exists &= sums.missing == 0
         places = [SHAPES.index(shape) for shape in shapes]
         return EveryOrder(total[places], exists[places])
+
+    def _chain(self, label: int) -> Chain:
+        posterior, none = self.posterior, np.zeros(self.partition.n_attributes)
+        shift = none if posterior.shift is None else posterior.shift[0, label]
+        own_spread = none if posterior.own_spread is None else posterior.own_spread[0, label]
+        return Chain(self.centre[label], shift, own_spread, np.log(posterior.units.unit), posterior.absent)
+
+    def _law(self, label: int) -> PathLaw:
+        averages, shape = self.how.averages, float(self.posterior.shape[0, label])
+        least, shifted = float(self.posterior.least_leverage[0, label]), self.posterior.shift is not None
+        shapes = shape + np.arange(self.orders) / 2
+        base = densities.student(0.0, 1.0, shapes) if averages else np.full(self.orders, densities.normal(0.0, 1.0))
+        return PathLaw(base, shape, least, averages, shifted)
 
     def log_likelihood(self, table: Table) -> Floats:
         """The log densities, summed over the attributes: (rows, classes)."""
@@ -210,8 +205,6 @@ class Lattice:
 
     def terms(self, table: Table) -> Iterator[Terms]:
         """What the log density of every row, attribute and class is made of, in parts."""
-        from cgnlearn.ordered import recursion
-
         posterior = self.posterior
         present = np.flatnonzero(~posterior.absent)
         columns, unit = self.partition.columns[present], posterior.units.unit[present, None]
@@ -221,15 +214,7 @@ class Lattice:
             residual = np.zeros((table.schema.n_classes, *values.shape))
             leverage = np.zeros_like(residual)
 
-            def last_order(label: int, start: int, stop: int, width: int = width, values: Floats = values,
-                           residual: Floats = residual, leverage: Floats = leverage) -> None:  # fmt: skip
-                at = self._of_class(label)
-                recursion.last_order(
-                    width, self.scale[at], tuple(self.coefficients[at, start]), values, self.centre[label], start, stop,
-                    (residual[label], leverage[label]),
-                )  # fmt: skip
-
-            self._side_by_side(last_order, len(residual))
+            self._side_by_side(partial(self._fill_last_order, width, values, residual, leverage), len(residual))
             for label in range(len(residual)):
                 spread = self.spread[self._of_class(label), present, -1:]
                 away = residual[label, present, :n]
@@ -239,8 +224,18 @@ class Lattice:
                 h = posterior.least_leverage[0, label] + leverage[label, present, :n]
                 yield Terms(rows, columns, label, away, spread, h, posterior.shape[0, label] + n_parents / 2, unit)
 
+    def _fill_last_order(
+        self, width: int, values: Floats, residual: Floats, leverage: Floats, label: int, start: int, _: int
+    ) -> None:
+        from cgnlearn.kernels.lattice import last_order
+
+        stretch = self.stretches[self._of_class(label), start]
+        last_order(width, stretch, values, self.centre[label], residual[label], leverage[label])
+
     def every_order_left_out(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
         """`every_order` of training rows, each by the regressions without it."""
+        from cgnlearn.kernels.lattice_leave_one_out import every_order_left_out
+
         orders, n_classes, averages = self.orders, table.schema.n_classes, self.how.averages
         posterior = self.posterior
         forgotten = Forgotten.of(table, np.arange(table.n_rows), 0, posterior, self.how)
@@ -250,18 +245,34 @@ class Lattice:
         counts = np.zeros((2, orders, orders))
         exists = np.ones((2, orders), bool)
         for group, rows in rows_by_cell(2 * forgotten.labels + forgotten.alone, 2 * n_classes):
-            owner, alone = divmod(group, 2)
+            owner, chain = group // 2, self._chain(group // 2)
             part, of_part = table.rows(rows), forgotten.only(rows)
             for batch, width, values in self.batches(part, ROWS_LEFT_OUT):
-                of_rows = self._of_rows(width, values, of_part.only(batch), kept[:, rows[batch]], owner, alone, wanted)
+                of_batch = values, of_part.only(batch), kept[:, rows[batch]], owner
+                leaving = [self._leaving(at, *of_batch) for at in range(len(self.scale))]
+
+                def of_stretch(
+                    at: int,
+                    start: int,
+                    _: int,
+                    width: int = width,
+                    chain: Chain = chain,
+                    leaving: list[LeavingPath] = leaving,
+                ) -> tuple[int, LeavingSums]:
+                    n_scale, n_padded = len(leaving[at].shape), leaving[at].rows.shape[1]
+                    varying, of_parents = np.zeros((n_scale, 2, orders, n_padded)), np.zeros((2, orders, orders))
+                    sums = LeavingSums(np.zeros((2, orders)), varying, of_parents, np.zeros((2, orders), np.int64))
+                    stretch = self.stretches[at, start]
+                    every_order_left_out(width, stretch, leaving[at], chain, wanted, lowest, sums)
+                    return at, sums
+
                 counts[:] = 0.0
-                for of_scale, found, of_parents, missing in self._side_by_side(
-                    partial(of_rows, lowest), len(self.scale)
-                ):
-                    for label, of_label in zip(of_scale, found, strict=True):
-                        total[:, :, rows[batch], label] += of_label
-                    counts += of_parents if 0 in of_scale else 0.0
-                    exists &= missing == 0
+                for at, sums in self._side_by_side(of_stretch, len(self.scale)):
+                    for label, varying in zip(self._of_scale(at), sums.varying, strict=True):
+                        found = sums.constant[:, :, None] + varying[..., : batch.stop - batch.start]
+                        total[:, :, rows[batch], label] += found
+                    counts += sums.counts if at == 0 else 0.0
+                    exists &= sums.missing == 0
         for label in range(n_classes):
             # What the number of parents alone decides, with as many rows fewer behind it.
             lighter = forgotten.lighter[label]
@@ -276,46 +287,35 @@ class Lattice:
         places = [SHAPES.index(shape) for shape in shapes]
         return EveryOrder(total[places], exists[places])
 
-    def _of_rows(
-        self, width: int, values: Floats, forgotten: Forgotten, kept: Floats, owner: int, alone: int,
-        wanted: NDArray[np.bool_],
-    ) -> Callable[[int, int, int, int], tuple[Any, ...]]:  # fmt: skip
-        """What the rows of a batch, all of one class and alone in it or not, are worth without themselves."""
-        from cgnlearn.ordered import left_out
-
-        posterior, orders, crossing = self.posterior, self.orders, self.how.sharing > 0
+    def _leaving(self, at: int, values: Floats, forgotten: Forgotten, kept: Floats, owner: int) -> LeavingPath:
+        """Rows of one class, which are all alone in it or none is, as they leave one of the scales."""
+        posterior, averages = self.posterior, self.how.averages
         n, n_padded = len(forgotten.labels), values.shape[1]
-        nodes = np.log(posterior.units.unit), posterior.absent
+        labels = self._of_scale(at)
         # Without its only row a class is centred where all rows are.
+        alone = bool(forgotten.alone[0])
         centre = np.where(posterior.absent, 0.0, posterior.overall) if alone else self.centre[owner]
-        own_values = values - centre[:, None]
-        own_values[:, n:] = 0.0
+        apart = (centre - self.centre[labels]).T.copy()
+        if self.how.sharing == 0:
+            apart = apart[:, :0]
+            centre = centre if at == owner else self.centre[at]
+        rows = values - centre[:, None]
+        rows[:, n:] = 0.0
 
         def padded(part: Floats, by: float) -> Floats:
             return np.concatenate([part, np.full((*part.shape[:-1], n_padded - n), by)], axis=-1)
 
-        def of_stretch(lowest: int, at: int, start: int, stop: int) -> tuple[Any, ...]:
-            # All classes at once where they share one scale.
-            labels = np.arange(len(self.centre)) if len(self.scale) < len(self.centre) else np.array([at])
-            mine, apart = own_values, (centre - self.centre[labels]).T.copy()
-            if not crossing:
-                apart = apart[:, :0]
-                if at != owner:
-                    mine = values - self.centre[at][:, None]
-            lighter = padded((forgotten.lighter if self.how.averages else kept)[labels], 0.0)
-            own = np.flatnonzero(labels == owner)
-            law = posterior.shape[0, labels], lighter, self.how.averages, int(own[0]) if len(own) else -1
-            down = padded(forgotten.down[labels[0]], 0.0)  # with one scale, that of all its classes
-            of_row = padded(forgotten.before[labels], 2.0), down, padded(forgotten.growth, 1.0)
-            constant, varying = np.zeros((2, orders)), np.zeros((len(labels), 2, orders, n_padded))
-            of_parents, missing = np.zeros((2, orders, orders)), np.zeros((2, orders), np.int64)
-            left_out.every_order_left_out(
-                width, self.scale[at], tuple(self.coefficients[at, start]), (mine, apart), nodes, of_row, law, wanted,
-                lowest, start, stop, (constant, varying, of_parents, missing),
-            )  # fmt: skip
-            return labels.tolist(), constant[:, :, None] + varying[..., :n], of_parents, missing
-
-        return of_stretch
+        return LeavingPath(
+            rows,
+            apart,
+            int(np.flatnonzero(labels == owner)[0]) if owner in labels else -1,
+            padded(forgotten.before[labels], 2.0),
+            padded(forgotten.down[labels[0]], 0.0),  # with one scale, that of all its classes
+            padded(forgotten.growth, 1.0),
+            posterior.shape[0, labels],
+            padded((forgotten.lighter if averages else kept)[labels], 0.0),
+            averages,
+        )
 
     def left_out(self, table: Table) -> Floats:
         """The log densities of training rows, each by the regressions without it: (rows, classes)."""
@@ -336,19 +336,15 @@ class Lattice:
         ``batch`` is a width and values as `batches` gives them; ``log_weight`` (attributes, orders) is -inf wherever
         there is no regression. Mixtures to which nothing has been added yet are -inf.
         """
-        from cgnlearn.ordered import mixing
+        from cgnlearn.kernels.lattice_mixtures import add_densities
 
         width, values = batch
-        posterior, n_parents = self.posterior, self.n_parents
 
-        def of_stretch(label: int, start: int, stop: int) -> None:
-            at = self._of_class(label)
-            shape = posterior.shape[0, label] + np.arange(self.orders) / 2
-            law = densities.student(0.0, 1.0, shape), shape, float(posterior.least_leverage[0, label])
-            mixing.add_densities(
-                width, self.scale[at], tuple(self.coefficients[at, start]), values, self.centre[label], n_parents,
-                log_weight, law, start, stop, mixtures[label],
-            )  # fmt: skip
+        def of_stretch(label: int, start: int, _: int) -> None:
+            of_class, stretch = self._law(label), self.stretches[self._of_class(label), start]
+            shape = of_class.shape + np.arange(self.orders) / 2
+            law = MixedLaw(of_class.base, shape, of_class.least, self.n_parents, log_weight)
+            add_densities(width, stretch, values, self.centre[label], law, mixtures[label])
 
         self._side_by_side(of_stretch, len(mixtures))
 
@@ -356,7 +352,7 @@ class Lattice:
 
     def every_log_evidence(self) -> Floats:
         """ln m of every attribute at every order, summed over classes: (attributes, orders)."""
-        from cgnlearn.ordered import recursion
+        from cgnlearn.kernels.lattice import log_dets
 
         assert isinstance(self.how, Bayes)
         prior, posterior = self.how.prior, self.posterior
@@ -368,7 +364,7 @@ class Lattice:
         log_det = np.zeros(self.scale.shape)
 
         def of_stretch(at: int, start: int, stop: int) -> tuple[int, int, Floats]:
-            recursion.log_dets(self.scale[at], start, stop, *self.coefficients[at, start][:2], log_det[at])
+            log_dets(self.stretches[at, start], log_det[at])
             child = np.arange(start, stop)[:, None]
             of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
             spread = self.spread[at, start:stop]

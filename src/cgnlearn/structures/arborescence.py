@@ -15,21 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from cgnlearn.kernels.arguments import Elimination
 from cgnlearn.model.densities import Floats
-
-
-class Elimination(NamedTuple):
-    """How the sum over forests comes about when nodes are eliminated from the last to the first.
-
-    It says what becomes of the sum if each weight is multiplied by a factor: the arc's factor after a step is a mean of
-    its factor before and of the factors along the way through the node, with the weights' own shares as proportions.
-    So factors that are near one stay so, whatever the weights are.
-    """
-
-    log_total: float
-    parents: Floats  # for node v, from v (v + 1) / 2 on: the share of the root and of every earlier node in D
-    kept: Floats  # for node v, from (v - 1) v (v + 1) / 3 on: (1 + v, v), the share of each arc's weight before
-    passed: Floats  # the same: the share of the way through v
 
 
 def eliminated(log_weights: Floats) -> Elimination:

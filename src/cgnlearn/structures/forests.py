@@ -8,6 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.kernels.arguments import Elimination
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
@@ -17,7 +18,7 @@ from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
-from cgnlearn.structures.arborescence import Elimination, eliminated, heaviest_parents, log_arc_probabilities
+from cgnlearn.structures.arborescence import eliminated, heaviest_parents, log_arc_probabilities
 from cgnlearn.structures.learner import Learner, with_evidence
 from cgnlearn.structures.pairs import pair_families, pair_scores
 from cgnlearn.structures.ratios import Ratios
@@ -154,14 +155,14 @@ class ForestAverage:
 
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class) of every row and class."""
-        from cgnlearn.model.compilation import in_threads
-        from cgnlearn.structures.elimination import log_forest_means, pair_ratios
+        from cgnlearn.kernels.compilation import in_threads
+        from cgnlearn.kernels.forests import log_forest_means, pair_ratios
 
         require_complete(
             table.incomplete, table.schema, "a sum over forests leaves none out in closed form", "take a Tree"
         )
         total = self.alone.log_likelihood(table)
-        pairs, shares = self._ratios.pairs, tuple(self.elimination)
+        pairs = self._ratios.pairs
 
         n_nodes, n_classes = len(self.nodes), total.shape[1]
         if n_nodes < 2:
@@ -176,7 +177,7 @@ class ForestAverage:
                 logs = np.zeros((1 + n_nodes, n_nodes, n)) if given is None else given[label][..., tile].copy()
                 pair_ratios(standard, pairs.places, students, logs)
                 found = np.empty(n)
-                log_forest_means(logs, self.log_weights, shares, found)
+                log_forest_means(logs, self.log_weights, self.elimination, found)
                 total[start + tile.start : start + tile.stop, label] += found
 
         for start in range(0, table.n_rows, batch):

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.densities import LEAST_LEFT, Floats
+from cgnlearn.kernels import downdate
+from cgnlearn.kernels.limits import LEAST_LEFT, SINGULAR
+from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.model import NotExact
 from cgnlearn.model.network import Network
-from cgnlearn.model.solver import SINGULAR
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
@@ -86,13 +87,12 @@ class EachRowLeftOut(Folds):
             before, down = self._forgotten.before[label, rows], self._forgotten.down[label, rows]
             growth, lighter = self._forgotten.growth[rows], self._forgotten.lighter[label, rows]
             whole = distance[:, label, :, slots]  # (folds, groups, slots)
-            left = 1 - down * whole
+            left = downdate.left_of_determinant(down, whole)
             singular = left <= SINGULAR * size
-            np.maximum(left, LEAST_LEFT, out=left)
-            whole = growth**2 * whole / left
+            whole = downdate.own_leverage(before if self.how.averages else 0.0, growth, whole, left) / left
             lost = log_det[:, label, :, None] + np.log(left)
             if self.how.averages:
-                given, whole = np.log(before), np.log(before + whole)
+                given, whole = np.log(before), np.log(whole)
             else:
                 # The scale is a variance: as many rows fewer divide it.
                 kept = np.maximum(1 - lighter / self._n[label], LEAST_LEFT)

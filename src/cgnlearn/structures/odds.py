@@ -14,13 +14,14 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.kernels.limits import SINGULAR
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior, SampleNotAcceptable
 from cgnlearn.model.factors import factorised
 from cgnlearn.model.families import Families, Family
 from cgnlearn.model.moments import CHUNK
 from cgnlearn.model.network import Network
-from cgnlearn.model.solver import SINGULAR, standard_values
+from cgnlearn.model.solver import standard_values
 from cgnlearn.model.statistics import Statistics, all_but_each, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table

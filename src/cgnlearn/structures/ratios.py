@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from cgnlearn.kernels.arguments import PairStudents
 from cgnlearn.model import densities
 from cgnlearn.model.blocks import Blocks
 from cgnlearn.model.densities import Floats
@@ -100,7 +101,7 @@ class Pairs(NamedTuple):
     values: NDArray[np.intp]  # positions among a table's values
     places: NDArray[np.intp]  # positions among the nodes
     units: Units
-    students: list[tuple[Any, ...]]  # by class: what `pair_ratios` reads
+    students: list[PairStudents]  # by class
 
     @classmethod
     def of(cls, statistics: Statistics, how: Bayes, nodes: NDArray[np.intp]) -> Pairs:
@@ -110,7 +111,7 @@ class Pairs(NamedTuple):
         if not whole:
             none, empty = np.zeros(0, np.intp), np.zeros(0)
             square = np.zeros((0, 0))
-            students = [(empty, empty, square, square, square, 1.0, 1.0)] * schema.n_classes
+            students = [PairStudents(empty, empty, square, square, square, 1.0, 1.0)] * schema.n_classes
             return cls(none, none, Units(empty, empty), students)
         partition = layout.partitions[whole[0]]
         posterior = how.posterior(statistics.moments[whole[0]], partition, schema)
@@ -132,7 +133,7 @@ class Pairs(NamedTuple):
             return found
 
         students = [
-            (
+            PairStudents(
                 posterior.centre[0, label, present],
                 1 / np.sqrt(scale[label, present]),
                 square_of(between[label] / scale[label, parent]),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from cgnlearn.kernels.arguments import Students
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, Units, is_number
 from cgnlearn.model.families import Families
@@ -17,7 +18,6 @@ from cgnlearn.model.model import LeftOut
 from cgnlearn.model.moments import COMPILED_PAYS
 from cgnlearn.model.network import Network
 from cgnlearn.model.schema import Schema
-from cgnlearn.model.solver import FARTHEST
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
@@ -157,21 +157,23 @@ class Selection:
         return sure
 
     def _add_continuous(self, total: Floats, table: Table, students: _Students) -> None:
-        from cgnlearn.model.compilation import in_threads
-        from cgnlearn.structures.mixtures import WIDTH, add_mixtures
+        from cgnlearn.kernels.compilation import in_threads
+        from cgnlearn.kernels.mixtures import WIDTH, add_mixtures
+
+        def of_window(part: Floats, window: slice) -> Floats:
+            return np.ascontiguousarray(part[:, window])
 
         windows = [
-            (
+            Students(
                 students.values[window],
                 students.units.origin[window],
                 1 / students.units.unit[window],
-                FARTHEST,
-                np.ascontiguousarray(students.centre[:, window]),
-                np.ascontiguousarray(students.shrink[:, window]),
+                self._sure[window],
+                of_window(students.centre, window),
+                of_window(students.shrink, window),
+                of_window(students.constant, window),
                 students.least,
                 students.power,
-                np.ascontiguousarray(students.constant[:, window]),
-                self._sure[window],
             )
             for window in (slice(start, start + WIDTH) for start in range(0, len(students.columns), WIDTH))
         ]
@@ -180,7 +182,7 @@ class Selection:
             rows = np.arange(start, min(start + ROWS, table.n_rows))
             found = np.zeros((table.schema.n_classes, len(rows)))
             for window in windows:
-                add_mixtures(table.values, rows, *window, found)
+                add_mixtures(table.values, rows, window, found)
             total[start : start + ROWS] += found.T
 
         in_threads(add, range(0, table.n_rows, ROWS))

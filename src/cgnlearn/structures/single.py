@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.model import densities
-from cgnlearn.model.densities import LEAST_LEFT, Floats
+from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation, Posterior, Units
 from cgnlearn.model.forgetting import Forgotten
 from cgnlearn.model.layout import DiscreteFamily
@@ -76,12 +76,11 @@ def _continuous(
     forgotten = Forgotten.of(table, np.arange(n), 0, posterior, how)
     log_unit = np.log(units.unit)[:, None]
     # Without its only row a class is centred where all rows are.
-    gone = np.square(standard - np.where(forgotten.alone, posterior.overall[members, None], centre[labels, :, 0].T))
+    gone = standard - np.where(forgotten.alone, posterior.overall[members, None], centre[labels, :, 0].T)
     for label in range(n_classes):
-        own, down, before = labels == label, forgotten.down[label], forgotten.before[label]
-        far, lost = np.square(standard - centre[label]) / scale[label], gone / scale[label]
-        left = np.maximum(1 - down * lost, LEAST_LEFT)
-        after = before + np.where(own, forgotten.growth**2 * lost, far * left + down * far * lost) / left
+        own, before, away = labels == label, forgotten.before[label], standard - centre[label]
+        products = (product / scale[label] for product in (gone * gone, gone * away, away * away))
+        left, after = forgotten.leverages(label, *products)
         shape = posterior.shape[0, label] - forgotten.lighter[label] / 2
         log_det = np.log(scale[label]) + np.log(left)
         log_density = how.log_density_of_blocks(np.log(before), np.log(after), log_det, 1, shape)

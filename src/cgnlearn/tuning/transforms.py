@@ -64,7 +64,7 @@ class Power:
     @classmethod
     def of(cls, table: Table) -> Power:
         """By golden sections, of some columns at once."""
-        from cgnlearn.model.compilation import in_threads
+        from cgnlearn.kernels.compilation import in_threads
 
         values, weights = _some_rows(table)
         step = max(1, PIECE // max(1, len(values)))
@@ -106,7 +106,7 @@ class Power:
 
     def __call__(self, table: Table) -> Table:
         """The same rows, transformed; NaN stays."""
-        from cgnlearn.model.compilation import in_threads
+        from cgnlearn.kernels.compilation import in_threads
 
         values = np.asarray(table.values, float)
         moved = np.empty_like(values)

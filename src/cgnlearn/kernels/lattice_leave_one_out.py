@@ -1,13 +1,9 @@
-"""The lattice recursion with rows left out, compiled: every order of training rows by a posterior without them.
+"""Every order of training samples along the lattice, each by a posterior without it, compiled.
 
-See `cgnlearn.model.forgetting` for what forgetting a row does to a scale, and `recursion` for the rest. Residuals are
+See `downdate` for what forgetting a sample does, and `lattice_path` for windows, cliques and boxes. Residuals are
 linear in the row: those of a row less the centre of another class are those of the row less its own centre plus those
 of the two centres' difference. So one recursion of the rows and one of the few differences serve all classes of a
 scale. Loops store into one array each: with more the compiler gives up on vector registers.
-
-A node with the j before it is a window. All that a density needs is one number of each window, as what a regression is
-given is the window one shorter of the node before. So a band is its windows of one length, the cliques, over those
-one shorter that two of them share, and a box is some windows apart.
 """
 
 from __future__ import annotations
@@ -17,36 +13,36 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.model.compilation import compiled
-from cgnlearn.model.densities import LEAST_LEFT
-from cgnlearn.ordered.mixing import _logarithms
-from cgnlearn.ordered.recursion import ROOM, SINGULAR, _factorise, _residuals
+from cgnlearn.kernels import downdate
+from cgnlearn.kernels.arguments import Chain, Gathered, LeavingPath, LeavingSums, Stretch
+from cgnlearn.kernels.compilation import compiled
+from cgnlearn.kernels.elementary import logarithms
+from cgnlearn.kernels.lattice import ROOM, factorise, residuals, whiten_parents
+from cgnlearn.kernels.limits import SINGULAR
+
+left_of_determinant = compiled(downdate.left_of_determinant)
+own_leverage = compiled(downdate.own_leverage)
+other_leverage = compiled(downdate.other_leverage)
 
 
 @compiled
 def _add_far(
-    scale: Any, values: Any, v: int, first: int, column: int, owner: int, coefficients: Any, states: Any
+    stretch: Stretch, leaving: LeavingPath, nowhere: Any, v: int, column: int, past: Any, apart_past: Any, far: Any
 ) -> None:
-    """q of the rows less the centre of each class but the owner, before `_residuals` goes on to node v.
+    """q of the rows less the centre of each class but the owner, before `residuals` goes on to node v.
 
-    ``values`` are the rows and the differences of centres, (nodes, …); ``states`` the backward residuals of both, and q
-    (classes, orders, rows).
+    ``past`` and ``apart_past`` are the backward residuals of the rows and of the centres; q is (classes, orders, rows).
     """
-    found, sound, _ = coefficients
-    rows, apart = values
-    past, apart_past, far = states
     orders, width = past.shape
-    back_spread = found[3]
-    n_classes = apart.shape[1]
-    i, place = v - first, (-v) % orders
+    n_classes = far.shape[0]
+    i, place = v - stretch.first, (-v) % orders
     n_orders = min(orders, v + 1)
-    mended = i >= n_orders - 1 and sound[i] < n_orders
-    if mended:
+    if i >= n_orders - 1 and stretch.sound[i] < n_orders:
         factor, row, spread = np.zeros((orders, orders)), np.zeros(orders), np.zeros(orders)
         white, apart_white = np.zeros((orders, width)), np.zeros((orders, n_classes))
-        last = _factorise(scale, v, n_orders, factor, row, spread)
-        _whiten(factor, rows, v, column, last - 1, white)
-        _whiten(factor, apart, v, 0, last - 1, apart_white)
+        last = factorise(stretch.scale, v, n_orders, factor, row, spread)
+        whiten_parents(factor, leaving.rows, nowhere, v, column, last - 1, white)
+        whiten_parents(factor, leaving.apart, nowhere, v, 0, last - 1, apart_white)
         for j in range(1, last):
             for c in range(n_classes):
                 for r in range(width):
@@ -54,32 +50,16 @@ def _add_far(
         return
     for j in range(1, min(orders, i + 1)):
         place = place + 1 if place + 1 < orders else 0
-        b = back_spread[i - 1, j - 1]
+        b = stretch.back_spread[i - 1, j - 1]
         inverse = 1.0 / b if b > 0.0 else 0.0
         behind = past[place]
         for c in range(n_classes):
-            if c == owner:
+            if c == leaving.owner:
                 continue
             away, shorter, longer = apart_past[place, c], far[c, j - 1], far[c, j]
             for r in range(width):
                 x = behind[r] + away
                 longer[r] = shorter[r] + x * x * inverse
-
-
-@compiled
-def _whiten(factor: Any, values: Any, v: int, column: int, n: int, white: Any) -> None:
-    """The parents of v, nearest first, given those before them, in units of their spread; zero if absent."""
-    width = white.shape[1]
-    for j in range(n):
-        if factor[j, j] > 0.0:
-            for r in range(width):
-                white[j, r] = values[v - 1 - j, column + r]
-            for c in range(j):
-                for r in range(width):
-                    white[j, r] -= factor[j, c] * white[c, r]
-            shrink = 1.0 / factor[j, j]
-            for r in range(width):
-                white[j, r] *= shrink
 
 
 @compiled
@@ -91,26 +71,22 @@ def _lengthen(f: Any, q: Any, away: float, inverse: float, longer: Any) -> None:
 
 
 @compiled
-def _keep(down: Any, q: Any, kept: Any) -> None:
-    """What is left of |Ψ'|."""
+def _keep(loss: Any, q: Any, kept: Any) -> None:
     for r in range(len(kept)):
-        left = 1.0 - down[r] * q[r]
-        kept[r] = left if left > LEAST_LEFT else LEAST_LEFT
+        kept[r] = left_of_determinant(loss[r], q[r])
 
 
 @compiled
-def _own_leverage(before: Any, grown: Any, q: Any, kept: Any, whole: Any) -> None:
-    """h, times what is kept, in the rows' own class."""
+def _own_leverages(before: Any, growth: Any, q: Any, kept: Any, whole: Any) -> None:
     for r in range(len(whole)):
-        whole[r] = before[r] * kept[r] + grown[r] * q[r]
+        whole[r] = own_leverage(before[r], growth[r], q[r], kept[r])
 
 
 @compiled
-def _other_leverage(before: Any, quarter: Any, q: Any, kept: Any, far: Any, between: float, whole: Any) -> None:
-    """h, times what is kept, in another class: three sides of a triangle, the row and both centres, give its angles."""
+def _other_leverages(before: Any, loss: Any, q: Any, kept: Any, far: Any, between: float, whole: Any) -> None:
+    """Three sides of a triangle, the row and both centres, give its angles."""
     for r in range(len(whole)):
-        angle = far[r] + q[r] - between
-        whole[r] = (before[r] + far[r]) * kept[r] + quarter[r] * (angle * angle)
+        whole[r] = other_leverage(before[r], loss[r], far[r], 0.5 * (far[r] + q[r] - between), kept[r])
 
 
 @compiled
@@ -127,40 +103,16 @@ def _add_ratio(whole: Any, kept: Any, total: Any) -> None:
 
 @compiled
 def every_order_left_out(
-    width: int,
-    scale: Any,
-    coefficients: Any,
-    values: Any,
-    nodes: Any,
-    forgotten: Any,
-    law: Any,
-    wanted: Any,
-    lowest: int,
-    start: int,
-    stop: int,
-    sums: Any,
+    width: int, stretch: Stretch, leaving: LeavingPath, chain: Chain, wanted: Any, lowest: int, sums: LeavingSums
 ) -> None:
-    """As `recursion.every_order`, of rows of one class ``owner`` under classes of one scale, each row without itself.
-
-    ``values`` are arrays over nodes: the rows less the centre of their own class, and it less each class's; or,
-    where only the own class forgets a row, the rows less the centre of the one class, and nothing. ``nodes`` are ln
-    unit and absent. ``forgotten`` are h at the centre (classes, rows), and down and growth (rows,). ``law`` is ρ' of
-    no parents (classes,); what twice it loses or, for maximum likelihood, the share of rows kept (classes, rows);
-    whether the density is Student's; and the owner, -1 if it is not among the classes. ``sums`` are:
-    -½ ln F - ln unit, alike for all (shapes, k); the rest but what ρ' alone decides (classes, shapes, k, rows); the
-    number of nodes with so many parents (shapes, k, parents); of regressions that do not exist (shapes, k).
-    """
-    found, sound, existing = coefficients
-    rows, apart = values
-    offset, absent = nodes
-    before, down, growth = forgotten
-    shape, lighter, bayes, owner = law
+    """As `lattice_path.every_order`, of rows of one class ``owner`` under classes of one scale, each without itself."""
+    rows, apart, owner, before, down, growth, shape, lighter, bayes = leaving
+    first, start, stop, spread, existing = stretch.first, stretch.start, stretch.stop, stretch.spread, stretch.existing
+    offset, absent = chain.log_unit, chain.absent
     constant, varying, counts, missing = sums
-    orders, n_classes, crossing = scale.shape[1], len(shape), apart.shape[1] > 0
-    last = scale.shape[0] - 1
-    first = max(0, start - orders + 1)
-    spread = found[2]
-    nowhere = np.zeros(scale.shape[0])
+    orders, n_classes, crossing = stretch.scale.shape[1], len(shape), apart.shape[1] > 0
+    last = stretch.scale.shape[0] - 1
+    nowhere = np.zeros(stretch.scale.shape[0])
     n_empty = np.zeros((2, orders))  # regressions on nothing, whose h is that at the centre
     n_parents = np.zeros((stop - first, orders), np.int64)
     for v in range(start, stop):
@@ -180,10 +132,9 @@ def every_order_left_out(
                     counts[form, k - 1, n_parents[i, j]] += 1
 
     n_apart = apart.shape[1]
-    state = (np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width)))
-    past, f, q = state
-    of_apart = (np.zeros((orders, n_apart)), np.zeros((orders, n_apart)), np.zeros((orders, n_apart)))
-    apart_past, apart_f, apart_q = of_apart
+    past, f, q = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
+    apart_past, apart_f = np.zeros((orders, n_apart)), np.zeros((orders, n_apart))
+    apart_q = np.zeros((orders, n_apart))
     far = np.zeros((n_apart, orders, width))
     longer, farther, kept, whole = np.zeros(width), np.zeros(width), np.ones(width), np.ones((n_classes, width))
     # A band needs the windows one shorter too, and a box those of every length.
@@ -192,20 +143,20 @@ def every_order_left_out(
     n_bins = orders * (orders + 3) // 2
     n_forms = 2 if wanted[1] else 1
     wholes, keeps = np.empty((n_forms, n_classes, n_bins, width)), np.empty((n_forms, n_bins, width))
-    gathered = (wholes, keeps, np.zeros((n_forms, n_bins), np.bool_))  # the last: which are begun
-    of_tile, quarter, grown, loss = np.ones((n_classes, width)), np.ones(width), np.ones(width), np.ones(width)
+    gathered = Gathered(wholes, keeps, np.zeros((n_forms, n_bins), np.bool_))
+    of_tile, grown, loss = np.ones((n_classes, width)), np.ones(width), np.ones(width)
     for column in range(0, rows.shape[1], width):
         room = ROOM
         for r in range(width):
-            loss[r], quarter[r] = down[column + r], 0.25 * down[column + r]
-            grown[r] = growth[column + r] ** 2 if owner >= 0 else 1.0
+            loss[r] = down[column + r]
+            grown[r] = growth[column + r] if owner >= 0 else 1.0
             for c in range(n_classes):
                 of_tile[c, r] = before[c, column + r]
         for v in range(first, stop):
             if crossing:
-                _add_far(scale, values, v, first, column, owner, coefficients, (past, apart_past, far))
-                _residuals(scale, apart, nowhere, v, first, 0, found, sound, of_apart)
-            _residuals(scale, rows, nowhere, v, first, column, found, sound, state)
+                _add_far(stretch, leaving, nowhere, v, column, past, apart_past, far)
+                residuals(stretch, apart, nowhere, v, 0, apart_past, apart_f, apart_q)
+            residuals(stretch, rows, nowhere, v, column, past, f, q)
             i = v - first
             n_orders = min(orders, v + 1) if absent[v] else min(orders, v + 1, existing[i])
             if v < start or n_orders <= shortest:
@@ -217,14 +168,14 @@ def every_order_left_out(
                 _keep(loss, longer, kept)
                 for c in range(n_classes):
                     if c == owner or not crossing:
-                        _own_leverage(of_tile[c], grown, longer, kept, whole[c])
+                        _own_leverages(of_tile[c], grown, longer, kept, whole[c])
                     else:
                         _lengthen(f[j], far[c, j], apart_f[j, c], inverse, farther)
                         between = apart_q[j, c] + apart_f[j, c] * apart_f[j, c] * inverse
-                        _other_leverage(of_tile[c], quarter, longer, kept, farther, between, whole[c])
+                        _other_leverages(of_tile[c], loss, longer, kept, farther, between, whole[c])
                 _gather(whole, kept, bayes, 0, j * (j + 3) // 2 + size, gathered)
                 if j + 1 < orders and v in (j, last):  # no two cliques share the first and the last window
-                    _settle(whole, kept, bayes, size, law, column, -1.0, varying[:, 0, j + 1])
+                    _take_away(whole, kept, size, leaving, column, varying[:, 0, j + 1])
                 if wanted[1]:
                     for k in range(j + 1, orders + 1 if v == last else j + 2):
                         if v % k == j:
@@ -239,9 +190,9 @@ def every_order_left_out(
                     bound = max(bound, whole[c, r] / kept[r])
             room /= bound
             if not room >= 1.0:
-                _empty(gathered, law, column, varying)
+                _empty(gathered, leaving, column, varying)
                 room = ROOM
-        _empty(gathered, law, column, varying)
+        _empty(gathered, leaving, column, varying)
     for c in range(n_classes):
         for x in range(rows.shape[1]):
             if bayes:
@@ -254,7 +205,7 @@ def every_order_left_out(
 
 
 @compiled
-def _gather(whole: Any, kept: Any, bayes: bool, form: int, place: int, gathered: Any) -> None:
+def _gather(whole: Any, kept: Any, bayes: bool, form: int, place: int, gathered: Gathered) -> None:
     """Multiply a window into its products; or add to the sums of h."""
     wholes, keeps, begun = gathered
     if not begun[form, place]:
@@ -281,25 +232,25 @@ def _forbid(kept: Any, j: int, v: int, last: int, column: int, varying: Any) -> 
 
 
 @compiled
-def _settle(whole: Any, kept: Any, bayes: bool, size: int, law: Any, column: int, sign: float, varying: Any) -> None:
-    """Add or take away what windows of so many nodes present are worth; of ratios if ``whole`` is not a product."""
-    shape, lighter, _, _ = law
+def _take_away(whole: Any, kept: Any, size: int, leaving: LeavingPath, column: int, varying: Any) -> None:
+    """Take away what a window of so many nodes present is worth."""
+    shape, lighter = leaving.shape, leaving.lighter
     for c in range(len(whole)):
         for r in range(len(kept)):
             x = column + r
-            if bayes:
+            if leaving.bayes:
                 rho = shape[c] + 0.5 * size - lighter[c, x] / 2
                 worth = rho * math.log(whole[c, r]) - (rho - 0.5) * math.log(kept[r])
             else:
                 worth = 0.5 * (lighter[c, x] * whole[c, r] / kept[r] + math.log(kept[r]))
-            varying[c, x] += sign * worth
+            varying[c, x] -= worth
 
 
 @compiled
-def _empty(gathered: Any, law: Any, column: int, varying: Any) -> None:
+def _empty(gathered: Gathered, leaving: LeavingPath, column: int, varying: Any) -> None:
     """Turn the products into what they are worth, to be begun anew."""
     wholes, keeps, begun = gathered
-    shape, lighter, bayes, _ = law
+    shape, lighter, bayes = leaving.shape, leaving.lighter, leaving.bayes
     orders, width = varying.shape[2], keeps.shape[2]
     log_kept, log_whole, work = np.zeros(width), np.zeros(width), np.zeros(width)
     for form in range(len(begun)):
@@ -310,12 +261,12 @@ def _empty(gathered: Any, law: Any, column: int, varying: Any) -> None:
                     continue
                 begun[form, place] = False
                 log_kept[:] = keeps[form, place]
-                _logarithms(log_kept, work)
+                logarithms(log_kept, work)
                 for c in range(len(shape)):
                     log_whole[:] = wholes[form, c, place]
                     light = lighter[c, column : column + width]
                     if bayes:
-                        _logarithms(log_whole, work)
+                        logarithms(log_whole, work)
                         for r in range(width):
                             rho = shape[c] + 0.5 * size - light[r] / 2
                             log_whole[r] = rho * log_whole[r] - (rho - 0.5) * log_kept[r]

@@ -1,7 +1,4 @@
-"""Compiled loops over mixtures of two densities: one that depends on the class, one that does not.
-
-Importing this module imports numba, which takes half a second: import it where a large job begins.
-"""
+"""Compiled loops over mixtures of two densities: one that depends on the class, one that does not."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.model.compilation import compiled
-from cgnlearn.model.exponentials import UNLIKELY, exponentials, logarithms, small_exponentials
-from cgnlearn.model.kernels import FULL
+from cgnlearn.kernels.arguments import Students
+from cgnlearn.kernels.compilation import compiled
+from cgnlearn.kernels.elementary import exponentials, logarithms
+from cgnlearn.kernels.limits import FARTHEST, FULL
 
 WIDTH = 512  # attributes that are gone through together; as many factors of at most 2 do not overflow
 TILE = 128  # rows that are gone through together
@@ -19,26 +17,9 @@ NEAR = 1 / 256  # what a series of seven terms gives the logarithm of, with all 
 
 
 @compiled
-def add_mixtures(
-    values: Any,
-    rows: Any,
-    columns: Any,
-    origin: Any,
-    per_unit: Any,
-    farthest: float,
-    centre: Any,
-    shrink: Any,
-    least: Any,
-    power: Any,
-    constant: Any,
-    sure: Any,
-    total: Any,
-) -> None:
-    """Add to ``total`` (classes, rows) the logarithms of e^l0 + e^lc, or of e^lc if ``sure``, summed over attributes.
-
-    l = constant - power · ln(least + ((standard value - centre) · shrink)²) is one log density; the arrays over
-    (1 + classes, attributes) begin with the one that all classes have in common, and so do those over (1 + classes,).
-    """
+def add_mixtures(values: Any, rows: Any, students: Students, total: Any) -> None:
+    """Add to ``total`` (classes, rows) the sums over attributes of ln(e^l0 + e^lc), or of lc if ``sure``."""
+    columns, origin, per_unit, sure, centre, shrink, constant, least, power = students
     n_densities, m = centre.shape
     standard = np.empty(TILE)
     leverage = np.empty(TILE)
@@ -62,7 +43,7 @@ def add_mixtures(
         for j in range(m):
             column, zero, scale = columns[j], origin[j], per_unit[j]
             for t in range(n):
-                standard[t] = min(max((values[rows[start + t], column] - zero) * scale, -farthest), farthest)
+                standard[t] = min(max((values[rows[start + t], column] - zero) * scale, -FARTHEST), FARTHEST)
             if sure[j]:
                 for c in range(1, n_densities):
                     _leverages(standard, centre[c, j], shrink[c, j], least[c], leverage)
@@ -75,29 +56,21 @@ def add_mixtures(
             for c in range(1, n_densities):
                 _log_leverages(standard, centre[c, j], shrink[c, j], least[c], log_least[c], leverage, log_own)
                 strength, height, total_of_class, product_of_class = power[c], constant[c, j], greater[c], product[c]
-                n_likely = 0
                 for t in range(TILE):
                     odds[t] = height - strength * log_own[t] - log_free[t]
                 for t in range(TILE):
-                    n_likely += odds[t] > UNLIKELY
-                if n_likely == 0:
-                    for t in range(TILE):
-                        total_of_class[t] += log_free[t]
-                    small_exponentials(odds, log_own, leverage)
-                else:
-                    for t in range(TILE):
-                        total_of_class[t] += log_free[t] + max(odds[t], 0.0)
-                    for t in range(TILE):
-                        odds[t] = -abs(odds[t])
-                    exponentials(odds, log_own, leverage)
+                    total_of_class[t] += log_free[t] + max(odds[t], 0.0)
                 for t in range(TILE):
-                    product_of_class[t] *= 1.0 + log_own[t]
+                    odds[t] = -abs(odds[t])
+                exponentials(odds, leverage)
+                for t in range(TILE):
+                    product_of_class[t] *= 1.0 + odds[t]
         for c in range(1, n_densities):
-            logarithms(product[c], log_own)
-            logarithms(whole[c], log_free)
+            logarithms(product[c], leverage)
+            logarithms(whole[c], leverage)
             height, strength = sure_constant[c], power[c]
             for t in range(n):
-                total[c - 1, start + t] += greater[c, t] + height + log_own[t] - strength * log_free[t]
+                total[c - 1, start + t] += greater[c, t] + height + product[c, t] - strength * whole[c, t]
 
 
 @compiled
@@ -122,19 +95,19 @@ def _multiply(leverage: Any, product: Any, power: float, total: Any) -> None:
 
 @compiled
 def _log_leverages(
-    standard: Any, centre: float, shrink: float, least: float, log_least: float, leverage: Any, logs: Any
+    standard: Any, centre: float, shrink: float, least: float, log_least: float, scratch: Any, logs: Any
 ) -> None:
     """ln h: by a short series where no row lies far from the centre, as behind many rows none does."""
     steep = shrink / np.sqrt(least)
     n_far = 0
     for t in range(len(standard)):
         white = (standard[t] - centre) * steep
-        leverage[t] = white * white
+        logs[t] = white * white
     for t in range(len(standard)):
-        n_far += leverage[t] > NEAR
+        n_far += logs[t] > NEAR
     if n_far == 0:
         for t in range(len(standard)):
-            x = leverage[t]
+            x = logs[t]
             series = 1 / 7 * x - 1 / 6
             series = series * x + 1 / 5
             series = series * x - 1 / 4
@@ -143,5 +116,5 @@ def _log_leverages(
             logs[t] = log_least + (x + x * x * series)
         return
     for t in range(len(standard)):
-        leverage[t] = least * (1.0 + leverage[t])
-    logarithms(leverage, logs)
+        logs[t] = least * (1.0 + logs[t])
+    logarithms(logs, scratch)

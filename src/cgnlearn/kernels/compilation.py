@@ -1,7 +1,4 @@
-"""How loops are compiled, kept on disk and run side by side.
-
-Importing this module imports numba, which takes half a second: import it where a large job begins.
-"""
+"""How loops are compiled, kept on disk and run side by side."""
 
 from __future__ import annotations
 
@@ -26,13 +23,13 @@ Result = TypeVar("Result")
 class _Cache(FunctionCache):
     """Compiled code kept on disk, which does without the disk as soon as that fails.
 
-    A full or read-only disk and damaged files would else stop the call that met them. A function may call compiled
-    ones of other files in its folder, so it is compiled anew when any of these changes.
+    A full or read-only disk and damaged files would else stop the call that met them. Compiled code holds that of the
+    functions it calls, which stand in this folder too: a change of any file here is a reason to compile anew.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file._source_stamp = _content(Path(function.__code__.co_filename).parent)
+        self._cache_file._source_stamp = _stamp()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept for a signature; None, and a new start, if it cannot be read."""
@@ -58,9 +55,10 @@ class _Cache(FunctionCache):
 
 
 @cache
-def _content(folder: Path) -> str:
-    """A checksum of the source files in a folder."""
-    return sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
+def _stamp() -> str:
+    """A checksum of all files of this folder."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _warn_of_the_disk() -> None:

@@ -1,7 +1,4 @@
-"""Compiled loops of the average over forests: densities of all pairs of attributes, and sums over forests, by rows.
-
-Importing this module imports numba, which takes half a second: import it where a large job begins.
-"""
+"""Compiled loops of the average over forests: densities of all pairs of attributes, and sums over forests, by rows."""
 
 from __future__ import annotations
 
@@ -9,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.model.compilation import compiled
-from cgnlearn.model.exponentials import exponentials, logarithms
+from cgnlearn.kernels.arguments import Elimination, PairStudents
+from cgnlearn.kernels.compilation import compiled
+from cgnlearn.kernels.elementary import exponentials, logarithms
 
 FARTHEST_APART = 600.0  # nats that factors of all nodes together may span before plain numbers might underflow
 
 
 @compiled
-def log_forest_means(logs: Any, log_weights: Any, shares: Any, out: Any) -> None:
+def log_forest_means(logs: Any, log_weights: Any, shares: Elimination, out: Any) -> None:
     """Of rows, ln of the mean over forests of a product of factors: (rows,).
 
     The logarithms of the factors stand in ``logs`` (1 + nodes, nodes, rows); those of the root's arcs are 0.
@@ -38,23 +36,22 @@ def log_forest_means(logs: Any, log_weights: Any, shares: Any, out: Any) -> None
             apart[t] += top[t] - lowest[t]
     factors = np.empty_like(logs)
     scratch = np.empty(n_rows)
-    below = np.empty(n_rows)
     for a in range(n_nodes):
         for u in range(1 + n_nodes):
             if log_weights[u, a] > -np.inf:
                 for t in range(n_rows):
-                    below[t] = logs[u, a, t] - highest[a, t]
-                exponentials(below, factors[u, a], scratch)
+                    factors[u, a, t] = logs[u, a, t] - highest[a, t]
+                exponentials(factors[u, a], scratch)
     _eliminate(factors, shares, out)
     for t in range(n_rows):
         if apart[t] > FARTHEST_APART:
-            out[t] = _log_mean(logs[:, :, t], log_weights, shares[0])
+            out[t] = _log_mean(logs[:, :, t], log_weights, shares.log_total)
         else:
             out[t] += highest[:, t].sum()
 
 
 @compiled
-def pair_ratios(standard: Any, places: Any, students: Any, logs: Any) -> None:
+def pair_ratios(standard: Any, places: Any, students: PairStudents, logs: Any) -> None:
     """ln p(x_v | x_u) - ln p(x_v) of all continuous pairs, the same in both directions, into ``logs``."""
     centre, shrink, slope, own_shrink, constant, least, power = students
     m, n_rows = standard.shape
@@ -62,29 +59,29 @@ def pair_ratios(standard: Any, places: Any, students: Any, logs: Any) -> None:
     leverage = np.empty((m, n_rows))
     single = np.empty((m, n_rows))
     whole = np.empty(n_rows)
-    log_whole = np.empty(n_rows)
+    scratch = np.empty(n_rows)
     for v in range(m):
         for t in range(n_rows):
             away[v, t] = standard[v, t] - centre[v]
             white = away[v, t] * shrink[v]
             leverage[v, t] = least + white * white
-            whole[t] = leverage[v, t]
-        logarithms(whole, single[v])
+            single[v, t] = leverage[v, t]
+        logarithms(single[v], scratch)
     for v in range(m):
         for u in range(v):
             tilt, scale, height = slope[u, v], own_shrink[u, v], constant[u, v]
             for t in range(n_rows):
                 white = (away[v, t] - tilt * away[u, t]) * scale
                 whole[t] = leverage[u, t] + white * white
-            logarithms(whole, log_whole)
+            logarithms(whole, scratch)
             there, back = logs[1 + places[u], places[v]], logs[1 + places[v], places[u]]
             for t in range(n_rows):
-                there[t] = height + power * (single[u, t] + single[v, t]) - (power + 0.5) * log_whole[t]
+                there[t] = height + power * (single[u, t] + single[v, t]) - (power + 0.5) * whole[t]
                 back[t] = there[t]
 
 
 @compiled
-def _eliminate(factors: Any, shares: Any, out: Any) -> None:
+def _eliminate(factors: Any, shares: Elimination, out: Any) -> None:
     """ln of what the sum over forests grows by if its weights are multiplied by factors (1 + nodes, nodes, rows)."""
     _, parents, kept, passed = shares
     n_nodes, n_rows = factors.shape[1], factors.shape[2]

@@ -1,15 +1,8 @@
-"""Compiled loops over training rows of one class, each seen by a posterior that has forgotten it.
+"""Compiled loops over training samples of one class, each seen by a posterior that has forgotten it.
 
-See `forgetting` for what that does to a scale, and `kernels` for the rest. With e the row less the centre of its own
-class, w = L⁻¹e and g = 1 - down · |w|² what is left of |Ψ'|, the leverage of a row without itself is
-
-    own class:     before + growth² |w|² / g
-    other class:   before + |w + d|² + down · (w·(w + d))² / g,    d = L⁻¹(centre of the own class - that of the other)
-
-so that one forward substitution serves both, and all classes where these have one scale. Divisions are left to the
-end: h g and g are multiplied over the blocks apart.
-
-Importing this module imports numba, which takes half a second: import it where a large job begins.
+With w = L⁻¹e, of which `downdate` says what e is, q_kk = |w|²; with d = L⁻¹(centre of the own class - that of another),
+q_cc = |w + d|² and q_ck = w·(w + d). So one forward substitution serves both, and all classes where these have one
+scale. Divisions are left to the end: h g and g are multiplied over the blocks apart.
 """
 
 from __future__ import annotations
@@ -18,43 +11,42 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.model.compilation import compiled
-from cgnlearn.model.densities import LEAST_LEFT
-from cgnlearn.model.kernels import FULL, ROWS, TILE, WIDTH, _fill, _whiten
-from cgnlearn.model.solver import SINGULAR
+from cgnlearn.kernels import downdate
+from cgnlearn.kernels.arguments import Leaving, Members, Scales
+from cgnlearn.kernels.compilation import compiled
+from cgnlearn.kernels.leverages import singles, whiten
+from cgnlearn.kernels.limits import FARTHEST, FULL, SINGULAR
+from cgnlearn.kernels.tiles import ROWS, TILE, fill
+
+left_of_determinant = compiled(downdate.left_of_determinant)
+own_leverage = compiled(downdate.own_leverage)
+other_leverage = compiled(downdate.other_leverage)
 
 
-def left_out_leverages(
-    values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, n_given: int, law: Any, sums: Any
+def leave_one_out_leverages(
+    values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, n_given: int, logs: bool, sums: Any
 ) -> None:
     """Add the leverages of rows of one class, each without itself, over all blocks, to ``sums`` (…, classes, rows).
 
-    ``units`` are columns, origin and inverse unit (blocks, members), and the farthest value. ``cells`` are centres
-    (classes, blocks, members) and factors (classes, or one for all, blocks, members, members). ``forgotten`` are
-    ``before`` and ``down`` of `Forgotten` (classes, rows) and ``growth`` (rows,); one stands for all rows if they are
-    alike. ``law`` is the rows' class, whether other classes forget the row too, and whether logarithms are wanted.
-    The sums are those of ln h g and of ln g after the block's own members and, if any are given, before; without
-    logarithms h instead of ln h g, infinite where nothing is left of the own class's scale.
+    Factors may be one for all classes. The sums are those of ln h g and of ln g after the block's own members and, if
+    any are given, before; without ``logs`` h instead of ln h g, infinite where nothing is left of the own class's
+    scale.
     """
-    columns, origin, per_unit, farthest = units
-    centre, factor = cells
-    if centre.shape[2] > 1:
-        _of_blocks(values, rows, units, cells, forgotten, n_given, law, sums)
+    if scales.centre.shape[2] > 1:
+        _of_blocks(values, rows, members, scales, leaving, n_given, logs, sums)
         return
-    for start in range(0, len(columns), WIDTH):
-        window = slice(start, start + WIDTH)
-        of_window = columns[window, 0], origin[window, 0], per_unit[window, 0], farthest
-        single = np.ascontiguousarray(centre[:, window, 0]), np.ascontiguousarray(factor[:, window, 0, 0])
-        _of_singles(values, rows, of_window, single, forgotten, law, sums)
+    for of_window in singles(members, scales):
+        _of_singles(values, rows, *of_window, leaving, logs, sums)
 
 
 @compiled
-def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, law: Any, sums: Any) -> None:
-    """Blocks of one member with nothing given, along the row; all arrays are without the members' dimensions."""
-    columns, origin, per_unit, farthest = units
-    centre, factor = cells
-    before, down, growth = forgotten
-    label, crossing, logs = law
+def _of_singles(
+    values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, logs: bool, sums: Any
+) -> None:
+    """Blocks of one member with nothing given, along the row."""
+    columns, origin, per_unit = members
+    centre, factor = scales
+    label, before, down, growth, crossing = leaving
     n_classes, m = centre.shape
     tile = np.empty((ROWS, m))
     shrink = 1.0 / factor
@@ -67,27 +59,26 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
     products = np.ones((2, ROWS))
     for start in range(0, len(rows), ROWS):
         n = min(ROWS, len(rows) - start)
-        _fill(tile, values, rows[start : start + n], columns, np.expand_dims(origin, 0), same)
+        fill(tile, values, rows[start : start + n], columns, np.expand_dims(origin, 0), same)
         for t in range(n):
             row = tile[t]
             for j in range(m):
-                row[j] = min(max(row[j] * per_unit[j], -farthest), farthest)
+                row[j] = min(max(row[j] * per_unit[j], -FARTHEST), FARTHEST)
         for c in range(n_classes):
             middle, scale = centre[c], shrink[min(c, len(shrink) - 1)]
             for t in range(n if logs and c == label else 0):
                 row, at = tile[t], 0 if alike else start + t
-                least, loss, grown = before[c, at], down[c, at], growth[at] * growth[at]
-                more = grown - least * loss
+                least, loss, grown = before[c, at], down[c, at], growth[at]
                 left = 1.0
                 for j in range(m):
                     white = (row[j] - middle[j]) * scale[j]
-                    kept = 1.0 - loss * (white * white)
-                    left *= kept if kept > LEAST_LEFT else LEAST_LEFT
+                    left *= left_of_determinant(loss, white * white)
                 whole = 1.0
                 if not constant:
                     for j in range(m):
                         white = (row[j] - middle[j]) * scale[j]
-                        whole *= least + more * (white * white)
+                        kept = left_of_determinant(loss, white * white)
+                        whole *= own_leverage(least, grown, white * white, kept)
                 products[0, t], products[1, t] = whole, left
             for t in range(n if logs and crossing and c != label else 0):
                 row, at = tile[t], 0 if alike else start + t
@@ -95,9 +86,8 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
                 whole, left = 1.0, 1.0
                 for j in range(m):
                     far, white = (row[j] - middle[j]) * scale[j], (row[j] - own_middle[j]) * scale[j]
-                    kept = 1.0 - loss * (white * white)
-                    kept = kept if kept > LEAST_LEFT else LEAST_LEFT
-                    whole *= (least + far * far) * kept + loss * ((far * white) * (far * white))
+                    kept = left_of_determinant(loss, white * white)
+                    whole *= other_leverage(least, loss, far * far, far * white, kept)
                     left *= kept
                 products[0, t], products[1, t] = whole, left
             for t in range(n if logs and not crossing and c != label else 0):
@@ -116,16 +106,15 @@ def _of_singles(values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, 
                         sums[1, c, to] += np.log(left)
                     continue
                 row, at = tile[t], 0 if alike else start + t
-                least, loss, grown = before[c, at], down[c, at], growth[at] * growth[at]
+                least, loss = before[c, at], down[c, at]
                 for j in range(m):
                     far, white = (row[j] - middle[j]) * scale[j], (row[j] - own_middle[j]) * scale[j]
                     whole, kept = least + far * far, 1.0
+                    if c == label or crossing:
+                        kept = left_of_determinant(loss, white * white)
+                        whole = other_leverage(least, loss, far * far, far * white, kept)
                     if c == label:
-                        kept = max(1.0 - loss * (white * white), LEAST_LEFT)
-                        whole = least * kept + grown * (white * white)
-                    elif crossing:
-                        kept = max(1.0 - loss * (white * white), LEAST_LEFT)
-                        whole = whole * kept + loss * ((far * white) * (far * white))
+                        whole = own_leverage(least, growth[at], white * white, kept)
                     sums[0, c, to] += np.log(whole) if logs else _leverage(whole, kept, c == label, 1)
                     sums[1, c, to] += np.log(kept)
 
@@ -138,13 +127,12 @@ def _leverage(whole: float, kept: float, own: bool, size: int) -> float:
 
 @compiled
 def _of_blocks(
-    values: Any, rows: Any, units: Any, cells: Any, forgotten: Any, n_given: int, law: Any, sums: Any
+    values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, n_given: int, logs: bool, sums: Any
 ) -> None:
     """Blocks of several members, many rows side by side."""
-    columns, origin, per_unit, farthest = units
-    centre, factor = cells
-    before, down, growth = forgotten
-    label, crossing, logs = law
+    columns, origin, per_unit = members
+    centre, factor = scales
+    label, before, down, growth, crossing = leaving
     n_classes, n_blocks, size = centre.shape
     shared = crossing and len(factor) == 1
     alike = len(growth) == 1
@@ -154,7 +142,7 @@ def _of_blocks(
         for block in range(n_blocks):
             away = np.expand_dims(centre[label, block] - centre[c, block], 1)
             for i in range(size):
-                _whiten(i, away, 1, nowhere, factor[0 if shared else c, block], apart[c, block])
+                whiten(i, away, 1, nowhere, factor[0 if shared else c, block], apart[c, block])
     standard, white = np.empty((size, TILE)), np.empty((size, TILE))
     least, loss, grown = np.ones((n_classes, TILE)), np.zeros((n_classes, TILE)), np.ones(TILE)
     q, own_q, cross = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
@@ -165,7 +153,7 @@ def _of_blocks(
         products[:] = 1.0
         for t in range(n):
             at = 0 if alike else start + t
-            grown[t] = growth[at] * growth[at]
+            grown[t] = growth[at]
             for c in range(n_classes):
                 least[c, t], loss[c, t] = before[c, at], down[c, at]
         for block in range(n_blocks):
@@ -173,11 +161,11 @@ def _of_blocks(
                 column, zero, scale = columns[block, i], origin[block, i], per_unit[block, i]
                 for t in range(n):
                     y = (values[rows[start + t], column] - zero) * scale
-                    standard[i, t] = min(max(y, -farthest), farthest)
+                    standard[i, t] = min(max(y, -FARTHEST), FARTHEST)
             for c in range(n_classes):
                 if c == 0 or not shared:
                     for i in range(size):
-                        _whiten(i, standard, n, centre[label if crossing else c, block], factor[c, block], white)
+                        whiten(i, standard, n, centre[label if crossing else c, block], factor[c, block], white)
                 of_class, loss_of_class = least[c], loss[c]
                 q[:n] = 0.0
                 own_q[:n] = 0.0
@@ -201,16 +189,14 @@ def _of_blocks(
                     first = last
                     if c == label:
                         for t in range(n):
-                            left = 1.0 - loss_of_class[t] * q[t]
-                            kept[t] = left if left > LEAST_LEFT else LEAST_LEFT
+                            kept[t] = left_of_determinant(loss_of_class[t], q[t])
                         for t in range(n):
-                            whole[t] = of_class[t] * kept[t] + grown[t] * q[t]
+                            whole[t] = own_leverage(of_class[t], grown[t], q[t], kept[t])
                     elif crossing:
                         for t in range(n):
-                            left = 1.0 - loss_of_class[t] * own_q[t]
-                            kept[t] = left if left > LEAST_LEFT else LEAST_LEFT
+                            kept[t] = left_of_determinant(loss_of_class[t], own_q[t])
                         for t in range(n):
-                            whole[t] = (of_class[t] + q[t]) * kept[t] + loss_of_class[t] * (cross[t] * cross[t])
+                            whole[t] = other_leverage(of_class[t], loss_of_class[t], q[t], cross[t], kept[t])
                     else:
                         for t in range(n):
                             whole[t] = of_class[t] + q[t]

@@ -1,7 +1,4 @@
-"""Compiled loops over rows. They hold no formula of the model: only sums, forward substitution and products.
-
-Importing this module imports numba, which takes half a second: import it where a large job begins.
-"""
+"""Compiled loops over the samples of cells: weights, means and centred squares."""
 
 from __future__ import annotations
 
@@ -10,16 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.compilation import compiled, in_threads
+from cgnlearn.kernels.compilation import compiled, in_threads
+from cgnlearn.kernels.tiles import ROWS, WIDTH, fill
 
 Floats = NDArray[np.float64]
 
-TILE = 64  # rows whose numbers stay in the first-level cache together
-ROWS = 128  # rows that are gone through one by one, along their columns, and kept in the cache for a second time
-WIDTH = 128  # columns of such a tile
 RUN = 2048  # rows of a column whose numbers stay in the first-level cache together
 PARTS = 8  # of the rows, for threads
-FULL = 1e150  # a product beyond this is turned into a logarithm before it can overflow
 
 
 def diagonal_moments(
@@ -91,7 +85,7 @@ def _add_rows(
     occupied = np.empty(ROWS, np.int64)
     for first in range(start, stop, ROWS):
         n_rows = min(ROWS, stop - first)
-        _fill(tile, values, np.arange(first, first + n_rows), columns, near, cell[first : first + n_rows])
+        fill(tile, values, np.arange(first, first + n_rows), columns, near, cell[first : first + n_rows])
         n_occupied = 0
         for t in range(n_rows):
             c, weight = cell[first + t], weights[first + t]
@@ -220,176 +214,3 @@ def _merge(n: float, mean: Any, scatter: Any, other_n: float, other_mean: Any, o
         if n > 0:  # else nothing times a square that may have overflowed
             scatter[j] += n * share * (step * step)
     return n + other_n
-
-
-@compiled
-def _fill(tile: Any, values: Any, rows: Any, columns: Any, origin: Any, place: Any) -> None:
-    """Copy some rows into a tile, each measured from ``origin[place]``, along the way in which they are stored."""
-    m, first = len(columns), columns[0]
-    side_by_side = True
-    for j in range(m):
-        side_by_side &= columns[j] == first + j
-    if abs(values.strides[0]) < abs(values.strides[1]):
-        for j in range(m):
-            for t in range(len(rows)):
-                tile[t, j] = values[rows[t], columns[j]] - origin[place[t], j]
-    elif side_by_side:
-        for t in range(len(rows)):
-            row, source, zero = tile[t], values[rows[t]][first : first + m], origin[place[t]]
-            for j in range(m):
-                row[j] = source[j] - zero[j]
-    else:
-        for t in range(len(rows)):
-            row, source, zero = tile[t], values[rows[t]], origin[place[t]]
-            for j in range(m):
-                row[j] = source[columns[j]] - zero[j]
-
-
-def gathered_leverages(
-    values: Any,
-    rows: Any,
-    columns: Any,
-    origin: Any,
-    per_unit: Any,
-    farthest: float,
-    centre: Any,
-    factor: Any,
-    least: Any,
-    n_given: int,
-    logs: bool,
-    given: Any,
-    whole: Any,
-) -> None:
-    """Add to ``given`` and ``whole`` (classes, rows), over all blocks, the leverage h before and after the block's
-    own members: Σ ln h if ``logs``, else Σ h.
-
-    ``values`` is the table; ``columns``, ``origin`` and ``per_unit`` are (blocks, members); ``centre`` (classes,
-    blocks, members); ``factor`` (classes, blocks, members, members); ``least`` (classes,).
-    """
-    if centre.shape[2] > 1:
-        units, cells = (columns, origin, per_unit, farthest), (centre, factor, least)
-        _block_leverages(values, rows, units, cells, n_given, logs, given, whole)
-        return
-    for start in range(0, len(columns), WIDTH):
-        window = slice(start, start + WIDTH)
-        units = columns[window, 0], origin[window, 0], per_unit[window, 0], farthest
-        cells = np.ascontiguousarray(centre[:, window, 0]), np.ascontiguousarray(factor[:, window, 0, 0]), least
-        _single_leverages(values, rows, units, cells, logs, whole)
-
-
-@compiled
-def _single_leverages(values: Any, rows: Any, units: Any, cells: Any, logs: bool, whole: Any) -> None:
-    """Blocks of one member with nothing given, along the row; all arrays are without the members' dimensions."""
-    columns, origin, per_unit, farthest = units
-    centre, factor, least = cells
-    n_classes, m = centre.shape
-    tile = np.empty((ROWS, m))
-    shrink = 1.0 / factor
-    same = np.zeros(ROWS, np.int64)  # origin for all
-    for start in range(0, len(rows), ROWS):
-        n = min(ROWS, len(rows) - start)
-        _fill(tile, values, rows[start : start + n], columns, np.expand_dims(origin, 0), same)
-        for t in range(n):
-            row = tile[t]
-            for j in range(m):
-                row[j] = min(max(row[j] * per_unit[j], -farthest), farthest)
-        for c in range(n_classes):
-            middle, scale, lowest = centre[c], shrink[c], least[c]
-            for t in range(n):
-                row = tile[t]
-                total = 0.0
-                if logs:
-                    product = 1.0
-                    for j in range(m):
-                        white = (row[j] - middle[j]) * scale[j]
-                        product *= lowest + white * white
-                    if product < FULL:
-                        total = np.log(product)
-                    else:
-                        for j in range(m):
-                            white = (row[j] - middle[j]) * scale[j]
-                            total += np.log(lowest + white * white)
-                else:
-                    for j in range(m):
-                        white = (row[j] - middle[j]) * scale[j]
-                        total += lowest + white * white
-                whole[c, start + t] += total
-
-
-@compiled
-def _block_leverages(
-    values: Any, rows: Any, units: Any, cells: Any, n_given: int, logs: bool, given: Any, whole: Any
-) -> None:
-    """Blocks of several members, many rows side by side."""
-    columns, origin, per_unit, farthest = units
-    centre, factor, least = cells
-    n_classes, n_blocks, size = centre.shape
-    standard = np.empty((size, TILE))
-    white = np.empty((size, TILE))
-    leverage = np.empty(TILE)
-    products = np.empty((2, n_classes, TILE))
-    for start in range(0, len(rows), TILE):
-        n = min(TILE, len(rows) - start)
-        products[:] = 1.0
-        for block in range(n_blocks):
-            for i in range(size):
-                column, zero, scale = columns[block, i], origin[block, i], per_unit[block, i]
-                for t in range(n):
-                    y = (values[rows[start + t], column] - zero) * scale
-                    standard[i, t] = min(max(y, -farthest), farthest)
-            for c in range(n_classes):
-                leverage[:n] = least[c]
-                for i in range(size):
-                    if i == n_given and i > 0:
-                        _gather(leverage, n, products[0, c], given[c, start : start + n], logs)
-                    _whiten(i, standard, n, centre[c, block], factor[c, block], white)
-                    own = white[i]
-                    for t in range(n):
-                        leverage[t] += own[t] * own[t]
-                _gather(leverage, n, products[1, c], whole[c, start : start + n], logs)
-        if logs:
-            for c in range(n_classes):
-                for t in range(n):
-                    if n_given:
-                        given[c, start + t] += np.log(products[0, c, t])
-                    whole[c, start + t] += np.log(products[1, c, t])
-
-
-@compiled
-def _whiten(i: int, standard: Any, n: int, centre: Any, factor: Any, white: Any) -> None:
-    """Member i of L⁻¹ times what lies beyond the centre, of n rows side by side, after the members before it."""
-    middle, slopes, own = centre[i], factor[i], white[i]
-    for t in range(n):
-        own[t] = standard[i, t] - middle
-    in_fours = i - i % 4  # earlier members; so many products for one store keep the processor busy
-    for j in range(0, in_fours, 4):
-        s0, s1, s2, s3 = slopes[j], slopes[j + 1], slopes[j + 2], slopes[j + 3]
-        w0, w1, w2, w3 = white[j], white[j + 1], white[j + 2], white[j + 3]
-        for t in range(n):
-            own[t] -= s0 * w0[t] + s1 * w1[t] + s2 * w2[t] + s3 * w3[t]
-    for j in range(in_fours, i):
-        slope, earlier = slopes[j], white[j]
-        for t in range(n):
-            own[t] -= slope * earlier[t]
-    shrink = 1.0 / slopes[i]
-    for t in range(n):
-        own[t] *= shrink
-
-
-@compiled
-def _gather(leverage: Any, n: int, product: Any, total: Any, logs: bool) -> None:
-    """Multiply into the product (a logarithm costs ten times as much), or add to the total."""
-    if not logs:
-        for t in range(n):
-            total[t] += leverage[t]
-        return
-    full = 0
-    for t in range(n):
-        full += product[t] * leverage[t] > FULL
-    if full == 0:
-        for t in range(n):
-            product[t] *= leverage[t]
-        return
-    for t in range(n):
-        total[t] += np.log(product[t]) + np.log(leverage[t])
-        product[t] = 1.0

@@ -1,7 +1,4 @@
-"""Compiled loops over sets of observed attributes: each set factorised once, and the densities of its rows.
-
-Importing this module imports numba: import it where a large job begins.
-"""
+"""Compiled loops over sets of observed attributes: each set factorised once, and the densities of its rows."""
 
 from __future__ import annotations
 
@@ -9,28 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.model.compilation import compiled
+from cgnlearn.kernels.arguments import Joint, Subsets
+from cgnlearn.kernels.compilation import compiled
 
 
 @compiled
-def put_densities(
-    values: Any, rows: Any, task_of_row: Any, tasks: Any, joint: Any, law: Any, averages: bool, out: Any
-) -> bool:
+def put_densities(values: Any, rows: Any, task_of_row: Any, subsets: Subsets, joint: Joint, out: Any) -> bool:
     """Fill ``out`` (rows of the table, columns, classes); False if a scale is not positive definite.
 
-    Parameters
-    ----------
-    values : (rows, nodes), in standard units
-    rows, task_of_row : (rows,); the rows of a task stand together
-    tasks : members, present and wanted (tasks, members)
-    joint : mean (classes, nodes) and scale (classes, nodes, nodes)
-    law : columns (nodes,), log unit (nodes,); rows behind, shape, least leverage, shift, own spread (classes, nodes);
-        the log density where residual is 0 and spread 1, by the number of members before (classes, nodes, members)
-    averages : whether the law is Student's, or Gauss's
+    ``values`` are (rows, nodes) in standard units; the rows of a task stand together.
     """
-    members, present, wanted = tasks
-    mean, scale = joint
-    columns, log_unit, behind, shape, least, shift, own_spread, highest = law
+    members, present, wanted = subsets
+    mean, scale, columns, log_unit, behind, shape, least, shift, own_spread, highest, averages = joint
     n_classes, size = len(mean), members.shape[1]
     factor = np.zeros((n_classes, size, size))
     white = np.zeros(size)
