@@ -43,7 +43,7 @@ def twice(x):
 }
 CALL = """
 import warnings
-warnings.simplefilter("always")
+warnings.simplefilter("default")
 {before}
 from cgnlearn.kernels.caller import twice
 print(twice(21), sum(twice.stats.cache_hits.values()))
@@ -138,6 +138,7 @@ def test_without_a_place_for_the_cache_a_warning_says_what_to_do(monkeypatch):
         raise RuntimeError("cannot cache function: no locator available")
 
     monkeypatch.setattr(compilation, "_Cache", nowhere)
+    compilation._warn_of_the_disk.cache_clear()
     with pytest.warns(UserWarning, match="set NUMBA_CACHE_DIR"):
         twice = compilation.compiled(lambda x: x + x)
     assert twice(21) == 42

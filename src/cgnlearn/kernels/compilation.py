@@ -61,8 +61,10 @@ def _stamp() -> str:
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
+@cache
 def _warn_of_the_disk() -> None:
-    warnings.warn(  # as if from here, so that it is shown once and not for every function
+    """Once, not for every function."""
+    warnings.warn(
         "compiled code cannot be kept on disk, so every process compiles it anew: "
         "set NUMBA_CACHE_DIR to a folder that can be written",
         stacklevel=1,

@@ -31,47 +31,55 @@ def every_order(
     past, f, q = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
     # The bin of k and of so many nodes absent: products of g for both shapes and, where F is not the own one, of h.
     products = np.ones((4 if law.shifted else 2, orders + 1, orders, width))
+    place = np.zeros(orders + 1, np.int64)  # of a node in its box, for each k
+    greatest = np.zeros(width)
     for column in range(0, values.shape[1], width):
         room = ROOM
         varying = sums.varying[:, :, column : column + width]
+        _begin(stretch.first, place)
         for v in range(stretch.first, stretch.stop):
             residuals(stretch, values, chain.centre, v, column, past, f, q)
-            if v < stretch.start:
-                continue
-            i = v - stretch.first
             n_orders = min(orders, v + 1)
             if not chain.absent[v]:
-                n_orders = min(n_orders, stretch.existing[i])
-            if n_orders == 0:
-                continue
-            counts = n_parents[v - stretch.start]
-            if not law.bayes:
-                _add_squares(stretch, chain, v, n_orders, f, q, wanted, lowest, varying)
-                continue
-            spread = stretch.spread[i, n_orders - 1] + chain.own_spread[v]
-            inverse = 0.0 if chain.absent[v] else 1.0 / spread
-            bound = 1.0  # numbers of windows only grow with them
-            for r in range(width):
-                x = f[n_orders - 1, r] + chain.shift[v]
-                bound = max(bound, law.least + q[n_orders - 1, r] + x * x * inverse)
-            if law.shifted and not chain.absent[v]:
-                for j in range(n_orders):
-                    inverse = 1.0 / (stretch.spread[i, j] + chain.own_spread[v])
-                    for r in range(width):
-                        x = f[j, r] + chain.shift[v]
-                        bound = max(bound, law.least + q[j, r] + x * x * inverse)
-            if bound > room:
-                _empty(products, law, wanted, lowest, varying)
-                room = ROOM
-            room /= bound
-            if law.shifted:
-                _multiply_densities(stretch, chain, law.least, v, n_orders, counts, f, q, wanted, lowest, products)
-                continue
-            _multiply_windows(stretch, chain, law.least, v, n_orders, counts, f, q, wanted, lowest, products)
-            if wanted[0]:
-                _take_ends(stretch, chain, law, v, n_orders, counts, f, q, varying)
+                n_orders = min(n_orders, stretch.existing[v - stretch.first])
+            if v >= stretch.start and n_orders > 0:
+                counts = n_parents[v - stretch.start]
+                if law.bayes:
+                    if law.shifted:
+                        _add_own_spread(stretch, chain, law.least, v, n_orders, f, q, greatest)
+                    else:  # numbers of windows only grow with them
+                        j = n_orders - 1
+                        greatest[:] = 1.0
+                        _multiply(law.least, f[j], q[j], _inverse(stretch, chain, v, j), greatest)
+                    bound = greatest.max()
+                    if bound > room:
+                        _empty(products, law, wanted, lowest, varying)
+                        room = ROOM
+                    room /= bound
+                if not law.bayes:
+                    _add_squares(stretch, chain, v, n_orders, place, f, q, wanted, lowest, varying)
+                elif law.shifted:
+                    _multiply_densities(chain, v, n_orders, counts, place, f, q, wanted, lowest, products)
+                else:
+                    _multiply_windows(stretch, chain, law, v, n_orders, counts, place, f, q, wanted, lowest, products)
+                    _take_ends(stretch, chain, law, v, n_orders, counts, f, q, varying)
+            _go_on(place)
         if law.bayes:
             _empty(products, law, wanted, lowest, varying)
+
+
+@compiled
+def _begin(v: int, place: Any) -> None:
+    """The remainder of v, divided by each k."""
+    for k in range(1, len(place)):
+        place[k] = v % k
+
+
+@compiled
+def _go_on(place: Any) -> None:
+    """The remainders of v + 1, without a division."""
+    for k in range(1, len(place)):
+        place[k] = place[k] + 1 if place[k] + 1 < k else 0
 
 
 @compiled
@@ -81,29 +89,34 @@ def _add_constants(
     """What is alike for all rows, and how many parents are present: (nodes, orders)."""
     orders = stretch.scale.shape[1]
     last = len(stretch.scale) - 1
-    log_spread = np.zeros(orders)
+    worth, scratch = np.ones(orders), np.zeros(orders)
+    place = np.zeros(orders + 1, np.int64)
     of_nothing = law.shape * math.log(law.least) if law.bayes and not law.shifted else 0.0
+    _begin(stretch.start, place)
     for v in range(stretch.start, stretch.stop):
         i, counts = v - stretch.first, n_parents[v - stretch.start]
-        n_orders = min(orders, v + 1)
-        for j in range(1, n_orders):
+        for j in range(1, min(orders, v + 1)):
             counts[j] = counts[j - 1] + (0 if chain.absent[v - j] else 1)
         for k in range(lowest, orders + 1):
             if k == 1 or v == 0:  # cliques of one node have nothing in common
                 sums.constant[0, k - 1] += of_nothing
-            if v % k == k - 1 or v == last:
+            if place[k] == k - 1 or v == last:
                 sums.constant[1, k - 1] += of_nothing
-        if chain.absent[v]:
-            continue
-        for j in range(min(n_orders, stretch.existing[i])):
-            log_spread[j] = math.log(stretch.spread[i, j] + chain.own_spread[v])
-        for form in range(2):
+        if not chain.absent[v]:
+            n_orders = min(orders, v + 1, stretch.existing[i])
+            for j in range(n_orders):
+                worth[j] = stretch.spread[i, j] + chain.own_spread[v]
+            logarithms(worth[:n_orders], scratch)
+            for j in range(n_orders):
+                worth[j] = law.base[counts[j]] - 0.5 * worth[j] - chain.log_unit[v]
             for k in range(lowest, orders + 1):
-                j = min(k - 1, v) if form == 0 else v % k
-                if j >= stretch.existing[i]:
-                    sums.missing[form, k - 1] += 1
-                elif wanted[form]:
-                    sums.constant[form, k - 1] += law.base[counts[j]] - 0.5 * log_spread[j] - chain.log_unit[v]
+                for form in range(2):
+                    j = min(k - 1, v) if form == 0 else place[k]
+                    if j >= n_orders:
+                        sums.missing[form, k - 1] += 1
+                    elif wanted[form]:
+                        sums.constant[form, k - 1] += worth[j]
+        _go_on(place)
 
 
 @compiled
@@ -122,10 +135,11 @@ def _multiply(least: float, f: Any, q: Any, inverse: float, product: Any) -> Non
 def _multiply_windows(
     stretch: Stretch,
     chain: Chain,
-    least: float,
+    law: PathLaw,
     v: int,
     n_orders: int,
     n_parents: Any,
+    place: Any,
     f: Any,
     q: Any,
     wanted: Any,
@@ -136,12 +150,12 @@ def _multiply_windows(
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
     present = 0 if chain.absent[v] else 1
     for j in range(max(0, lowest - 2), n_orders if wanted[0] else 0):
-        _multiply(least, f[j], q[j], _inverse(stretch, chain, v, j), products[0, j + 1 - n_parents[j] - present, j])
+        _multiply(law.least, f[j], q[j], _inverse(stretch, chain, v, j), products[0, j + 1 - n_parents[j] - present, j])
     for k in range(lowest, orders + 1 if wanted[1] else 0):
-        j = v % k
+        j = place[k]
         if (j == k - 1 or v == last) and j < n_orders:
             gone = k - n_parents[j] - present
-            _multiply(least, f[j], q[j], _inverse(stretch, chain, v, j), products[1, gone, k - 1])
+            _multiply(law.least, f[j], q[j], _inverse(stretch, chain, v, j), products[1, gone, k - 1])
 
 
 @compiled
@@ -150,8 +164,8 @@ def _take_ends(
 ) -> None:
     """No two cliques share the first window of a length, and none the last: take them away beforehand."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
-    for j in range(min(n_orders, orders - 1)):
-        if v in (j, last):
+    for j in range(0 if v == last else v, min(n_orders, orders - 1)):
+        if v in (last, j):
             rho = law.shape + 0.5 * (n_parents[j] + (0 if chain.absent[v] else 1))
             inverse = _inverse(stretch, chain, v, j)
             for r in range(f.shape[1]):
@@ -159,44 +173,60 @@ def _take_ends(
 
 
 @compiled
+def _add_own_spread(
+    stretch: Stretch, chain: Chain, least: float, v: int, n_orders: int, f: Any, q: Any, greatest: Any
+) -> None:
+    """Turn f into g and q into h where nodes have a shift and a spread of their own; and the greatest g of a row."""
+    greatest[:] = 1.0
+    moved = chain.shift[v]
+    for j in range(0 if chain.absent[v] else n_orders):
+        inverse = 1.0 / (stretch.spread[v - stretch.first, j] + chain.own_spread[v])
+        for r in range(len(greatest)):
+            q[j, r] += least
+        for r in range(len(greatest)):
+            x = f[j, r] + moved
+            f[j, r] = q[j, r] + x * x * inverse
+        for r in range(len(greatest)):
+            greatest[r] = max(greatest[r], f[j, r])
+
+
+@compiled
 def _multiply_densities(
-    stretch: Stretch,
     chain: Chain,
-    least: float,
     v: int,
     n_orders: int,
     n_parents: Any,
-    f: Any,
-    q: Any,
+    place: Any,
+    g: Any,
+    h: Any,
     wanted: Any,
     lowest: int,
     products: Any,
 ) -> None:
-    """Multiply g and h of v for every k; f and q are written over."""
-    if chain.absent[v]:
-        return
-    orders, moved = stretch.scale.shape[1], chain.shift[v]
-    for j in range(n_orders):
-        inverse = 1.0 / (stretch.spread[v - stretch.first, j] + chain.own_spread[v])
-        for r in range(f.shape[1]):
-            x = f[j, r] + moved
-            f[j, r] = least + q[j, r] + x * x * inverse
-        for r in range(f.shape[1]):
-            q[j, r] += least
-    for form in range(2):
-        for k in range(lowest, orders + 1 if wanted[form] else 0):
-            j = min(k - 1, v) if form == 0 else v % k
+    """Multiply g and h of v for every k."""
+    for form in range(0 if chain.absent[v] else 2):
+        for k in range(lowest, g.shape[0] + 1 if wanted[form] else 0):
+            j = min(k - 1, v) if form == 0 else place[k]
             if j < n_orders:
-                g, h = products[form, k - 1 - n_parents[j], k - 1], products[2 + form, k - n_parents[j], k - 1]
-                for r in range(f.shape[1]):
-                    g[r] *= f[j, r]
-                for r in range(f.shape[1]):
-                    h[r] *= q[j, r]
+                of_g, of_h = products[form, k - 1 - n_parents[j], k - 1], products[2 + form, k - n_parents[j], k - 1]
+                for r in range(g.shape[1]):
+                    of_g[r] *= g[j, r]
+                for r in range(g.shape[1]):
+                    of_h[r] *= h[j, r]
 
 
 @compiled
 def _add_squares(
-    stretch: Stretch, chain: Chain, v: int, n_orders: int, f: Any, q: Any, wanted: Any, lowest: int, varying: Any
+    stretch: Stretch,
+    chain: Chain,
+    v: int,
+    n_orders: int,
+    place: Any,
+    f: Any,
+    q: Any,
+    wanted: Any,
+    lowest: int,
+    varying: Any,
 ) -> None:
     """By maximum likelihood: -½ f²/F of every node of a band, and of a box the sum over its nodes at its end."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
@@ -208,7 +238,7 @@ def _add_squares(
             for r in range(len(total)):
                 total[r] -= f[j, r] * f[j, r] * half
     for k in range(lowest, orders + 1 if wanted[1] else 0):
-        j = v % k
+        j = place[k]
         if (j == k - 1 or v == last) and j < n_orders:
             half = 0.5 * _inverse(stretch, chain, v, j)
             total = varying[1, k - 1]
