@@ -239,6 +239,7 @@ def test_what_an_average_does_not_have_is_said():
         CGNClassifier(TreeAverage()).fit(np.random.default_rng(0).normal(size=(4, 701)), [0, 1, 0, 1])
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [CGNClassifier(TreeAverage()), CGNClassifier(TreeAverage(), sharing=1.0)],
     expected_failed_checks=lambda _: {"check_estimators_pickle": "forests are weighed by the same rows: no holes"},

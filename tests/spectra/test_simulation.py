@@ -103,6 +103,7 @@ def read_or_reason(place):
         return [], str(error)
 
 
+@pytest.mark.slow
 def test_five_hundred_damaged_files_are_refused_in_one_line_or_read_correctly(tmp_path, rng):
     made = make_raw_spectra(2, n_points=300, random_state=0)
     originals = {}
