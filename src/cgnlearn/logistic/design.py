@@ -90,19 +90,11 @@ class Design(NamedTuple):
         penalised.
         """
         assert table.labels is not None
-        weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        missing = np.isnan(values)
-        values[missing] = 0.0
-        total = np.maximum(weights @ ~missing, np.finfo(float).tiny)
-        greatest = np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
-        centre = weights @ values / total
-        values -= centre
-        values[missing] = 0.0
-        deviation = np.sqrt(weights @ np.square(values) / total)
-        scale = np.where(deviation > CONSTANT * greatest, np.maximum(deviation, 1.0), np.inf)
+        centre, deviation = centred(values, table.weights)
+        scale = np.maximum(deviation, 1.0)
         values /= scale
         basis, rotated = _span(values) if values.shape[1] > len(values) else (None, values[:, np.isfinite(scale)])
-        return cls(Samples.of(rotated, table.labels, weights, log_prior, offset), values, centre, scale, basis)
+        return cls(Samples.of(rotated, table.labels, table.weights, log_prior, offset), values, centre, scale, basis)
 
     def odds(self, points: list[Point]) -> LinearOdds:
         """Of each of several fits."""
@@ -116,6 +108,23 @@ class Design(NamedTuple):
         slopes /= self.scale[:, None]
         intercept = np.array([point.slopes[0] for point in points]).reshape(-1, len(across)) @ across
         return LinearOdds(self.centre, slopes, intercept)
+
+
+def centred(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Means and standard deviations, infinite where a column is constant; what is missing then stands at the mean.
+
+    Values are centred in place.
+    """
+    weights = np.ones(len(values)) if weights is None else weights
+    missing = np.isnan(values)
+    values[missing] = 0.0
+    total = np.maximum(weights @ ~missing, np.finfo(float).tiny)
+    greatest = np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
+    mean = weights @ values / total
+    values -= mean
+    values[missing] = 0.0
+    deviation = np.sqrt(weights @ np.square(values) / total)
+    return mean, np.where(deviation > CONSTANT * greatest, deviation, np.inf)
 
 
 def _span(values: Floats) -> tuple[Floats, Floats]:

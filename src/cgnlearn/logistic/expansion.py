@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cgnlearn.logistic.design import CONSTANT, Features
+from cgnlearn.logistic.design import Features, centred
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.table import Table
 
@@ -31,19 +31,10 @@ class Expansion:
     @classmethod
     def of(cls, table: Table, terms: str, edges: tuple[Floats, ...] | None = None) -> Expansion:
         """Learned from training samples; ``edges`` of every continuous column for ``"steps"``."""
-        values = np.asarray(table.values, float)
-        there = ~np.isnan(values)
-        weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        weights = np.where(there, weights[:, None], 0.0)
-        total = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
-        known = np.where(there, values, 0.0)
-        mean = (weights * known).sum(axis=0) / total
-        centred = np.where(there, values - mean, 0.0)
-        deviation = np.sqrt((weights * np.square(centred)).sum(axis=0) / total)
-        greatest = np.abs(known).max(axis=0, initial=0.0)
-        deviation = np.where(deviation > CONSTANT * greatest, deviation, np.inf)  # a constant is 0 everywhere
-        centred /= deviation
-        return cls(terms, mean, deviation, centred.min(axis=0, initial=0.0), centred.max(axis=0, initial=0.0), edges)
+        values = np.array(table.values, float)
+        mean, deviation = centred(values, table.weights)
+        values /= deviation  # a constant is 0 everywhere
+        return cls(terms, mean, deviation, values.min(axis=0, initial=0.0), values.max(axis=0, initial=0.0), edges)
 
     def __call__(self, table: Table) -> Features:
         """Of samples."""

@@ -13,11 +13,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.optimize import minimize
 
 from cgnlearn.model.densities import Floats, normalised, of_truth
+from cgnlearn.model.families import Columns
 
 Factor = tuple[Floats, bool]  # Cholesky's
 
@@ -59,15 +59,16 @@ class Samples:
     design: Floats  # (samples, 1 + features), the first column being ones
     offset: Floats  # (samples, contrasts)
     log_prior: Floats  # (contrasts,)
-    labels: NDArray[np.intp]
+    labels: Columns
     weights: Floats
     powers: tuple[float, float] = (0.0, 1.0)  # the bounds of τ
 
     @classmethod
     def of(
-        cls, features: Floats, labels: NDArray[np.intp], weights: Floats, log_prior: Floats, offset: Floats | None
+        cls, features: Floats, labels: Columns, weights: Floats | None, log_prior: Floats, offset: Floats | None
     ) -> Samples:
         """From a log prior (classes,) and an offset (samples, classes), or None, under which no τ is free."""
+        weights = np.ones(len(features)) if weights is None else weights
         across = contrasts_of(len(log_prior)).T
         design = np.concatenate([np.ones((len(features), 1)), features], axis=1)
         if offset is None:
@@ -111,7 +112,7 @@ class Samples:
         """As an infinite penalty sees them."""
         return replace(self, design=self.design[:, :1])
 
-    def some(self, which: NDArray[np.intp]) -> Samples:
+    def some(self, which: Columns) -> Samples:
         """Some of them."""
         parts = {name: getattr(self, name)[which] for name in ("design", "offset", "labels", "weights")}
         return replace(self, **parts)

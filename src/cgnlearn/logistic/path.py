@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from cgnlearn.data.splits import stratified
 from cgnlearn.logistic.leave_one_out import leave_one_out
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, fitted
 from cgnlearn.model.densities import Floats, of_truth
+from cgnlearn.model.families import Columns
 
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # training and test samples
+Fold = tuple[Columns, Columns]  # training and test samples
 
 LEAST_EFFECTIVE, LEAST_SHARE = 1.5, 0.75  # parameters to a contrast, at the strongest penalty; of one feature so much
 WEAKEST = 1e-3  # penalty
