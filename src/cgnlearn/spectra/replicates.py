@@ -53,7 +53,8 @@ def by_sample(
 
     The evidence of spectrum j is log p(c | x_j) - log p(c). The sum over the r spectra of a sample is divided by
     1 + (r - 1) ρ and added to log p(c). Replicates that are independent given the class (ρ = 0) count in full;
-    identical ones (ρ = 1) are averaged. The result is exact for log odds that are normal with correlation ρ within a class.
+    identical ones (ρ = 1) are averaged. The result is exact for log odds that are normal with correlation ρ within a
+    class.
 
     Parameters
     ----------

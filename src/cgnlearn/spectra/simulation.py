@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from cgnlearn.files import write_whole
 from cgnlearn.spectra.spectrum import Spectrum
-from cgnlearn.spectra.writers import FORMATS, write_spectrum
+from cgnlearn.spectra.writers import FORMATS
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class RawSpectra:
         (folder / "spectra").mkdir(parents=True, exist_ok=True)
         lines = ["file,sample,label"]
         for spectrum, label, sample in zip(self.spectra, self.target, self.groups, strict=True):
-            file = write_spectrum(spectrum, folder / "spectra", format)
+            file = FORMATS[format](spectrum, folder / "spectra", spectrum.metadata["id"])
             lines.append(f"{file},{sample},{label}")
         write_whole(folder / "labels.csv", "\n".join(lines) + "\n")
         truth = {"peaks": self.peaks.tolist(), "effects": self.effects.tolist()}

@@ -17,14 +17,6 @@ from cgnlearn.spectra.scans import NEEDED
 from cgnlearn.spectra.spectrum import Spectrum
 
 
-def write_spectrum(spectrum: Spectrum, folder: Path, format: str) -> str:
-    """Write a spectrum, named by its ``id``, into a folder in one of `FORMATS`; return its path within the folder.
-
-    The metadata need ``id`` and, for Bruker files, ``timing``.
-    """
-    return FORMATS[format](spectrum, folder, str(spectrum.metadata["id"]))
-
-
 def _text(spectrum: Spectrum, folder: Path, name: str, *, ending: str, separator: str) -> str:
     data = text.write(spectrum, separator)
     write_whole(folder / f"{name}{ending}", gzip.compress(data, mtime=0) if ending.endswith(".gz") else data)
@@ -82,6 +74,7 @@ def _mzml(spectrum: Spectrum, folder: Path, name: str) -> str:
     return f"{name}.mzML"
 
 
+# Write a spectrum into a folder under a name and return its path within the folder; Bruker files need ``timing``.
 FORMATS: dict[str, Callable[[Spectrum, Path, str], str]] = {
     "mzML": _mzml,
     "mgf": _mgf,
