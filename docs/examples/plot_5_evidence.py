@@ -25,9 +25,9 @@ for name, structure in structures.items():
     for sharing in (0, 1):
         model = CGNClassifier(structure, sharing=sharing).fit(X, y)
         left_out = model.leave_one_out_log_proba(X, y) if structure != "tree" else None
-        cll = np.nan if left_out is None else left_out[np.arange(len(y)), y].mean()
-        found[name, sharing] = model.log_evidence_, cll
-        print(f"{name:12} sharing {sharing}: log evidence {model.log_evidence_:9.1f}, CLL {cll:6.3f}")
+        log_loss = np.nan if left_out is None else -left_out[np.arange(len(y)), y].mean()
+        found[name, sharing] = model.log_evidence_, log_loss
+        print(f"{name:12} sharing {sharing}: log evidence {model.log_evidence_:9.1f}, log loss {log_loss:.3f}")
 
 # %%
 # Differences are log Bayes factors. Evidence speaks of attributes and class together, leave-one-out of the class alone, so their order may differ: waveforms are
