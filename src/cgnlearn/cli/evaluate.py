@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.cli import folder, options
-from cgnlearn.cli import labels as labels_table
+from cgnlearn.cli.given import Given, given_data
 from cgnlearn.cli.models import DEFAULT, compared
 from cgnlearn.cli.parts import evaluate_in_parts
 from cgnlearn.cli.terminal import (
@@ -39,9 +39,7 @@ OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run
 
 
 @click.command()
-@options.data_options
-@folder.labels_option
-@folder.preset_options
+@given_data
 @options.model_options(many=True)
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", help=CV)
 @click.option("--positive", metavar="CLASS", help="Class to tell from the others: AUC, sensitivity, specificity, ...")
@@ -53,33 +51,33 @@ OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run
 @options.memory_option
 @options.json_option
 def evaluate(
-    data: Path, target: str | None, row_id: str | None, groups: str | None, ignore: tuple[str, ...],
-    categorical: tuple[str, ...], na: tuple[str, ...], drop_missing: bool, labels: Path | None, preset: str,
-    width: float | None, skip_bad: bool, ordered: bool, structure: tuple[str, ...],
-    parameters: tuple[str, ...], cv: tuple[int, int], positive: str | None, prevalence: float | None, cost: Path | None,
-    jobs: int, output: Path | None, report: Path | None, memory: int | None, as_json: bool, seed: int,
-    **model_options: Any,
-) -> None:  # fmt: skip
+    given: Given,
+    structure: tuple[str, ...],
+    parameters: tuple[str, ...],
+    ordered: bool,
+    cv: tuple[int, int],
+    positive: str | None,
+    prevalence: float | None,
+    cost: Path | None,
+    jobs: int,
+    output: Path | None,
+    report: Path | None,
+    memory: int | None,
+    as_json: bool,
+    seed: int,
+    **model: Any,
+) -> None:
     """Cross-validate: accuracy, log loss, Brier score and calibration error, ML beside Bayes.
 
     DATA is a table, or a folder (zip, tar) of raw spectra with --labels: all steps are then learned within the folds.
     """
     if prevalence is not None and positive is None:
         raise click.UsageError("--prevalence is that of a class: name it with --positive CLASS")
-    of_spectra = folder.is_folder(data)
-    if of_spectra:
-        folder.refuse_options_of_tables(
-            id=row_id, ignore=ignore, categorical=categorical, na=na, drop_missing=drop_missing
-        )
-    of_classes = (target or labels_table.TARGET) if of_spectra else target
-    roles = options.roles_of(data, of_classes, row_id, groups, ignore, categorical, na)
-    models = compared(
-        structure, parameters, seed=seed, ordered=ordered or (of_spectra and not structure), **model_options
-    )
-    source = None if of_spectra else options.opened(data, [*roles.special.values()])
-    if source is not None and options.is_beyond(source, memory):
+    data, of_spectra, roles = given.data, given.of_spectra, given.roles
+    models = compared(structure, parameters, seed=seed, ordered=ordered or (of_spectra and not structure), **model)
+    if given.is_beyond(memory):
         refused = {"--positive": positive, "--cost": cost}
-        evaluate_in_parts(models, source, roles, drop_missing, cv, seed, output, report, refused, as_json=as_json)
+        evaluate_in_parts(models, given, cv, seed, output, report, refused, as_json=as_json)
         return
     from cgnlearn.data.splits import cut, fewer
     from cgnlearn.evaluation.run import Run
@@ -87,14 +85,10 @@ def evaluate(
     from cgnlearn.evaluation.summaries import summary_text
     from cgnlearn.files import write_whole
 
-    read: Any
-    if source is None:
-        read = folder.training_spectra(
-            data, labels, groups, target=target, preset=preset, width=width, skip_bad=skip_bad
-        )
-        own, models = models, {name: read.before(model) for name, model in models.items()}
-    else:
-        own, read = models, options.training_data(source, roles, drop_missing)
+    read: Any = given.spectra() if of_spectra else given.table()
+    own = models
+    if of_spectra:
+        models = {name: read.before(model) for name, model in own.items()}
     costs = _checked(read.y, positive, cost)
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):

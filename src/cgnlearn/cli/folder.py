@@ -51,14 +51,6 @@ def is_folder(path: Path) -> bool:
     return path.is_dir() or (is_archive(path.name) and inner not in (".csv", ".tsv"))
 
 
-def refuse_options_of_tables(**given: Any) -> None:
-    """Spectra have no columns of which a user could say what they are."""
-    for name, value in given.items():
-        if value:
-            option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{option} is about the columns of a table, and spectra have none: leave it out")
-
-
 @dataclass(frozen=True, eq=False)
 class Folder:
     """Spectra on disk with what a table says of them, read anew whenever they are gone through."""

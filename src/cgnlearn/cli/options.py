@@ -220,19 +220,6 @@ def is_beyond(source: Source, memory: int | None) -> bool:
     return source.memory > memory
 
 
-def roles_of(
-    data: Path, target: str | None, row_id: str | None, groups: str | None, ignore: Sequence[str],
-    categorical: Sequence[str], na: Sequence[str],
-) -> Roles:  # fmt: skip
-    """What the options say that the columns are."""
-    from cgnlearn.tables.roles import Roles
-
-    if target is None and data.suffix.lower() != ".npz":
-        raise click.UsageError("name the column of the classes: add --target COLUMN")
-    many = (tuple(listed_columns(given)) for given in (ignore, categorical, na))
-    return Roles(target or "y", row_id, groups, *many)
-
-
 def training_data(source: Source, roles: Roles, drop_missing: bool) -> Data:
     """The data that the options ask for."""
     from cgnlearn.tables.read import training_data as read

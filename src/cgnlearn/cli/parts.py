@@ -13,28 +13,25 @@ from cgnlearn.cli.options import wrong_columns
 from cgnlearn.cli.terminal import counted, print_table, say, waiting, warn_of_worse_than_nothing
 
 if TYPE_CHECKING:
+    from cgnlearn.cli.given import Given
     from cgnlearn.tables.batches import Agreed, Stream
-    from cgnlearn.tables.formats import Source
-    from cgnlearn.tables.roles import Roles
 
 
-def fitted_in_parts(model: Any, source: Source, roles: Roles, drop_missing: bool) -> tuple[Any, dict[str, Any]]:
+def fitted_in_parts(model: Any, given: Given) -> tuple[Any, dict[str, Any]]:
     """The model, fitted to a file that does not fit into memory, and the missing values by column and spelling."""
     from cgnlearn.classifier import CGNClassifier, counting_learner
     from cgnlearn.streams import fitted_to
 
     if isinstance(model, CGNClassifier):
         counting_learner(model, "fit_stream")  # refuses what cannot be fitted before anything is read
-    stream, agreed = _agreed(source, roles, drop_missing)
-    with counted(f"counting {source.path}") as progress:
+    stream, agreed = _agreed(given)
+    with counted(f"counting {given.data}") as progress:
         return fitted_to(model, stream, agreed, progress=progress), stream.plan.missing
 
 
 def evaluate_in_parts(
     models: Mapping[str, Any],
-    source: Source,
-    roles: Roles,
-    drop_missing: bool,
+    given: Given,
     cv: tuple[int, int],
     seed: int,
     output: Path | None,
@@ -52,8 +49,9 @@ def evaluate_in_parts(
     from cgnlearn.evaluation.summaries import summary_text
     from cgnlearn.files import write_whole
 
-    data = source.path
-    stream, agreed = _agreed(source, roles, drop_missing)
+    data = given.data
+    assert given.source is not None
+    stream, agreed = _agreed(given)
     models = {name: model for name, model in models.items() if name != BASELINE}
     if report is not None:
         say(f"no report is written, as it shows rows, and {data} is read in parts: give more --memory to have one")
@@ -67,7 +65,7 @@ def evaluate_in_parts(
         say(f"{output} gets summary.csv only: the predictions of {data} are not kept")
     how = f"{cv[0]}-fold cross-validation, cut at random" + (f", {cv[1]} times" if cv[1] > 1 else "")
     if as_json:
-        of_data = {"file": data.name, "sha256": source.sha256, "rows": agreed.n_rows}
+        of_data = {"file": data.name, "sha256": given.source.sha256, "rows": agreed.n_rows}
         of_data |= {"rows_left_out": agreed.n_read - agreed.n_rows, "attributes": list(stream.plan.features)}
         of_data |= {"classes": found.counts, "missing": stream.plan.missing}
         told = {
@@ -81,12 +79,13 @@ def evaluate_in_parts(
     warn_of_worse_than_nothing(found.summaries)
 
 
-def _agreed(source: Source, roles: Roles, drop_missing: bool) -> tuple[Stream, Agreed]:
+def _agreed(given: Given) -> tuple[Stream, Agreed]:
     """The file as a stream; what is to be known of it is said."""
     from cgnlearn.tables.batches import training_stream
 
-    with wrong_columns(), waiting(f"reading {source.path}"):
-        stream, agreed = training_stream(source, roles, drop_missing=drop_missing)
+    assert given.source is not None
+    with wrong_columns(), waiting(f"reading {given.data}"):
+        stream, agreed = training_stream(given.source, given.roles, drop_missing=given.drop_missing)
     for remark in agreed.remarks:
         say(remark)
     return stream, agreed

@@ -47,10 +47,18 @@ class Predictor(NamedTuple):
 @options.memory_option
 @options.json_option
 def predict(
-    model: Path, data: Path, row_id: str | None, na: tuple[str, ...], class_prior: dict[str, float] | None,
-    cost: Path | None, labels: Path | None, skip_bad: bool, by_sample: bool, correlation: float, output: Path | None,
-    memory: int | None, as_json: bool,
-) -> None:  # fmt: skip
+    model: Path,
+    data: Path,
+    row_id: str | None,
+    labels: Path | None,
+    skip_bad: bool,
+    by_sample: bool,
+    correlation: float,
+    output: Path | None,
+    memory: int | None,
+    as_json: bool,
+    **changes: Any,
+) -> None:
     """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
     For each row: the most probable class, the probability of every class, the log density of the row, and its surprise:
@@ -59,7 +67,7 @@ def predict(
     """
     from cgnlearn.files import write_whole
 
-    asked = _asked(model, row_id, na, class_prior, cost)
+    asked = _asked(model, row_id, **changes)
     of_spectra = folder.checked(asked.model, data)
     source = None if of_spectra else options.opened(data, [] if row_id is None else [row_id])
     if source is not None and options.is_beyond(source, memory):
