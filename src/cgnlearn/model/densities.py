@@ -23,6 +23,17 @@ def categorical(counts: Floats, weight: float) -> Floats:
     return probability
 
 
+def categorical_left_out(counts: Floats, weight: float, labels: Any, levels: Any, own: Any) -> Floats:
+    """Leave-one-out ``categorical`` of the level of each sample, in every class: (samples, classes).
+
+    ``counts`` (samples, classes, levels) of the cell of each sample are overwritten; ``own`` are the sample weights.
+    """
+    samples = np.arange(len(labels))
+    counts[samples, labels, levels] -= own
+    with np.errstate(divide="ignore"):  # the maximum likelihood probability of a unique level is 0
+        return categorical(np.maximum(counts, 0.0), weight)[samples, :, levels]
+
+
 def categorical_evidence(counts: Floats, weight: float) -> Floats:
     """ln p(the counted rows, in their order) under a Dirichlet of ``weight`` per level: (…,)."""
     n_levels = counts.shape[-1]

@@ -57,15 +57,12 @@ class Indicators:
     def left_out(self, table: Table) -> Floats:
         """Leave-one-out log probabilities of training samples, summed over the columns: (samples, classes)."""
         assert table.labels is not None
-        samples = np.arange(table.n_rows)
         weights = 1.0 if table.weights is None else table.weights
         total = np.zeros((table.n_rows, table.schema.n_classes))
         for column, counts in zip(self.columns, self.counts, strict=True):
             state = table.missing(column).astype(np.intp)
-            remaining = np.repeat(counts[None], table.n_rows, axis=0)
-            remaining[samples, table.labels, state] -= weights
-            with np.errstate(divide="ignore"):  # the maximum likelihood probability of a unique state is 0
-                total += densities.categorical(np.maximum(remaining, 0.0), self.dirichlet)[samples, :, state]
+            of_samples = np.repeat(counts[None], table.n_rows, axis=0)
+            total += densities.categorical_left_out(of_samples, self.dirichlet, table.labels, state, weights)
         return total
 
     def with_missing_values(self, table: Table, rng: Any) -> Table:

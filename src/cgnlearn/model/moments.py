@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.layout import Cells, Pairs, Partition
-from cgnlearn.model.picking import columns_of, rows_by_cell, take
+from cgnlearn.model.picking import rows_by_cell, take
 from cgnlearn.model.table import Table
 
 CHUNK = 1 << 16  # numbers of one chunk of samples: half a megabyte, which stays in cache
@@ -330,10 +330,10 @@ def _scatter(weighted: Floats, centred: Floats, pairs: Pairs, plan: Plan) -> Flo
                 gram = weighted[:, start : start + WINDOW].T @ centred[:, start : start + WINDOW + plan.reach]
                 np.take(gram.ravel(), plan.places[low - m : high - m], out=scatter[low:high])
         return scatter
+    every = slice(None)
     for places in plan:
-        first = columns_of(weighted, pairs.first[places])
-        second = columns_of(centred, pairs.second[places])
-        scatter[places] = np.einsum("rp,rp->p", first, second)
+        first, second = pairs.first[places], pairs.second[places]
+        scatter[places] = np.einsum("rp,rp->p", take(weighted, every, first), take(centred, every, second))
     return scatter
 
 

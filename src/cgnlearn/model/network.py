@@ -121,12 +121,11 @@ class Network:
             if table.incomplete:
                 index = family.observed(table)
                 observed = table.rows(index)
-            remaining = counts[:, family.cells.index(observed)].transpose(1, 0, 2)  # (samples, classes, levels)
-            level, samples = observed.codes[:, family.code], np.arange(len(index))
-            remaining[samples, observed.labels, level] -= 1.0 if observed.weights is None else observed.weights
-            with np.errstate(divide="ignore"):  # the maximum likelihood probability of a unique level is 0
-                log_density = densities.categorical(np.maximum(remaining, 0.0), self.how.dirichlet)
-            total[index] += log_density[samples, :, level]
+            of_samples = counts[:, family.cells.index(observed)].transpose(1, 0, 2)
+            weights = 1.0 if observed.weights is None else observed.weights
+            total[index] += densities.categorical_left_out(
+                of_samples, self.how.dirichlet, observed.labels, observed.codes[:, family.code], weights
+            )
         for solver in self.solvers:
             total += solver.left_out(table)
         if table.incomplete:

@@ -11,11 +11,6 @@ from numpy.typing import NDArray
 FEW_CELLS = 4  # up to which one pass per cell is faster than sorting
 
 
-def columns_of(array: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Columns of an array: a view if they are contiguous, else a copy."""
-    return array[:, _span(columns)]
-
-
 def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[np.intp]) -> NDArray[Any]:
     """Rows and columns of an array: a copy, unless both are contiguous."""
     span = _span(columns)

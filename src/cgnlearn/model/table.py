@@ -150,7 +150,10 @@ def _cells(X: Any, schema: Schema, unknown_levels: UnknownLevels = "error") -> t
     if frame is None:
         values, codes = _read_array(as_array(X), schema, unknown_levels)
     else:
-        values, codes = _read_frame(frame, schema, unknown_levels)
+        codes = np.empty((len(frame), len(schema.discrete)), np.int32)
+        for position, i in enumerate(schema.discrete):
+            codes[:, position] = _codes_of_series(i, frame[:, i], schema, unknown_levels)
+        values = _numbers_of_frame(frame, schema)
     if codes.min(initial=0) == _UNKNOWN:
         _warn_of_unknown(codes, schema)
         np.maximum(codes, MISSING, out=codes)
@@ -176,19 +179,12 @@ def table_of(
     with np.errstate(over="ignore", invalid="ignore"):
         is_finite = np.isfinite(values.sum())  # far cheaper than a test of each value
     if not is_finite:
-        _refuse_infinity(values, schema)
+        for row, position in np.argwhere(np.isinf(values)):
+            name = schema.name(schema.continuous[position])
+            raise ValueError(f"{name} holds infinity in row {row}: impute it or drop the sample")
     elif codes.min(initial=0) > MISSING:
         table.__dict__["incomplete"] = ()
     return table
-
-
-def _refuse_infinity(values: NDArray[Any], schema: Schema) -> None:
-    infinite = np.argwhere(np.isinf(values))
-    if len(infinite):
-        row, position = infinite[0]
-        raise ValueError(
-            f"{schema.name(schema.continuous[position])} holds infinity in row {row}: impute it or drop the sample"
-        )
 
 
 def _warn_of_unknown(codes: NDArray[np.int32], schema: Schema) -> None:
@@ -197,15 +193,6 @@ def _warn_of_unknown(codes: NDArray[np.int32], schema: Schema) -> None:
     more = f" and more in {len(listed) - 8} other columns" if len(listed) > 8 else ""
     message = f"levels unknown from training count as missing: {', '.join(listed[:8])}{more}"
     warnings.warn(message, DataWarning, stacklevel=6)
-
-
-def _read_frame(
-    frame: nw.DataFrame[Any], schema: Schema, unknown_levels: UnknownLevels
-) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    codes = np.empty((len(frame), len(schema.discrete)), np.int32)
-    for position, i in enumerate(schema.discrete):
-        codes[:, position] = _codes_of_series(i, frame[:, i], schema, unknown_levels)
-    return _numbers_of_frame(frame, schema), codes
 
 
 def _numbers_of_frame(frame: nw.DataFrame[Any], schema: Schema) -> NDArray[Any]:
@@ -268,7 +255,8 @@ def _numbers_of_objects(array: NDArray[Any], schema: Schema) -> NDArray[Any]:
         if any(isinstance(cell, date | np.datetime64 | timedelta) for cell in array[:, i]):
             raise ValueError(f"{schema.name(i)} {_DATES}")
         try:
-            array[:, i] = _floats(array[:, i])
+            # pandas' NA, unlike None, cannot be converted by NumPy.
+            array[:, i] = np.array([np.nan if is_missing(cell) else cell for cell in array[:, i]], object).astype(float)
         except OverflowError:
             raise ValueError(
                 f"{schema.name(i)} holds a number too large for floating point: divide it by a constant"
@@ -279,13 +267,6 @@ def _numbers_of_objects(array: NDArray[Any], schema: Schema) -> NDArray[Any]:
                 "name it in categorical_features"
             ) from None
     return array if schema.discrete else array.astype(np.float64)
-
-
-def _floats(cells: NDArray[Any]) -> NDArray[np.float64]:
-    try:
-        return cells.astype(np.float64)
-    except TypeError:  # pandas' NA, unlike None, is not NaN to NumPy
-        return np.array([np.nan if is_missing(cell) else cell for cell in cells], object).astype(np.float64)
 
 
 def _codes_of_series(
