@@ -176,7 +176,7 @@ class Bayes(_Estimation):
         """The posterior in given units, from m0 (None: the mean over all samples) and Ψ0."""
         prior = self.prior
         standard = moments.standardised(units.unit)
-        n, mean = standard.n, standard.mean  # (configurations, classes), (…, attributes)
+        n, mean = standard.n, standard.mean  # (configurations, classes), (…, features)
         overall = standard.overall()[0]
         if location is None:
             location = overall

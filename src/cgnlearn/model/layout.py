@@ -238,11 +238,14 @@ class Layout:
         missing = frozenset(incomplete)
         listed, chain = _split_chain(families, missing)
         discrete = []
+        cells_of: dict[tuple[int, ...], Cells] = {}
         blocks: dict[tuple[int, ...], _Blocks] = {}
         apart: dict[tuple[tuple[int, ...], int], list[list[int]]] = {}
         for child, parents in listed:
             conditions = tuple(sorted(parent for parent in parents if schema.levels[parent] is not None))
-            cells = Cells.of(conditions, schema)
+            if conditions not in cells_of:
+                cells_of[conditions] = Cells.of(conditions, schema)
+            cells = cells_of[conditions]
             if cells.n * schema.n_classes > MOST_CELLS:
                 raise ValueError(
                     f"the discrete parents of {schema.name(child)} have {cells.n} configurations, "
@@ -257,13 +260,15 @@ class Layout:
                     )
                 discrete.append(DiscreteFamily(child, schema.position[child], len(schema.levels_of(child)), cells))
             elif missing.isdisjoint((child, *parents)):
-                blocks.setdefault(conditions, _Blocks(cells)).add(child, continuous)
+                if conditions not in blocks:
+                    blocks[conditions] = _Blocks(cells)
+                blocks[conditions].add(child, continuous)
             else:
                 apart.setdefault((conditions, len(continuous) + 1), []).append([*continuous, child])
         partitions = [of_cells.partition(schema) for of_cells in blocks.values()]
         if len(chain):
             partitions.append(Partition.of_chain(chain, schema, families.k))
-        partitions += _partitions_apart(apart, schema)
+        partitions += _partitions_apart(apart, cells_of, schema)
         return Layout(tuple(discrete), tuple(partitions))
 
 
@@ -284,10 +289,9 @@ def _split_chain(families: Families, incomplete: frozenset[int]) -> tuple[Iterab
 
 
 def _partitions_apart(
-    families: dict[tuple[tuple[int, ...], int], list[list[int]]], schema: Schema
+    families: dict[tuple[tuple[int, ...], int], list[list[int]]], cells: dict[tuple[int, ...], Cells], schema: Schema
 ) -> Iterator[Partition]:
     """Partitions of families, by discrete parents and size, that are counted apart."""
-    cells = {conditions: Cells.of(conditions, schema) for conditions, _ in families}
     n_products = schema.n_classes * sum(
         cells[conditions].n * len(members) * size * (size + 1) // 2 for (conditions, size), members in families.items()
     )

@@ -221,19 +221,21 @@ def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moment
     first, second = np.tril_indices(size)
     step = max(1, CHUNK // max(1, most * size))
     for members in (blocks[start : start + step] for start in range(0, len(blocks), step)):
-        values = table.values[:, partition.values[members].T].astype(np.float64, copy=False)  # (rows, members, blocks)
-        seen = np.asarray(~np.isnan(values).any(axis=1))  # (rows, blocks)
+        values = table.values[:, partition.values[members].T].astype(
+            np.float64, copy=False
+        )  # (samples, members, blocks)
+        seen = np.asarray(~np.isnan(values).any(axis=1))  # (samples, blocks)
         here = np.argmax(seen, axis=0)
         of_block = np.where(seen.any(axis=0), values[here, :, np.arange(len(members))].T, 0.0)  # (members, blocks)
         origin[members] = of_block.T
         places = pairs.place(members[:, first], members[:, second])
         for place, rows in cells:
             at = divmod(place, n_classes)
-            weight = seen[rows] * (1.0 if table.weights is None else table.weights[rows, None])  # (rows, blocks)
+            weight = seen[rows] * (1.0 if table.weights is None else table.weights[rows, None])  # (samples, blocks)
             total = weight.sum(axis=0)
             centred = np.where(seen[rows, None], values[rows] - of_block, 0.0)
             centre = np.einsum("rb,rmb->mb", weight, centred) / np.where(total > 0, total, 1.0)
-            centred = (centred - centre).transpose(2, 1, 0)  # (blocks, members, rows)
+            centred = (centred - centre).transpose(2, 1, 0)  # (blocks, members, samples)
             gram = (centred * weight.T[:, None]) @ centred.swapaxes(1, 2)
             n[at][members], mean[at][members] = total[:, None], centre.T
             scatter[at][places] = gram[:, first, second]

@@ -255,8 +255,7 @@ def _numbers_of_objects(array: NDArray[Any], schema: Schema) -> NDArray[Any]:
         if any(isinstance(cell, date | np.datetime64 | timedelta) for cell in array[:, i]):
             raise ValueError(f"{schema.name(i)} {_DATES}")
         try:
-            # pandas' NA, unlike None, cannot be converted by NumPy.
-            array[:, i] = np.array([np.nan if is_missing(cell) else cell for cell in array[:, i]], object).astype(float)
+            array[:, i] = _floats(array[:, i])
         except OverflowError:
             raise ValueError(
                 f"{schema.name(i)} holds a number too large for floating point: divide it by a constant"
@@ -267,6 +266,13 @@ def _numbers_of_objects(array: NDArray[Any], schema: Schema) -> NDArray[Any]:
                 "name it in categorical_features"
             ) from None
     return array if schema.discrete else array.astype(np.float64)
+
+
+def _floats(cells: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return cells.astype(np.float64)
+    except TypeError:  # NumPy converts None, but not the NA of pandas
+        return np.array([np.nan if is_missing(cell) else cell for cell in cells], object).astype(np.float64)
 
 
 def _codes_of_series(
