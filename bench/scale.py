@@ -184,11 +184,11 @@ def main() -> None:
         print("|---|---|---|---|---|---|---|---|")
         best = {(what, key): min(run[what][key] for run in runs) for what in whats for key in ("seconds", "busy")}
         for what in whats:
-            told = " | ".join(
+            cells = " | ".join(
                 f"{best[what, key]:.2f} | " + " | ".join(f"{best[what, key] / best[scan, key]:.2f}" for scan in SCANS)
                 for key in ("seconds", "busy")
             )
-            print(f"| {what} | {told} | {max(run[what]['memory'] for run in runs):.2f} |")
+            print(f"| {what} | {cells} | {max(run[what]['memory'] for run in runs):.2f} |")
         parts = {what: alone(f"pieces {what}") for what in structures}
         print(f"\n| a partition of {GROUP_ROWS:,} rows | ms to read | ms to count | kB sent | ms to merge two |")
         print("|---|---|---|---|---|")

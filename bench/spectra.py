@@ -229,12 +229,12 @@ def peer_lines(python, n_spectra=12, n_points=20_000):
         if done.returncode:
             yield f"MaldiAMRKit {done.stderr.strip().splitlines()[-1]} (name its interpreter with --maldiamrkit)."
             return
-        told, other = json.loads(done.stdout.splitlines()[-1]), np.load(taken)
+        peer, other = json.loads(done.stdout.splitlines()[-1]), np.load(taken)
     n = min(X.shape[1], other.shape[1])
     alike = np.median([np.corrcoef(a[:n], b[:n])[0, 1] for a, b in zip(X, other, strict=True)])
     yield (
-        f"MaldiAMRKit {told['version']} with the same windows and bins: {n_spectra / told['seconds']:.0f}; ours takes "
-        f"{best / told['seconds']:.2f} of its time. The median correlation of the two tables is {alike:.4f} over the "
+        f"MaldiAMRKit {peer['version']} with the same windows and bins: {n_spectra / peer['seconds']:.0f}; ours takes "
+        f"{best / peer['seconds']:.2f} of its time. The median correlation of the two tables is {alike:.4f} over the "
         "spectra (it sums the points of a bin, of which there are fewer at high m/z; ours averages them)."
     )
 

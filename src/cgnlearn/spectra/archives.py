@@ -27,16 +27,7 @@ RATIO_FROM_BYTES = 10 * 2**20  # below this size the ratio is not checked
 ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 HIDDEN = ("Thumbs.db", "desktop.ini", "__MACOSX")
 _OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
-_ERRORS = (
-    OSError,
-    EOFError,
-    ValueError,
-    RuntimeError,
-    zlib.error,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    tarfile.TarError,
-)
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
 
 Reader = Callable[[], bytes]
 Files = Mapping[str, Reader]  # by path within the folder or archive, with slashes
@@ -168,5 +159,5 @@ def _explained_errors(name: object, kind: str = "archive") -> Iterator[None]:
         yield
     except SpectrumError:
         raise
-    except _ERRORS as error:
+    except (*_DAMAGED, OSError, ValueError, RuntimeError) as error:
         raise SpectrumError(f"{name}: damaged, or not a readable {kind} ({error}): copy it again") from None
