@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from sklearn.pipeline import make_pipeline
 
 from cgnlearn import CGNClassifier, load
-from cgnlearn.cli.labels import read_labels
 from cgnlearn.cli.main import main
 from cgnlearn.spectra import Bin, by_sample, make_raw_spectra, preset, read
+from cgnlearn.spectra.folders import read_labels
 
 MODEL = ("-s", "naive_bayes", "--temperature", "0.1")
 

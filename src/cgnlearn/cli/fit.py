@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cgnlearn.cli import options
+from cgnlearn.cli import folder, options
 from cgnlearn.cli.given import Given, given_data
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.models import chosen
@@ -48,7 +48,7 @@ def fit(given: Given, output: Path, minimum_cell: float, memory: int | None, as_
         spectra = given.spectra()
         foretell(model, spectra.X, spectra.y)
         with fitting(model):
-            whole = spectra.fitted(model)
+            whole = folder.fitted_pipeline(spectra, model)
     elif given.is_beyond(memory):
         model, missing = fitted_in_parts(model, given)
     else:

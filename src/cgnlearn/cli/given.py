@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli import folder, labels, options
+from cgnlearn.cli import folder, options
 
 if TYPE_CHECKING:
+    from cgnlearn.spectra.folders import Training
     from cgnlearn.tables.formats import Source
     from cgnlearn.tables.read import Data
     from cgnlearn.tables.roles import Roles
@@ -51,7 +52,7 @@ class Given:
         """What the columns are."""
         from cgnlearn.tables.roles import Roles
 
-        target = self.target or (labels.TARGET if self.of_spectra else None)
+        target = folder.class_column(self.target) if self.of_spectra else self.target
         if target is None and self.data.suffix.lower() != ".npz":
             raise click.UsageError("name the column of the classes: add --target COLUMN")
         many = (tuple(options.listed_columns(given)) for given in (self.ignore, self.categorical, self.na))
@@ -71,7 +72,7 @@ class Given:
         assert self.source is not None
         return options.training_data(self.source, self.roles, self.drop_missing)
 
-    def spectra(self) -> folder.Training:
+    def spectra(self) -> Training:
         """The spectra, as far as nothing has to be learned from them."""
         steps: dict[str, Any] = {"preset": self.preset, "width": self.width, "skip_bad": self.skip_bad}
         return folder.training_spectra(self.data, self.labels, self.groups, target=self.target, **steps)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cgnlearn.evaluation.decisions import Costs
+    from cgnlearn.spectra.folders import Folder
     from cgnlearn.tables.formats import Source
     from cgnlearn.tables.read import Data
     from cgnlearn.tables.roles import Roles
@@ -78,7 +79,7 @@ def predict(
     else:
         with waiting("predicting"):
             if source is None:
-                spectra = folder.Folder(data, labels, needed=False, skip_bad=skip_bad)
+                spectra = folder.opened(data, labels, needed=False, skip_bad=skip_bad)
                 found = _of_spectra(asked, spectra, correlation if by_sample else None)
             else:
                 [read] = _matching(asked, source, is_asked=row_id is not None)
@@ -186,16 +187,18 @@ def _in_parts(asked: Predictor, source: Source, output: Path, is_asked: bool) ->
     return n_done, n_unusual
 
 
-def _of_spectra(asked: Predictor, source: folder.Folder, correlation: float | None) -> pd.DataFrame:
+def _of_spectra(asked: Predictor, source: Folder, correlation: float | None) -> pd.DataFrame:
     """A line for each spectrum, or for each sample if there is a correlation to combine its spectra by."""
     import numpy as np
     import pandas as pd
 
     from cgnlearn.persistence import classifier_of
     from cgnlearn.spectra import by_sample
+    from cgnlearn.spectra.presets import flat
     from cgnlearn.tables.read import Data
 
-    X = source.features(asked.model)
+    *steps, _ = (step for _, step in flat(asked.model))
+    X = source.features(steps)
     asked = asked._replace(model=classifier_of(asked.model))
     if correlation is None:
         found = _lines(asked, Data(source.path, X, np.arange(len(X)), ids=np.array(source.files)))

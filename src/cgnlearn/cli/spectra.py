@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from cgnlearn.cli import folder as folders
-from cgnlearn.cli.options import NEW_FILE
+from cgnlearn.cli import options
 from cgnlearn.cli.terminal import say, waiting
 
 
@@ -16,11 +16,16 @@ from cgnlearn.cli.terminal import say, waiting
 @click.option("-t", "--target", help="Column of the labels with the classes; default: label.")
 @folders.labels_option
 @folders.preset_options
-@click.option("-o", "--output", type=NEW_FILE, required=True, help="Where the table goes: .parquet or .csv.")
+@click.option("-o", "--output", type=options.NEW_FILE, required=True, help="Where the table goes: .parquet or .csv.")
 def spectra(
-    folder: Path, target: str | None, labels: Path | None, preset: str, width: float | None, skip_bad: bool,
+    folder: Path,
+    target: str | None,
+    labels: Path | None,
+    preset: str,
+    width: float | None,
+    skip_bad: bool,
     output: Path,
-) -> None:  # fmt: skip
+) -> None:
     """Turn raw spectra into a table of features.
 
     FOLDER, or a zip or tar file, holds mzML, mzXML, MGF, two-column text or Bruker flex spectra. The table has a row
@@ -29,27 +34,18 @@ def spectra(
     import pandas as pd
 
     from cgnlearn.files import whole_file
-    from cgnlearn.spectra import preset as preset_of
-    from cgnlearn.spectra.presets import one_by_one
 
     if output.suffix not in (".parquet", ".csv"):
         raise click.UsageError(f"{output}: the table can be written as .parquet or .csv")
     if labels is None:
         raise click.UsageError("name the table of labels: add --labels TABLE")
-    pipeline = preset_of(preset)
-    if width is not None:
-        pipeline.set_params(bin__width=width)
-    cleaning, bins = [step for _, step in pipeline.steps[:-1]], pipeline[-1]
-    source = folders.Folder(folder, labels, target, skip_bad=skip_bad, ignore=[output])
-    with waiting(f"reading {folder}"):
-        # Where the bins lie depends on the axes alone: the first pass trims, the second does everything.
-        bins.fit(one_by_one(cleaning[:1], source.spectra(quiet=True)))
-        X = bins.transform(one_by_one(cleaning, source.spectra()))
-    table = pd.DataFrame(X, columns=bins.get_feature_names_out())
+    source = folders.opened(folder, labels, target=target, skip_bad=skip_bad, ignore=[output])
+    with options.wrong_columns(), waiting(f"reading {folder}"):
+        X = source.features(list(folders.steps_of(preset, width)), fit=True)
     special = pd.DataFrame(
         {"file": source.files, "sample": source.samples, "label": [found.label for found in source.told]}
     )
-    table = pd.concat([special, table], axis=1)
+    table = pd.concat([special, X], axis=1)
     with whole_file(output) as file:
         (table.to_csv if output.suffix == ".csv" else table.to_parquet)(file, index=False)
     n_samples = len(set(special["sample"]))
