@@ -28,11 +28,6 @@ class Families:
     ``children[i]`` has the parents ``indices[indptr[i]:indptr[i + 1]]``. Each column of ``chain``, all of them
     continuous, also has a family with the ``k - 1`` columns before it. These families are not listed, because ordered
     columns have a solver of their own.
-
-    Examples
-    --------
-    >>> Families.of([Family(0, ()), Family(2, (0,))])
-    Families(2)
     """
 
     children: Columns

@@ -17,14 +17,7 @@ NO_LEVELS: Levels = (None,)  # stands for the levels of a column without any obs
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns and classes; tables with equal schemas can be counted together.
-
-    Examples
-    --------
-    >>> schema = Schema(("age", "sex"), (None, ("f", "m")), ("healthy", "ill"))
-    >>> schema.continuous, schema.discrete, schema.column("sex")
-    ([0], [1], 1)
-    """
+    """Columns and classes; tables with equal schemas can be counted together."""
 
     names: tuple[str, ...] | None  # None: the training data had no column names
     levels: tuple[Levels | None, ...]  # of each column, in order; None: the column is continuous
