@@ -74,7 +74,7 @@ def rows_of_table():
         for n in (40, len(y) // 2):
             train, test, of_train, of_test = train_test_split(X, y, train_size=n, stratify=y, random_state=0)
             test, of_test = test[:SAMPLES], of_test[:SAMPLES]
-            for name, structure in (("tree", "tree"), ("2-BAND", Band(2)), ("4-BAND", Band(4))):
+            for name, structure in (("tree", "tan"), ("2-BAND", Band(2)), ("4-BAND", Band(4))):
                 model = CGNClassifier(structure).fit(train, of_train)
                 for share in (0.1, 0.3):
                     rng = np.random.default_rng(0)

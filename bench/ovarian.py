@@ -21,12 +21,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import Band, BandAverage, CGNClassifier, CGNClassifierCV, Prior, ordered_path
-from cgnlearn.model.densities import normalised
+from cgnlearn.candidates.power import likelihood_power
+from cgnlearn.model.densities import normalised, of_truth
 from cgnlearn.model.estimation import Bayes
 from cgnlearn.model.statistics import collect
 from cgnlearn.model.table import read, read_training
 from cgnlearn.ordered.band import EveryK, every_family
-from cgnlearn.structures.selection import DOUBT, TEMPERATURES, TEMPERED
 from measuring import parser, publish, versions
 
 K_MAX = 110
@@ -70,13 +70,10 @@ def averaged(X, y, X_test, draws=400):
     new = EveryK.of(statistics, read(X_test, table.schema), how, k_max=K_MAX, shapes=("band",))
     of_rows, log_proba = [], []
     for k in range(K_MAX):
-        joint = TEMPERATURES[:, None, None] * left_out.log_likelihood[0, k] + left_out.class_log_prior
-        every = normalised(joint)  # (temperatures, rows, classes)
-        found, other = (every[:, np.arange(len(y)), labels] for labels in (table.labels, 1 - table.labels))
-        doubted = DOUBT * other.mean(axis=1) - TEMPERED * np.log(TEMPERATURES) ** 2
-        best = np.argmax(found.mean(axis=1) + doubted / len(y))
-        of_rows.append(found[best])
-        log_proba.append(normalised(TEMPERATURES[best] * new.log_likelihood[0, k] + new.class_log_prior))
+        likelihood, prior = left_out.log_likelihood[0, k], left_out.class_log_prior
+        power = likelihood_power(likelihood, prior, table.labels, np.ones(len(y)))
+        of_rows.append(of_truth(normalised(power * likelihood + prior), table.labels))
+        log_proba.append(normalised(power * new.log_likelihood[0, k] + new.class_log_prior))
     weights = np.random.default_rng(0).dirichlet(np.ones(len(y)), draws)  # Bayesian bootstrap of the samples
     log_weight = len(y) * weights @ np.array(of_rows).T  # (draws, k)
     share = np.exp(normalised(log_weight)).mean(axis=0)

@@ -167,7 +167,7 @@ class Mixed:
 MODELS = {
     "cgnlearn naive Bayes": (None, of_ours("naive_bayes")),
     "cgnlearn complete": (None, of_ours("complete")),
-    "cgnlearn tree": (None, of_ours("tree")),
+    "cgnlearn tree": (None, of_ours("tan")),
     "cgnlearn mixture": (None, of_ours("mixture")),
     "GaussianNB": (None, of_sklearn("GaussianNB")),
     "LDA": (None, of_sklearn("LDA")),

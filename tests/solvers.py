@@ -22,7 +22,7 @@ SOLVERS = {"plain": PLAIN, "compiled": COMPILED, "lattice": lattice_where_it_can
 
 def network(model, solver):
     """The network of a fitted classifier, by a solver of one's own choosing."""
-    return Network.of(model._model.structure, model.statistics_, model._how, solver)
+    return Network.of(model._model.structure, model.statistics_, model._estimation, solver)
 
 
 def joint(model, X, solver):

@@ -66,7 +66,7 @@ def test_permuting_a_group_changes_nothing(order, location, sharing):
 @given(
     st.integers(-60, 60),
     st.floats(-1e3, 1e3),
-    st.sampled_from(["naive_bayes", "complete", Band(3), "tree"]),
+    st.sampled_from(["naive_bayes", "complete", Band(3), "tan"]),
     st.sampled_from(["pooled", "paper", "cell"]),
 )
 def test_shifting_and_scaling_a_column_changes_nothing(exponent, shift, structure, location):
@@ -264,7 +264,7 @@ def mixed_frames(mixed):
     return {"pandas": (pandas(X), pandas(test)), "polars": (polars(X), polars(test))}, y, (X, test)
 
 
-@pytest.mark.parametrize("structure", ["naive_bayes", "complete", Band(2), "tree"], ids=str)
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", Band(2), "tan"], ids=str)
 def test_numpy_pandas_and_polars_agree(mixed, structure):
     frames, y, (X, test) = mixed_frames(mixed)
     expected = CGNClassifier(structure, categorical_features=[0, 1]).fit(X, y).predict_proba(test)
@@ -300,7 +300,7 @@ def assert_sound(model, X):
     assert np.isfinite(model.predict_joint_log_proba(X)).all()
 
 
-HOSTILE_STRUCTURES = ["naive_bayes", "complete", Band(3), Box(2), "tree"]
+HOSTILE_STRUCTURES = ["naive_bayes", "complete", Band(3), Box(2), "tan"]
 
 
 @pytest.mark.parametrize("structure", HOSTILE_STRUCTURES, ids=str)
@@ -476,7 +476,7 @@ def test_a_failed_fit_leaves_nothing_fitted():
 
 def test_a_failed_partial_fit_loses_nothing():
     X, y = IRIS
-    model = CGNClassifier("tree").partial_fit(X, y, classes=[0, 1, 2])
+    model = CGNClassifier("tan").partial_fit(X, y, classes=[0, 1, 2])
     expected = model.predict_proba(X)
     for wrong in ((X[:, :2], y), (np.full_like(X, np.inf), y), (X, y + 1), (X, y[:3])):
         with pytest.raises(ValueError):
@@ -495,7 +495,7 @@ def test_the_density_integrates_to_one_whatever_the_temperature(temperature):
 @pytest.mark.parametrize(
     "model",
     [
-        CGNClassifier("tree"),
+        CGNClassifier("tan"),
         CGNClassifier("complete", temperature="cv"),
         CGNClassifier(Band("cv", k_max=3, cv=3)),
         CGNClassifier(GreedyJan(cv=3)),
@@ -561,9 +561,9 @@ def test_rows_are_counted_as_often_as_they_have_to_be(monkeypatch):
     monkeypatch.setattr("cgnlearn.model.statistics.moments_of", counting)
     for structure, temperature, times in (
         ("naive_bayes", 1.0, 1),
-        ("tree", 1.0, 1),
+        ("tan", 1.0, 1),
         ("naive_bayes", "cv", 1),
-        ("tree", "cv", 2),
+        ("tan", "cv", 5),
         (Band("cv", k_max=4), "cv", 1),
         (GreedyJan("backward"), 1.0, 2),
     ):
@@ -572,7 +572,7 @@ def test_rows_are_counted_as_often_as_they_have_to_be(monkeypatch):
         assert sum(counted) == times * len(y), structure
 
 
-@pytest.mark.parametrize("structure", ["tree", Tree("mutual_information")], ids=str)
+@pytest.mark.parametrize("structure", ["tan", Tree("mutual_information")], ids=str)
 def test_a_tree_is_learned_in_parts(mixed, structure):
     X, y, test = mixed
     whole = CGNClassifier(structure, categorical_features=[0, 1]).fit(X, y)
@@ -583,7 +583,7 @@ def test_a_tree_is_learned_in_parts(mixed, structure):
     np.testing.assert_allclose(parts.predict_proba(test), whole.predict_proba(test), rtol=1e-9)
 
 
-@pytest.mark.parametrize("structure", ["naive_bayes", "tree", "complete", Band(2), {2: [], 4: [2]}], ids=str)
+@pytest.mark.parametrize("structure", ["naive_bayes", "tan", "complete", Band(2), {2: [], 4: [2]}], ids=str)
 def test_from_statistics_is_fit(mixed, structure):
     X, y, test = mixed
     parameters = {"structure": structure, "categorical_features": [0, 1], "sharing": 0.3, "temperature": 0.8}
@@ -609,4 +609,4 @@ def test_from_statistics_refuses_what_needs_rows(mixed):
 def test_a_tree_over_too_many_columns_is_refused_before_it_is_counted():
     X = np.zeros((4, 12_600))
     with pytest.raises(ValueError, match=r"a tree over 12600 continuous columns needs about \d+ GB.*use Band"):
-        CGNClassifier("tree").fit(X, [0, 0, 1, 1])
+        CGNClassifier("tan").fit(X, [0, 0, 1, 1])

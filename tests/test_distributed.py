@@ -49,9 +49,7 @@ def assert_equal_fits(found, whole, X):
     assert found.structure_ == whole.structure_
 
 
-@pytest.mark.parametrize(
-    "structure", ["naive_bayes", "complete", "tree", Band(2), TreeAverage(), SelectiveNaiveBayes()]
-)
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tan", Band(2), TreeAverage(), SelectiveNaiveBayes()])
 def test_frames_with_categoricals(structure, rows):
     X, y = rows
     model = CGNClassifier(structure, categorical_features=["site", "kind"])
@@ -133,7 +131,7 @@ def client():
 def test_on_two_processes(rows, client):
     X, y = rows
     cut, labels = dd.from_pandas(X, npartitions=12), dd.from_pandas(y, npartitions=12)
-    for structure in ("complete", "tree"):
+    for structure in ("complete", "tan"):
         options = {"categorical_features": ["site", "kind"]}
         found = fit_dask(CGNClassifier(structure, **options), cut, labels)
         whole = CGNClassifier(structure, **options).fit(X, y)

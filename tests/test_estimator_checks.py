@@ -43,7 +43,7 @@ def test_scikit_learn_contract(estimator, check):
         CGNClassifier("complete"),
         CGNClassifier(Box(2)),
         CGNClassifier(Band(3)),
-        CGNClassifier("tree"),
+        CGNClassifier("tan"),
         CGNClassifier(sharing=0.3),
         CGNClassifier(sharing=1.0),
         CGNClassifier(parameters="ml"),

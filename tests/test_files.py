@@ -23,7 +23,7 @@ from tests.evaluation.test_run import UNITS, WORK
 @pytest.fixture
 def model(mixed):
     X, y, _ = mixed
-    return CGNClassifier("tree").fit(X, y)
+    return CGNClassifier("tan").fit(X, y)
 
 
 def test_what_fails_half_way_leaves_nothing(tmp_path):

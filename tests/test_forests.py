@@ -151,7 +151,7 @@ def test_far_apart_evidences_leave_the_most_probable_tree(sharing):
     y = rng.integers(0, 2, n)
     X = np.cumsum(rng.normal(size=(n, 6)), axis=1) + y[:, None]
     model = CGNClassifier(TreeAverage(), sharing=sharing).fit(X, y)
-    best = CGNClassifier("tree", sharing=sharing).fit(X, y)
+    best = CGNClassifier("tan", sharing=sharing).fit(X, y)
     assert best.log_evidence_ - CGNClassifier(sharing=sharing).fit(X, y).log_evidence_ > 10_000
     ours, theirs = model.predict_joint_log_proba(X), best.predict_joint_log_proba(X)
     np.testing.assert_allclose(ours, theirs, atol=1e-6)

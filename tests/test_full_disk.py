@@ -84,7 +84,7 @@ def test_a_full_disk_leaves_the_good_file_and_nothing_else(disk):
 @pytest.fixture
 def model(mixed):
     X, y, _ = mixed
-    return CGNClassifier("tree").fit(X, y)
+    return CGNClassifier("tan").fit(X, y)
 
 
 def write_model(model, path):

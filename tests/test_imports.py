@@ -9,19 +9,19 @@ import cgnlearn
 
 PACKAGE = Path(cgnlearn.__file__).parent
 ORDER = [
-    "kernels", "model.densities", "data", "model.families", "model.schema", "model.structure",
+    "kernels", "model.densities", "data.splits", "data.warning", "model.families", "model.schema", "model.structure",
     "files", "type_names", "model.frames", "model.labels", "model.table", "model.layout",
-    "model.picking", "model.moments",
+    "model.picking", "model.moments", "data.transforms",
     "model.statistics", "model.prior", "model.estimation", "model.forgetting",
     "model.model", "model.indicators", "model.solver", "model.factors", "model.regressions",
     "model.elimination", "model.implied", "model.components", "model.integration", "model.blocks",
     "model.rotation",
     "ordered.lattice", "model.network", "model.rotated",
-    "model.sampling", "model.surprise", "structures.selection", "structures.learner",
+    "model.sampling", "model.surprise", "structures.learner",
     "structures.rotated", "structures.fixed", "structures.single", "structures.selective",
     "structures.pairs", "structures.tree", "structures.arborescence", "structures.ratios",
     "structures.forests", "structures.odds", "structures.left_out", "structures.moves", "structures.search",
-    "structures.names", "ordered.band", "ordered.average", "logistic", "progress", "prediction", "classifier", "tuning",
+    "ordered.band", "ordered.average", "logistic", "progress", "candidates", "estimators",
     "ordered.path", "persistence", "tables", "streams", "distributed", "datasets", "spectra", "evaluation.run",
     "evaluation.metrics", "evaluation.estimates", "evaluation.summaries", "evaluation.significance",
     "evaluation.grouped", "evaluation.evidence", "evaluation.features", "evaluation.study", "evaluation.chosen",

@@ -33,7 +33,7 @@ def test_the_tree_has_the_greatest_evidence_among_all(mixed):
     """Every spanning tree over the three continuous columns, by refitting."""
     X, y, _ = mixed
     X = X[:, 2:]
-    found = CGNClassifier("tree").fit(X, y)
+    found = CGNClassifier("tan").fit(X, y)
     graph = nx.complete_graph(3)
     trees = [list(tree.edges) for tree in nx.SpanningTreeIterator(graph)]
     evidences = [CGNClassifier(Structure.from_chordal(edges, 3)).fit(X, y).log_evidence_ for edges in trees]

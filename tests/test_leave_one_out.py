@@ -150,7 +150,7 @@ def test_many_columns_of_large_leverage():
 
 def test_log_proba_is_normalised_and_takes_some_of_the_rows():
     X, y, weights = data(5)
-    model = CGNClassifier("tree", prior=HELD, temperature=0.5, categorical_features=[0, 1]).fit(X, y, weights)
+    model = CGNClassifier("tan", prior=HELD, temperature=0.5, categorical_features=[0, 1]).fit(X, y, weights)
     found = model.leave_one_out_log_proba(X, y, weights)
     np.testing.assert_allclose(np.exp(found).sum(axis=1), 1)
     np.testing.assert_allclose(model.leave_one_out_log_proba(X[3:7], y[3:7], weights[3:7]), found[3:7])

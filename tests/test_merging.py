@@ -33,11 +33,11 @@ def patients(rng):
     )
 
 
-def fitted(rows, structure="tree", **options):
+def fitted(rows, structure="tan", **options):
     return CGNClassifier(structure, **options).fit(rows.drop(columns="diagnosis"), rows["diagnosis"])
 
 
-@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tree"])
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tan"])
 def test_merged_files_equal_one_fit(structure, patients, path):
     total = 0
     for part in np.array_split(np.arange(len(patients)), 3):
@@ -92,7 +92,7 @@ def test_small_cells_are_not_exported(patients, path):
 
 def test_decay_is_exact_with_respect_to_the_weighted_sample(patients):
     X, y = patients.drop(columns="diagnosis"), patients["diagnosis"]
-    for structure in ("complete", "tree"):
+    for structure in ("complete", "tan"):
         model = CGNClassifier(structure)
         weights = np.zeros(len(y))
         for part in np.array_split(np.arange(len(y)), 5):
@@ -123,7 +123,7 @@ def parts(patients, tmp_path):
         rows = patients.iloc[number::2].assign(diagnosis=patients["diagnosis"].iloc[: len(patients) // 2].to_numpy())
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
         code, err = run("fit", tmp_path / f"{name}.csv", "-t", "diagnosis", "--categorical", "stage",
-                        "-s", "tree", "-o", tmp_path / f"{name}.stats")  # fmt: skip
+                        "-s", "tan", "-o", tmp_path / f"{name}.stats")  # fmt: skip
         assert code == 0, err
         found.append(rows)
     return pd.concat(found), tmp_path
@@ -132,13 +132,13 @@ def parts(patients, tmp_path):
 def test_merge(parts):
     rows, folder = parts
     model = folder / "model.skops"
-    code, err = run("merge", folder / "a.stats", folder / "b.stats", "-s", "tree", "-o", model)
+    code, err = run("merge", folder / "a.stats", folder / "b.stats", "-s", "tan", "-o", model)
     assert (code, "2 files, 300 rows" in err) == (0, True), err
     X = rows.drop(columns="diagnosis")
     expected = fitted(rows).predict_joint_log_proba(X)
     np.testing.assert_allclose(load(model).predict_joint_log_proba(X), expected, rtol=1e-10)
     assert run("merge", folder / "a.stats", folder / "b.stats", "-o", folder / "sum.stats")[0] == 0
-    assert run("merge", folder / "sum.stats", "-s", "tree", "-o", model)[0] == 0
+    assert run("merge", folder / "sum.stats", "-s", "tan", "-o", model)[0] == 0
     np.testing.assert_allclose(load(model).predict_joint_log_proba(X), expected, rtol=1e-10)
 
 
@@ -188,9 +188,9 @@ def test_what_cannot_be_merged_is_refused_in_one_line(parts):
         options = ("-t", "diagnosis", "--categorical", "stage", *words)
         assert run("fit", folder / "other.csv", *options, "-o", folder / name)[0] == 0
 
-    made("columns.stats", rows.drop(columns="ratio"), "-s", "tree")
-    made("levels.stats", rows[rows["stage"] != "3"], "-s", "tree")
-    made("classes.stats", rows.replace({"diagnosis": {"ill": "dead"}}), "-s", "tree")
+    made("columns.stats", rows.drop(columns="ratio"), "-s", "tan")
+    made("levels.stats", rows[rows["stage"] != "3"], "-s", "tan")
+    made("classes.stats", rows.replace({"diagnosis": {"ill": "dead"}}), "-s", "tan")
     made("structure.stats", rows, "-s", "complete")
     made("model.skops", rows)
     for name, told, expected in (

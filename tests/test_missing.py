@@ -378,10 +378,10 @@ def test_a_family_with_few_rows_is_warned_of():
 WAYS = {
     "naive Bayes": {},
     "complete": {"structure": "complete"},
-    "tree": {"structure": "tree"},
+    "tan": {"structure": "tan"},
     "band": {"structure": Band(2)},
     "box": {"structure": Box(2)},
-    "maximum likelihood": {"structure": "tree", "parameters": "ml"},
+    "maximum likelihood": {"structure": "tan", "parameters": "ml"},
     "discriminative": {"structure": Jan([[0, 1], [2, 3]]), "parameters": "discriminative"},
     "selective": {"structure": SelectiveNaiveBayes()},
     "search": {"structure": GreedyJan("forward", cv=3)},
@@ -419,8 +419,8 @@ def test_more_rows_may_bring_the_first_holes(tmp_path):
     X, y = mixed(n=120)
     H = X.copy()
     H[60:] = punched(X[60:], 0.3)
-    whole = CGNClassifier("tree", categorical_features=[3, 4, 5]).fit(H, y)
-    parts = CGNClassifier("tree", categorical_features=[3, 4, 5])
+    whole = CGNClassifier("tan", categorical_features=[3, 4, 5]).fit(H, y)
+    parts = CGNClassifier("tan", categorical_features=[3, 4, 5])
     for rows in (slice(0, 60), slice(60, 120)):
         parts.partial_fit(H[rows], y[rows], classes=[0, 1])
     np.testing.assert_allclose(parts.predict_joint_log_proba(H), whole.predict_joint_log_proba(H), rtol=1e-9)

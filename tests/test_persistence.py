@@ -19,7 +19,7 @@ from cgnlearn.persistence import FORMAT, HEADER, ModelFileError, _packed, load, 
 STRUCTURES = {
     "naive_bayes": "naive_bayes",
     "complete": "complete",
-    "tree": "tree",
+    "tan": "tan",
     "mutual information": Tree("mutual_information"),
     "band": Band(3),
     "box": Box(2),
@@ -40,7 +40,7 @@ def path(tmp_path):
 @pytest.fixture
 def saved(path, mixed):
     X, y, _ = mixed
-    model = CGNClassifier("tree", categorical_features=[0, 1]).fit(X, y)
+    model = CGNClassifier("tan", categorical_features=[0, 1]).fit(X, y)
     save(model, path)
     return model, path
 
@@ -189,7 +189,7 @@ def test_another_model_under_the_same_header_is_refused(saved, mixed, tmp_path):
     _, path = saved
     X, y, _ = mixed
     other = tmp_path / "other.skops"
-    save(CGNClassifier("tree").fit(X, y), other)
+    save(CGNClassifier("tan").fit(X, y), other)
     told = {name: read_header(path)[name] for name in ("training_sha256",)}
     rewritten(other, header=told)
     with pytest.raises(ModelFileError, match="another model"):

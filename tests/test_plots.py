@@ -57,7 +57,7 @@ def test_names_are_not_taken_for_formulas(iris):
     names = ["$x$", r"$\nonsense{$", "a_b^", "$$"]
     labels = np.array(["$a$", r"$\b{$", "c"])[y]
     X = X.set_axis(names, axis=1)
-    model = CGNClassifier("tree").fit(X, labels)
+    model = CGNClassifier("tan").fit(X, labels)
     bars = drawn(ContributionsDisplay.from_estimator(model, X, 60))
     assert set(names) < {label.get_text() for label in bars.ax_.get_yticklabels()}
     drawn(StructureDisplay.from_estimator(model))
@@ -123,7 +123,7 @@ def test_structure_of_an_estimator(iris):
 def test_names_in_a_structure_are_complete(iris):
     X, y = iris
     names = ["a rather long name of a column", "underscored_and_long_and_long", "short", "x" * 50]
-    texts = StructureDisplay.from_estimator(CGNClassifier("tree").fit(X.set_axis(names, axis=1), y)).ax_.texts
+    texts = StructureDisplay.from_estimator(CGNClassifier("tan").fit(X.set_axis(names, axis=1), y)).ax_.texts
     shown = {text.get_text().replace("\n", "").replace(" ", "") for text in texts if text.get_text()}
     assert shown == {name.replace(" ", "") for name in names}
 
@@ -165,7 +165,7 @@ def test_path_of_a_cross_validated_k(rng):
     path = display.paths["inner cross-validation"]
     assert path.x.tolist() == [1, 2, 3, 4, 5]
     assert path.x[np.argmin(path.log_loss)] == model.k_
-    assert path.log_loss.min() == -model.cv_results_["mean_test_cll"].max()
+    assert path.log_loss.min() == model.cv_results_["mean_test_log_loss"].min()
 
 
 def test_paths_are_the_metrics_of_each_order(rng):

@@ -9,10 +9,11 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 
 from cgnlearn import Band, Box, CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure, Tree
+from cgnlearn.candidates.networks import SHARINGS
 from cgnlearn.model.schema import Schema
-from cgnlearn.structures.selection import SHARINGS, TEMPERATURES
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +22,18 @@ def wine():
     return X, y
 
 
+TEMPERATURES = np.geomspace(1e-4, 1, 401)
+
+
+def seed_of(random_state):
+    """The seed by which both estimators split samples into folds."""
+    return check_random_state(random_state).randint(np.iinfo(np.int32).max)
+
+
 def curve(make, X, y, temperatures, cv, seed=0, weights=None):
-    """Row by row out of fold: CLL, accuracy and log probability of the likeliest wrong class, (temperatures, rows)."""
-    cll, right, second = np.zeros((3, len(temperatures), len(y)))
+    """Out of fold: log losses, hits and losses of the likeliest wrong class, (temperatures, samples)."""
+    loss, right, second = np.zeros((3, len(temperatures), len(y)))
+    seed = seed_of(seed)
     for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed).split(X, y):
         model = make().fit(X[train], y[train], None if weights is None else weights[train])
         likelihood = model.predict_joint_log_proba(X[test]) - model.class_log_prior_
@@ -31,29 +41,32 @@ def curve(make, X, y, temperatures, cv, seed=0, weights=None):
         for place, temperature in enumerate(temperatures):
             joint = temperature * likelihood + model.class_log_prior_
             log_proba = joint - logsumexp(joint, axis=1, keepdims=True)
-            cll[place, test] = log_proba[np.arange(len(test)), true]
+            loss[place, test] = -log_proba[np.arange(len(test)), true]
             right[place, test] = log_proba.argmax(axis=1) == true
-            second[place, test] = likeliest_wrong(log_proba, true)
-    return cll, right, second
+            second[place, test] = -likeliest_wrong(log_proba, true)
+    return loss, right, second
 
 
 PAPER = Prior(location="paper")  # whose leave-one-out has no closed form, so that folds are cut
 
 
 def left_out(model, X, y, weights=None):
-    """Mean CLL and accuracy of training rows, each by the fitted model without it."""
+    """Log loss and accuracy of training samples, each by the fitted model without it."""
     log_proba = model.leave_one_out_log_proba(X, y, weights)
     right = log_proba.argmax(axis=1) == y
-    return np.average([log_proba[np.arange(len(y)), y], right], axis=1, weights=weights)
+    return np.average([-log_proba[np.arange(len(y)), y], right], axis=1, weights=weights)
 
 
 def likeliest_wrong(log_proba, true):
     return np.sort(np.where(np.eye(log_proba.shape[1], dtype=bool)[true], -np.inf, log_proba), axis=1)[:, -1]
 
 
-def judged(cll, second, n):
-    """With a weak prior around 1, and half a row more that is wrong."""
-    return cll + (0.5 * second - 0.2 * np.log(TEMPERATURES) ** 2) / n
+def best_power(loss, second, n):
+    """Of the grid, with a weak prior around 1, and a quarter of a sample more that is wrong."""
+    return TEMPERATURES[np.argmin(loss + (0.25 * second + 0.4 * np.log(TEMPERATURES) ** 2) / n)]
+
+
+NEAR = 0.013  # half a step of the grid
 
 
 @pytest.mark.parametrize("structure", [Band, Box])
@@ -63,9 +76,9 @@ def test_k_is_the_best_by_leave_one_out(wine, structure, how):
     model = CGNClassifier(structure("cv", k_max=6), **how).fit(X, y)
     results = pd.DataFrame(model.cv_results_)
     for k in range(1, 7):
-        found = results.loc[k - 1, ["mean_test_cll", "mean_test_accuracy"]].astype(float)
+        found = results.loc[k - 1, ["mean_test_log_loss", "mean_test_accuracy"]].astype(float)
         np.testing.assert_allclose(found, left_out(CGNClassifier(structure(k), **how).fit(X, y), X, y), rtol=1e-8)
-    assert model.k_ == results["mean_test_cll"].argmax() + 1
+    assert model.k_ == results["mean_test_log_loss"].argmin() + 1
     plain = CGNClassifier(structure(model.k_), **how).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=1e-8, atol=1e-12)
 
@@ -76,20 +89,19 @@ def test_temperature_and_sharing_by_leave_one_out(wine, structure):
     weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
     model = CGNClassifier(structure, temperature="cv", sharing="cv").fit(X, y, weights)
     results = pd.DataFrame(model.cv_results_)
-    assert len(results) == len(SHARINGS) * len(TEMPERATURES)
-    best = {}
-    for sharing in SHARINGS:
-        of_sharing = results[results["param_sharing"] == sharing]
-        second = []
-        for cll, temperature in zip(of_sharing["mean_test_cll"], TEMPERATURES, strict=True):
-            plain = CGNClassifier(structure, sharing=sharing, temperature=temperature).fit(X, y, weights)
-            np.testing.assert_allclose(cll, left_out(plain, X, y, weights)[0], rtol=1e-8)
-            wrong = likeliest_wrong(plain.leave_one_out_log_proba(X, y, weights), y)
-            second.append(np.average(wrong, weights=weights))
-        score = judged(of_sharing["mean_test_cll"].to_numpy(), np.array(second), weights.sum())
-        best[sharing] = score.max(), TEMPERATURES[score.argmax()]
-    assert model.sharing_ == max(best, key=lambda sharing: best[sharing][0])
-    assert model.temperature_ == best[model.sharing_][1]
+    assert results["param_sharing"].tolist() == list(SHARINGS)
+    for found in results.itertuples():
+        losses = []
+        for temperature in (found.temperature, *TEMPERATURES[::8]):
+            plain = CGNClassifier(structure, sharing=found.param_sharing, temperature=temperature).fit(X, y, weights)
+            wrong = -likeliest_wrong(plain.leave_one_out_log_proba(X, y, weights), y)
+            loss, accuracy = left_out(plain, X, y, weights)
+            penalty = 0.25 * np.average(wrong, weights=weights) + 0.4 * np.log(temperature) ** 2
+            losses.append((loss + penalty / weights.sum(), loss, accuracy))
+        assert losses[0][0] <= min(losses)[0] + 1e-9
+        np.testing.assert_allclose((found.mean_test_log_loss, found.mean_test_accuracy), losses[0][1:], rtol=1e-8)
+    best = results.loc[results["mean_test_log_loss"].idxmin()]
+    assert (model.sharing_, model.temperature_) == (best["param_sharing"], best["temperature"])
 
 
 def test_groups_are_never_parted(wine):
@@ -97,14 +109,11 @@ def test_groups_are_never_parted(wine):
     X, y = wine
     X, y, groups = np.repeat(X[:, :4], 2, axis=0), np.repeat(y, 2), np.repeat(np.arange(len(y)), 2)
     model = CGNClassifier("complete", temperature="cv").fit(X, y, groups=groups)
-    cll = np.zeros((len(TEMPERATURES), len(y)))
-    for train, test in StratifiedGroupKFold(5, shuffle=True, random_state=0).split(X, y, groups):
-        part = CGNClassifier("complete").fit(X[train], y[train])
-        likelihood = part.predict_joint_log_proba(X[test]) - part.class_log_prior_
-        for place, temperature in enumerate(TEMPERATURES):
-            joint = temperature * likelihood + part.class_log_prior_
-            cll[place, test] = (joint - logsumexp(joint, axis=1, keepdims=True))[np.arange(len(test)), y[test]]
-    np.testing.assert_allclose(model.cv_results_["mean_test_cll"], cll.mean(axis=1), rtol=1e-8)
+    loss = np.zeros(len(y))
+    for train, test in StratifiedGroupKFold(5, shuffle=True, random_state=seed_of(0)).split(X, y, groups):
+        part = CGNClassifier("complete", temperature=model.temperature_).fit(X[train], y[train])
+        loss[test] = -part.predict_log_proba(X[test])[np.arange(len(test)), y[test]]
+    np.testing.assert_allclose(model.cv_results_["mean_test_log_loss"], loss.mean(), rtol=1e-8)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         CGNClassifier(temperature="cv").fit(X, y, groups=groups[:5])
 
@@ -135,36 +144,37 @@ def test_k_is_the_best_of_a_loop(wine, structure):
     results = pd.DataFrame(model.cv_results_)
     assert results["param_k"].tolist() == [1, 2, 3, 4, 5, 6]
     for k in range(1, 7):
-        cll, right, _ = curve(lambda k=k: CGNClassifier(structure(k), prior=PAPER), X, y, [1.0], 4, seed=3)
-        np.testing.assert_allclose(results["mean_test_cll"][k - 1], cll.mean(), rtol=1e-8)
+        loss, right, _ = curve(lambda k=k: CGNClassifier(structure(k), prior=PAPER), X, y, [1.0], 4, seed=3)
+        np.testing.assert_allclose(results["mean_test_log_loss"][k - 1], loss.mean(), rtol=1e-8)
         np.testing.assert_allclose(results["mean_test_accuracy"][k - 1], right.mean(), rtol=1e-8)
-    assert model.k_ == results["mean_test_cll"].argmax() + 1
-    assert results["rank_test_cll"][model.k_ - 1] == 1
+    assert model.k_ == results["mean_test_log_loss"].argmin() + 1
+    assert results["rank_test_log_loss"][model.k_ - 1] == 1
     assert model.structure_ == getattr(Structure, structure.__name__.lower())(13, model.k_)
     plain = CGNClassifier(structure(model.k_), prior=PAPER).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X))
 
 
-def test_k_by_accuracy_goes_by_cll_where_equal(wine):
+def test_k_by_accuracy_goes_by_log_loss_where_equal(wine):
     X, y = wine
     model = CGNClassifier(Band("cv", k_max=13, scoring="accuracy"), random_state=0).fit(X, y)
     results = pd.DataFrame(model.cv_results_)
     most = results[results["mean_test_accuracy"] == results["mean_test_accuracy"].max()]
-    assert model.k_ == most.loc[most["mean_test_cll"].idxmax(), "param_k"]
+    assert model.k_ == most.loc[most["mean_test_log_loss"].idxmin(), "param_k"]
     assert results.loc[model.k_ - 1, "rank_test_accuracy"] == 1
 
 
-@pytest.mark.parametrize("structure", ["naive_bayes", "tree", {0: [], 3: [0], 7: [0, 3]}], ids=str)
+@pytest.mark.parametrize("structure", ["naive_bayes", "tan", {0: [], 3: [0], 7: [0, 3]}], ids=str)
 def test_temperature_of_any_structure(wine, structure):
     X, y = wine
     model = CGNClassifier(structure, temperature="cv", prior=PAPER, random_state=1).fit(X, y)
-    cll, right, second = curve(lambda: CGNClassifier(structure, prior=PAPER), X, y, TEMPERATURES, 5, seed=1)
-    np.testing.assert_allclose(model.cv_results_["mean_test_cll"], cll.mean(axis=1), rtol=1e-8)
-    np.testing.assert_allclose(model.cv_results_["mean_test_accuracy"], right.mean(axis=1), rtol=1e-8)
+    grid = [*TEMPERATURES, model.temperature_]
+    loss, right, second = curve(lambda: CGNClassifier(structure, prior=PAPER), X, y, grid, 5, seed=1)
+    np.testing.assert_allclose(model.cv_results_["mean_test_log_loss"], loss[-1].mean(), rtol=1e-8)
+    np.testing.assert_allclose(model.cv_results_["mean_test_accuracy"], right[-1].mean(), rtol=1e-8)
     assert "param_k" not in model.cv_results_
     assert not hasattr(model, "k_")
-    best = np.argmax(judged(cll.mean(axis=1), second.mean(axis=1), len(y)))
-    assert model.temperature_ == TEMPERATURES[best]
+    best = best_power(loss[:-1].mean(axis=1), second[:-1].mean(axis=1), len(y))
+    assert model.temperature_ == pytest.approx(best, rel=NEAR)
     given = CGNClassifier(structure, temperature=model.temperature_, prior=PAPER).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), given.predict_proba(X))
 
@@ -186,12 +196,12 @@ def test_repeated_columns_are_trusted_less():
 
 
 def test_no_more_certainty_than_the_rows_bear_out():
-    """Classes far apart: any temperature classifies all rows, and 60 rows are no reason to be surer than 1 in 120."""
+    """Classes far apart: any temperature classifies all rows, and 60 rows are no reason to be surer than 1 in 240."""
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 1)) + 50 * y[:, None]
     proba = CGNClassifier(temperature="cv").fit(X, y).predict_proba(X)[np.arange(60), y]
-    assert 1 / 480 < 1 - proba.mean() < 1 / 60
+    assert 1 / 960 < 1 - proba.mean() < 1 / 120
 
 
 def test_temperature_stays_near_one_where_the_model_is_right():
@@ -208,16 +218,15 @@ def test_both_together(wine):
     how = {"sharing": 0.5, "prior": PAPER}
     model = CGNClassifier(structure, temperature="cv", random_state=2, **how).fit(X, y, weights)
     results = pd.DataFrame(model.cv_results_)
-    assert len(results) == 5 * len(TEMPERATURES)
-    best = {}
-    for k in range(1, 6):
-        of_rows = curve(lambda k=k: CGNClassifier(Box(k), **how), X, y, TEMPERATURES, 3, seed=2, weights=weights)
-        cll, _, second = (np.average(part, axis=1, weights=weights) for part in of_rows)
-        np.testing.assert_allclose(results.loc[results["param_k"] == k, "mean_test_cll"], cll, rtol=1e-8)
-        score = judged(cll, second, weights.sum())
-        best[k] = score.max(), TEMPERATURES[score.argmax()]
-    assert model.k_ == max(best, key=lambda k: best[k][0])
-    assert model.temperature_ == best[model.k_][1]
+    assert results["param_k"].tolist() == [1, 2, 3, 4, 5]
+    for k, power, found in zip(results["param_k"], results["temperature"], results["mean_test_log_loss"], strict=True):
+        grid = [*TEMPERATURES, power]
+        of_rows = curve(lambda k=k: CGNClassifier(Box(k), **how), X, y, grid, 3, seed=2, weights=weights)
+        loss, _, second = (np.average(part, axis=1, weights=weights) for part in of_rows)
+        np.testing.assert_allclose(found, loss[-1], rtol=1e-8)
+        assert power == pytest.approx(best_power(loss[:-1], second[:-1], weights.sum()), rel=NEAR)
+    best = results["mean_test_log_loss"].idxmin()
+    assert (model.k_, model.temperature_) == (results["param_k"][best], results["temperature"][best])
 
 
 def test_random_state_cuts_the_folds(wine):
@@ -225,7 +234,7 @@ def test_random_state_cuts_the_folds(wine):
 
     def fitted(random_state):
         model = CGNClassifier(Band("cv", k_max=3), prior=PAPER, random_state=random_state)
-        return model.fit(X, y).cv_results_["mean_test_cll"]
+        return model.fit(X, y).cv_results_["mean_test_log_loss"]
 
     np.testing.assert_array_equal(fitted(5), fitted(5))
     assert (fitted(5) != fitted(6)).any()
@@ -243,16 +252,15 @@ def test_k_without_maximum_likelihood_is_passed_over():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 12)), np.arange(24) % 2
     model = CGNClassifier(Band("cv", k_max=12, cv=3), parameters="ml").fit(X, y)
-    cll = model.cv_results_["mean_test_cll"]
-    assert np.isneginf(cll[11:]).all()  # 12 rows of a class leave 11 degrees of freedom
-    assert np.isfinite(cll[:10]).all()
+    loss = model.cv_results_["mean_test_log_loss"]
+    assert np.isposinf(loss[11:]).all()  # 12 rows of a class leave 11 degrees of freedom
+    assert np.isfinite(loss[:10]).all()
     assert model.k_ < 7
     groups = np.arange(24)
-    cll = (
-        CGNClassifier(Band("cv", k_max=12, cv=3), parameters="ml").fit(X, y, groups=groups).cv_results_["mean_test_cll"]
-    )
-    assert np.isneginf(cll[7:]).all()  # 8 rows of a class leave 7 degrees of freedom
-    assert np.isfinite(cll[:6]).all()  # with one degree left it depends on the folds how far the worst row is out
+    model = CGNClassifier(Band("cv", k_max=12, cv=3), parameters="ml").fit(X, y, groups=groups)
+    loss = model.cv_results_["mean_test_log_loss"]
+    assert np.isposinf(loss[7:]).all()  # 8 rows of a class leave 7 degrees of freedom
+    assert np.isfinite(loss[:6]).all()  # with one degree left it depends on the folds how far the worst row is out
     X[:, 3] = X[:, 2]
     X[:, 4] = 0
     with pytest.raises(SampleNotAcceptable, match="exists for no k without some of the rows"):
@@ -263,7 +271,7 @@ def test_rare_classes_get_fewer_folds():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 3)), np.r_[np.zeros(16), np.ones(3), 2]
     model = CGNClassifier(Band("cv"), temperature="cv", random_state=0).fit(X, y)  # a class of one row
-    assert np.isfinite(model.cv_results_["mean_test_cll"]).all()
+    assert np.isfinite(model.cv_results_["mean_test_log_loss"]).all()
 
 
 def test_parameters_reach_a_grid_search(wine):
@@ -288,7 +296,7 @@ def test_fitting_again_forgets_what_was_chosen(wine):
         ({"structure": Band(0)}, 'k must be a whole number of at least 1 or "cv", not 0'),
         ({"structure": Band("cv", k_max=0)}, "k_max must be a whole number of at least 1"),
         ({"structure": Box("cv", cv=1)}, "cv must be a whole number of at least 2"),
-        ({"structure": Box("cv", scoring="auc")}, 'scoring must be "cll" or "accuracy"'),
+        ({"structure": Box("cv", scoring="auc")}, 'scoring must be "log_loss" or "accuracy"'),
         ({"temperature": "best"}, "temperature must be a positive number or \"cv\", not 'best'"),
         ({"temperature": 0}, 'temperature must be a positive number or "cv", not 0'),
         ({"temperature": None}, 'temperature must be a positive number or "cv", not None'),

@@ -45,7 +45,7 @@ def written(frame, folder, form):
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "tsv"])
-@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tree", Band(2)])
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tan", Band(2)])
 def test_streams_batches_and_memory_agree(form, structure, rows, tmp_path):
     X, y = rows.drop(columns="class"), rows["class"]
     told = []
@@ -69,7 +69,7 @@ def test_streams_batches_and_memory_agree(form, structure, rows, tmp_path):
     np.testing.assert_allclose(batched.predict_joint_log_proba(X), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tree", Band(2)])
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tan", Band(2)])
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_great_batches_are_counted_along_columns_and_agree(structure, kind, rng, tmp_path):
     label = rng.integers(0, 3, 40_000)
@@ -87,7 +87,7 @@ def test_great_batches_are_counted_along_columns_and_agree(structure, kind, rng,
 
 def test_predictions_come_in_batches(rows, tmp_path):
     folder = written(rows, tmp_path, "parquet")
-    model = CGNClassifier("tree").fit(rows.drop(columns="class"), rows["class"])
+    model = CGNClassifier("tan").fit(rows.drop(columns="class"), rows["class"])
     for method in ("predict", "predict_log_proba", "score_samples"):
         parts = list(predict_stream(model, folder, method=method, batch_rows=500))
         assert len(parts) > 4
@@ -142,7 +142,7 @@ def test_what_cannot_be_streamed_is_refused_in_one_line(rows, tmp_path):
     folder = tmp_path / "csv"
     folder.mkdir()
     written(rows, folder, "csv")
-    for structure, options in ((Band("cv"), {}), ("fwgjan", {}), ("tree", {"temperature": "cv"})):
+    for structure, options in ((Band("cv"), {}), ("fwgjan", {}), ("tan", {"temperature": "cv"})):
         with pytest.raises(ValueError, match=r"fit_stream cannot (learn|choose).*: fit once, then pass on"):
             fit_stream(CGNClassifier(structure, **options), "nowhere", "class")
     for wrong, message in (
@@ -187,7 +187,7 @@ def test_commands_read_in_parts_what_does_not_fit(form, rows, tmp_path, monkeypa
     rows.to_parquet(data, row_group_size=500) if form == "parquet" else rows.to_csv(data, index=False)
     made = {}
     for name, memory in (("whole", "1GB"), ("parts", "20kB")):
-        options = ("-t", "class", "--categorical", "kind", "-s", "tree", "--memory", memory, "-o", f"{name}.skops")
+        options = ("-t", "class", "--categorical", "kind", "-s", "tan", "--memory", memory, "-o", f"{name}.skops")
         code, _, err = run("fit", data, *options)
         assert (code, "3000 rows, 5 attributes" in err) == (0, True), err
         code, _, err = run("predict", f"{name}.skops", data, "--memory", memory, "-o", f"{name}.csv")

@@ -88,7 +88,7 @@ def test_another_prevalence_is_that_of_a_refit(mixed, class_prior):
     X, y, rows = mixed
     kept = (y < 2) | (np.arange(len(y)) < 50)
     X, y = X[kept], y[kept]
-    model = CGNClassifier("tree", sharing=0.3, temperature=0.5, categorical_features=[0, 1]).fit(X, y)
+    model = CGNClassifier("tan", sharing=0.3, temperature=0.5, categorical_features=[0, 1]).fit(X, y)
     before = model.predict_proba(rows)
     other = model.with_class_prior(class_prior)
     refit = CGNClassifier(**model.get_params(deep=False)).set_params(class_prior=class_prior).fit(X, y)

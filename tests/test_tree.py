@@ -163,7 +163,7 @@ def test_repeated_columns_and_columns_constant_in_a_class(score):
 
 def test_a_tree_beats_naive_bayes_on_correlated_waves():
     X, y = make_waveform(1500, random_state=0)
-    tree = CGNClassifier("tree").fit(X[:1000], y[:1000])
+    tree = CGNClassifier("tan").fit(X[:1000], y[:1000])
     naive = CGNClassifier().fit(X[:1000], y[:1000])
     own = (np.arange(500), y[1000:])
     assert tree.predict_log_proba(X[1000:])[own].mean() > naive.predict_log_proba(X[1000:])[own].mean()

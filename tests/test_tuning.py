@@ -13,22 +13,22 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cgnlearn import CGNClassifier, CGNClassifierCV, GreedyJan, Prior, Tree, load, save
-from cgnlearn.data.splits import stratified
-from cgnlearn.model.model import NotExact
-from cgnlearn.model.table import read_training
-from cgnlearn.tuning import estimator
-from cgnlearn.tuning.transforms import Bins, Power
-from cgnlearn.tuning.weights import (
+from cgnlearn import CGNClassifier, CGNClassifierCV, Prior, Tree, load, save
+from cgnlearn.candidates.power import likelihood_power
+from cgnlearn.candidates.weights import (
     N_BOOTSTRAPS,
     SPREAD,
     TRUSTED,
     not_worse_than,
     pseudo_bma,
     stacking,
-    tempered,
     worth_keeping,
 )
+from cgnlearn.data.splits import stratified
+from cgnlearn.data.transforms import Bins, Power
+from cgnlearn.estimators import mixture_classifier
+from cgnlearn.model.model import NotExact
+from cgnlearn.model.table import read_training
 
 FEW = ["naive_bayes", "complete", "logistic"]
 
@@ -114,19 +114,19 @@ def test_the_temperature_is_the_best_of_a_fine_grid(stretch):
 
     grid = np.geomspace(1e-4, 1, 4001)
     best = grid[np.argmax([judged(tau) for tau in grid])]
-    assert tempered(scores, prior, y, weights) == pytest.approx(best, rel=5e-3)
+    assert likelihood_power(scores, prior, y, weights) == pytest.approx(best, rel=5e-3)
 
 
 def test_where_no_row_is_wrong_a_quarter_of_one_is_supposed_to_be():
     y, even = np.arange(10) % 2, np.log([0.5, 0.5])
-    assert tempered(2.0 * np.eye(2)[y], even, y, np.ones(10)) == 1.0  # not sure anyway
+    assert likelihood_power(2.0 * np.eye(2)[y], even, y, np.ones(10)) == 1.0  # not sure anyway
     for margin in (10.0, 30.0):
-        doubt = 1 / (1 + np.exp(margin * tempered(margin * np.eye(2)[y], even, y, np.ones(10))))
+        doubt = 1 / (1 + np.exp(margin * likelihood_power(margin * np.eye(2)[y], even, y, np.ones(10))))
         assert 0.25 / 10.25 / 10 < doubt < 0.25 / 10.25
 
 
 def test_one_class_has_no_second():
-    assert tempered(np.zeros((5, 1)), np.zeros(1), np.zeros(5, int), np.ones(5)) == 1.0
+    assert likelihood_power(np.zeros((5, 1)), np.zeros(1), np.zeros(5, int), np.ones(5)) == 1.0
 
 
 def test_a_mixture_that_was_always_right_is_not_sure():
@@ -184,23 +184,23 @@ def test_left_out_scores_are_those_of_refits():
                 settings = {"sharing": sharing, "prior": held, "temperature": results["temperature"][at]}
                 refit = CGNClassifier(kind, **settings).fit(X[rest], y[rest])
                 truth.append(refit.predict_log_proba(X[[i]])[0, y[i]])
-            assert results["mean_test_cll"][at] == pytest.approx(np.mean(truth), abs=1e-9)
+            assert results["mean_test_log_loss"][at] == pytest.approx(-np.mean(truth), abs=1e-9)
 
 
 def test_out_of_fold_scores_are_those_of_refits():
     X, y = two_classes(40)
     model = CGNClassifierCV(candidates=[Tree()], cv=2).fit(X, y)
     results = model.cv_results_
-    (at,) = np.flatnonzero((results["param_kind"] == "Tree") & (results["param_transform"] == "none"))
+    (at,) = np.flatnonzero((results["param_kind"] == "tan") & (results["param_transform"] == "none"))
     assert results["by"][at] == "2 folds"
     seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
     from sklearn.model_selection import StratifiedKFold
 
     truth = np.empty(len(y))
     for train, test in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, y):
-        refit = CGNClassifier("tree", temperature=results["temperature"][at]).fit(X[train], y[train])
+        refit = CGNClassifier("tan", temperature=results["temperature"][at]).fit(X[train], y[train])
         truth[test] = refit.predict_log_proba(X[test])[np.arange(len(test)), y[test]]
-    assert results["mean_test_cll"][at] == pytest.approx(truth.mean(), abs=1e-9)
+    assert results["mean_test_log_loss"][at] == pytest.approx(-truth.mean(), abs=1e-9)
 
 
 def test_one_column_has_a_logistic_regression():
@@ -208,10 +208,10 @@ def test_one_column_has_a_logistic_regression():
     x = rng.normal(size=(400, 1))
     y = (rng.uniform(size=400) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
     results = CGNClassifierCV(candidates=["naive_bayes", "logistic"], transforms=["none"]).fit(x, y).cv_results_
-    linear = results["mean_test_cll"][results["param_terms"] == "linear"]
+    linear = results["mean_test_log_loss"][results["param_terms"] == "linear"]
     assert len(linear) > 4
     said = cross_val_predict(LogisticRegression(), x, y, cv=LeaveOneOut(), method="predict_log_proba")
-    assert linear.max() == pytest.approx(said[np.arange(400), y].mean(), abs=2e-3)
+    assert linear.min() == pytest.approx(-said[np.arange(400), y].mean(), abs=2e-3)
 
 
 def test_where_nothing_can_be_learned_a_row_says_so():
@@ -269,7 +269,7 @@ def test_the_whole_life_on_mixed_columns(tmp_path):
         model.leave_one_out_log_proba(X, y)
     results = model.cv_results_
     assert len({len(column) for column in results.values()}) == 1
-    assert {"selective", "tree", "tree_average", "bins", "one_dependence", "logistic"} <= set(results["param_kind"])
+    assert {"selective_naive_bayes", "tan", "aode", "logistic"} <= set(results["param_kind"])
     path = tmp_path / "mixture.skops"
     save(model, path)
     again = load(path)
@@ -282,7 +282,7 @@ def test_the_whole_life_on_mixed_columns(tmp_path):
 
 def test_leaving_out_again_gives_what_was_left_out():
     X, y = two_classes(40)
-    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "bins"]).fit(X, y)
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "aode"]).fit(X, y)
     np.testing.assert_allclose(model.leave_one_out_log_proba(X, y), model.left_out_log_proba_, atol=1e-9)
 
 
@@ -301,7 +301,7 @@ def test_the_best_one_alone():
     model = CGNClassifierCV(candidates=FEW, combine="best").fit(X, y)
     assert model.weights_.tolist() == [1.0]
     assert model.best_ == model.members_[0]
-    assert model.best_.cll == np.nanmax(model.cv_results_["mean_test_cll"])
+    assert model.best_.log_loss == np.nanmin(model.cv_results_["mean_test_log_loss"])
     assert np.isfinite(model.score_samples(X)).all()
 
 
@@ -349,7 +349,7 @@ def test_never_worse_than_knowing_nothing(p):
     knowing_nothing = np.log([2 / 3, 1 / 3])[truth].mean()
     assert model.predict_log_proba(new)[np.arange(400), truth].mean() > knowing_nothing - 0.12
     results = model.cv_results_
-    floor = results["mean_test_cll"][results["param_kind"] == "frequencies"]
+    floor = -results["mean_test_log_loss"][results["param_kind"] == "frequencies"]
     assert model.left_out_log_proba_[np.arange(40), y].mean() >= floor - 1e-12
 
 
@@ -358,7 +358,7 @@ def test_groups_are_never_parted():
     rng = np.random.default_rng(0)
     X, y = np.repeat(rng.normal(size=(30, 3)), 4, axis=0), np.repeat(np.arange(30) % 2, 4)
     X += 1e-3 * rng.normal(size=X.shape)
-    candidates = ["complete", "bins", "logistic", "one_dependence"]
+    candidates = ["complete", "logistic", "aode"]
     model = CGNClassifierCV(candidates=candidates).fit(X, y, groups=np.repeat(np.arange(30), 4))
     assert {by for by in model.cv_results_["by"] if by} == {"5 folds"}
     honest, fooled = model.left_out_log_proba_, CGNClassifierCV(candidates=candidates).fit(X, y).left_out_log_proba_
@@ -369,12 +369,12 @@ def test_groups_are_never_parted():
 def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
     X, y = two_classes(400)
     whole = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
-    monkeypatch.setattr(estimator, "MOST_ROWS", 100)
+    monkeypatch.setattr(mixture_classifier, "MOST_SAMPLES", 100)
     model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
     assert len(model.compared_in_) == 100
     assert len(whole.compared_in_) == 400
     assert model.left_out_log_proba_.shape == (100, 2)
-    assert [rules.fit.statistics.classes.sum() for rules in model._mixture.rules] == [400] * len(model._mixture.rules)
+    assert {part.fitted.statistics.classes.sum() for part in model._mixture.parts} == {400}
 
 
 def test_rows_of_no_weight_change_nothing():
@@ -452,7 +452,7 @@ def test_missing_values_are_taken_in_training_and_in_prediction():
     rng = np.random.default_rng(0)
     for name in ("length", "colour"):
         holes.loc[rng.random(len(X)) < 0.3, name] = np.nan
-    model = CGNClassifierCV().fit(holes, y)
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "tan_average", "aode"]).fit(holes, y)
     assert np.isfinite(model.predict_log_proba(holes)).all()
     assert np.isfinite(model.score_samples(holes)).all()
     reasons = set(model.cv_results_["reason"])
@@ -464,41 +464,46 @@ def test_missing_values_are_taken_in_training_and_in_prediction():
 
 def test_a_search_is_judged_by_searches_of_its_own_in_every_fold():
     X, y = two_classes(60, p=4)
-    model = CGNClassifierCV(candidates=["greedy"], transforms=("none",), cv=3, random_state=0).fit(X, y)
+    model = CGNClassifierCV(candidates=["fwgjan"], transforms=("none",), cv=3, random_state=0).fit(X, y)
     found = model.cv_results_
-    (row,) = np.flatnonzero((found["param_kind"] == "greedy") & (found["param_sharing"] == 0.0))
+    (row,) = np.flatnonzero((found["param_kind"] == "fwgjan") & (found["param_sharing"] == 0.0))
     seed = check_random_state(0).randint(np.iinfo(np.int32).max)
-    search = GreedyJan("forward", cv="loo", scoring="cll", parameters="bayes")
     told = np.empty(len(y))
     for train, test in stratified(y, 3, seed, None).pairs:
-        alone = CGNClassifier(search).fit(X[train], y[train])
+        alone = CGNClassifier("fwgjan").fit(X[train], y[train])
         joint = found["temperature"][row] * (alone.predict_joint_log_proba(X[test]) - alone.class_log_prior_)
         joint += alone.class_log_prior_
         told[test] = (joint - logsumexp(joint, axis=1, keepdims=True))[np.arange(len(test)), y[test]]
-    np.testing.assert_allclose(found["mean_test_cll"][row], told.mean(), rtol=1e-9)
+    np.testing.assert_allclose(found["mean_test_log_loss"][row], -told.mean(), rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("data", "groups", "prior", "reason"),
-    [
-        (mixed(), None, None, "some columns are discrete: the search would take too long"),
-        (two_classes(60), np.arange(60) // 2, None, "rows come in groups, and it leaves them out one by one"),
-        (two_classes(60), None, Prior(location="paper"), 'no leave-one-out with the prior location "paper"'),
-        (two_classes(800, p=26), None, None, "the search would take too long"),
-    ],
-)
-def test_where_no_search_is_made_the_results_say_why(data, groups, prior, reason):
-    X, y = data
-    model = CGNClassifierCV(candidates=["greedy", "naive_bayes"], prior=prior).fit(X, y, groups=groups)
-    results = model.cv_results_
-    assert set(results["reason"][results["param_kind"] == "greedy"]) == {reason}
+def test_both_estimators_choose_by_one_rule():
+    """A single model's sharing and likelihood power are those of the same settings in a mixture."""
+    X, y = two_classes(60, p=4)
+    for name in ("naive_bayes", "tan", "selective_naive_bayes", "fwgjan"):
+        alone = CGNClassifier(name, sharing="cv", temperature="cv").fit(X, y)
+        mixture = CGNClassifierCV(candidates=[name], transforms=("none",)).fit(X, y)
+        here = np.flatnonzero(mixture.cv_results_["param_kind"] == name)
+        for column in ("param_sharing", "temperature", "mean_test_log_loss", "mean_test_accuracy"):
+            np.testing.assert_array_equal(alone.cv_results_[column], mixture.cv_results_[column][here])
+        best = here[mixture.cv_results_["mean_test_log_loss"][here].argmin()]
+        assert alone.sharing_ == mixture.cv_results_["param_sharing"][best]
+        assert alone.temperature_ == mixture.cv_results_["temperature"][best]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_is_skipped_has_a_reason(ordered):
+    X, y = two_classes(30, p=2)
+    results = CGNClassifierCV(candidates=["band", "naive_bayes"], ordered=ordered).fit(X, y).cv_results_
+    (reason,) = results["reason"][results["param_kind"] == "band"]
+    assert reason.startswith("fewer than three" if ordered else "the order of the columns means nothing")
 
 
 def test_rows_with_holes_are_left_to_the_members_that_take_them():
     X, y = two_classes(60)
-    model = CGNClassifierCV(candidates=["tree_average", "naive_bayes"]).fit(X, y)
+    model = CGNClassifierCV(candidates=["tan_average", "naive_bayes"]).fit(X, y)
     able = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
-    assert "tree_average" in {member.description["kind"] for member in model.members_}
+    assert "tan_average" in {member.description["kind"] for member in model.members_}
     holed = X[:5].copy()
     holed[::2, 1] = np.nan
     found = model.predict_proba(holed)

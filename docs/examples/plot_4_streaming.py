@@ -25,8 +25,8 @@ for day, rows in enumerate(np.array_split(np.arange(len(X)), 4)):
 
 # %%
 # Read batch by batch; only one is in memory.
-model = fit_stream(CGNClassifier("tree"), folder, "wave")
-whole = CGNClassifier("tree").fit(pd.DataFrame(X, columns=columns), y)
+model = fit_stream(CGNClassifier("tan"), folder, "wave")
+whole = CGNClassifier("tan").fit(pd.DataFrame(X, columns=columns), y)
 streamed = np.concatenate([np.asarray(part) for part in predict_stream(model, folder)])
 print(
     "greatest difference from the fit to all rows:",

@@ -15,7 +15,7 @@ from cgnlearn.datasets import make_waveform
 X, y = make_waveform(400, random_state=0)
 structures = {
     "naive Bayes": "naive_bayes",
-    "tree": "tree",
+    "TAN": "tan",
     "2-BAND": Band(2),
     "5-BAND": Band(5),
     "complete": "complete",
@@ -24,7 +24,7 @@ found = {}
 for name, structure in structures.items():
     for sharing in (0, 1):
         model = CGNClassifier(structure, sharing=sharing).fit(X, y)
-        left_out = model.leave_one_out_log_proba(X, y) if structure != "tree" else None
+        left_out = model.leave_one_out_log_proba(X, y) if structure != "tan" else None
         log_loss = np.nan if left_out is None else -left_out[np.arange(len(y)), y].mean()
         found[name, sharing] = model.log_evidence_, log_loss
         print(f"{name:12} sharing {sharing}: log evidence {model.log_evidence_:9.1f}, log loss {log_loss:.3f}")

@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cgnlearn.classifier import CGNClassifier as CGNClassifier
     from cgnlearn.distributed import fit_dask as fit_dask
     from cgnlearn.distributed import predict_dask as predict_dask
+    from cgnlearn.estimators.classifier import CGNClassifier as CGNClassifier
+    from cgnlearn.estimators.mixture_classifier import CGNClassifierCV as CGNClassifierCV
     from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
     from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.model.prior import Prior as Prior
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from cgnlearn.structures.search import GreedyJan as GreedyJan
     from cgnlearn.structures.selective import SelectiveNaiveBayes as SelectiveNaiveBayes
     from cgnlearn.structures.tree import Tree as Tree
-    from cgnlearn.tuning.estimator import CGNClassifierCV as CGNClassifierCV
 
 __version__ = "0.1.0"
 
@@ -36,8 +36,8 @@ _HOMES = {
     "Band": "ordered.band",
     "BandAverage": "ordered.average",
     "Box": "ordered.band",
-    "CGNClassifier": "classifier",
-    "CGNClassifierCV": "tuning.estimator",
+    "CGNClassifier": "estimators.classifier",
+    "CGNClassifierCV": "estimators.mixture_classifier",
     "Complete": "structures.fixed",
     "GreedyJan": "structures.search",
     "Jan": "structures.fixed",

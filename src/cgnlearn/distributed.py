@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from cgnlearn.classifier import CGNClassifier, counting_learner
+from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.model.families import Families
 from cgnlearn.model.frames import chosen_columns, is_missing
 from cgnlearn.model.moments import numeric_libraries
@@ -50,7 +50,7 @@ def fit_dask(model: CGNClassifier, X: Any, y: Any, sample_weight: Any = None) ->
     >>> from cgnlearn import CGNClassifier, fit_dask, predict_dask
     >>> X, y = load_iris(return_X_y=True)
     >>> X, y = da.from_array(X, chunks=(50, 4)), da.from_array(y, chunks=50)
-    >>> model = fit_dask(CGNClassifier("tree"), X, y)
+    >>> model = fit_dask(CGNClassifier("tan"), X, y)
     >>> predict_dask(model, X, method="predict")[:2].compute()
     array([0, 0])
     """

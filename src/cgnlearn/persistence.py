@@ -60,7 +60,7 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Ma
     >>> from cgnlearn import CGNClassifier, load, save
     >>> X, y = load_iris(return_X_y=True)
     >>> path = Path(tempfile.mkdtemp(), "iris.skops")
-    >>> save(CGNClassifier("tree").fit(X, y), path)
+    >>> save(CGNClassifier("tan").fit(X, y), path)
     >>> load(path).predict(X[:2])
     array([0, 0])
     """
@@ -145,8 +145,8 @@ def classifier_of(model: Any) -> Any:
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
-    from cgnlearn.classifier import CGNClassifier
-    from cgnlearn.tuning.estimator import CGNClassifierCV
+    from cgnlearn.estimators.classifier import CGNClassifier
+    from cgnlearn.estimators.mixture_classifier import CGNClassifierCV
 
     last = model
     while isinstance(last, Pipeline):

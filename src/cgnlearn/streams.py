@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from cgnlearn.classifier import CGNClassifier, counting_learner
 from cgnlearn.data.splits import hashed
+from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.table import Table, to_training_type
@@ -83,7 +83,7 @@ def fit_stream(
     >>> from cgnlearn import CGNClassifier, fit_stream
     >>> path = Path(tempfile.mkdtemp(), "iris.parquet")
     >>> load_iris(as_frame=True).frame.to_parquet(path)
-    >>> model = fit_stream(CGNClassifier("tree"), path, "target", batch_rows=32)
+    >>> model = fit_stream(CGNClassifier("tan"), path, "target", batch_rows=32)
     >>> model.statistics_
     Statistics(150 samples, 3 classes)
     """

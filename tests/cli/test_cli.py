@@ -130,7 +130,7 @@ def test_evaluate_prints_what_it_found(wine, tmp_path):
 
 def test_groups_categoricals_and_missing_cells(patients, tmp_path):
     path, frame = patients
-    options = ("-t", "diagnosis", "--groups", "subject", "--categorical", "stage", "--cv", "5", "--json", "-s", "tree")
+    options = ("-t", "diagnosis", "--groups", "subject", "--categorical", "stage", "--cv", "5", "--json", "-s", "tan")
     found = json.loads(works("evaluate", path, *options, "-p", "bayes"))["models"]
     assert found[0]["accuracy"]["mean"] > 0.7
     holes = frame.copy()
@@ -179,7 +179,7 @@ def test_a_rare_class_lowers_the_number_of_folds(wine, tmp_path):
 
 
 def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path):
-    words = ("evaluate", wine, "-t", "class", "--cv", "3", "-s", "tree", "--json")
+    words = ("evaluate", wine, "-t", "class", "--cv", "3", "-s", "tan", "--json")
     out = works(*words, "-o", tmp_path / "clean", "--report", tmp_path / "clean.html")
     works(*words, "-o", tmp_path / "cut")
     rows = tmp_path / "cut" / "rows.csv"
@@ -217,11 +217,11 @@ def test_searched_structures(wine, tmp_path):
 def test_fit_predict_inspect(patients, tmp_path):
     path, frame = patients
     model, graph = tmp_path / "model.skops", tmp_path / "graph.svg"
-    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "tree", "--sharing", "1", "-o", model)
+    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "tan", "--sharing", "1", "-o", model)
     X = frame.drop(columns="diagnosis").assign(
         stage=pd.Categorical(frame["stage"].astype(str)), sex=pd.Categorical(frame["sex"])
     )
-    ours = CGNClassifier("tree", sharing=1.0).fit(X, frame["diagnosis"])
+    ours = CGNClassifier("tan", sharing=1.0).fit(X, frame["diagnosis"])
     out = works("predict", model, path)
     rows = list(csv.DictReader(io.StringIO(out)))
     np.testing.assert_allclose([float(row["p(ill)"]) for row in rows], ours.predict_proba(X)[:, 1], rtol=1e-12)
@@ -231,7 +231,7 @@ def test_fit_predict_inspect(patients, tmp_path):
     assert (tmp_path / "out.csv").read_text() == out
     assert json.loads(works("predict", model, path, "--json"))["predictions"][7]["predicted"] == rows[7]["predicted"]
     told = json.loads(works("inspect", model, "--json", "--graph", graph))
-    assert (told["structure"], told["parameters"], told["edges"]) == ("tree", ours.n_parameters_, 4)
+    assert (told["structure"], told["parameters"], told["edges"]) == ("tan", ours.n_parameters_, 4)
     assert told["discrete"] == ["stage", "sex"]
     assert told["log_evidence"] == pytest.approx(ours.log_evidence_)
     assert "<svg" in graph.read_text()
@@ -342,16 +342,15 @@ def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
     assert "has no column 'klass'" in fails(2, "evaluate", wine, "-t", "klass")
     assert "does not exist" in fails(2, "evaluate", tmp_path / "absent.csv", "-t", "class")
     assert "'5y2' is not of the form 10x3" in fails(2, "evaluate", wine, "-t", "class", "--cv", "5y2")
-    assert "add --k NUMBER" in fails(2, "evaluate", wine, "-t", "class", "-s", "band")
     assert "neither a whole number nor cv" in fails(2, "evaluate", wine, "-t", "class", "-s", "band", "--k", "3.5")
     assert "Missing option '-o'" in fails(2, "fit", wine, "-t", "class")
     for words, error in (
         (("-s", "band", "--k", "0"), "'0' is not a whole number above 0, nor cv"),
-        (("-s", "tree", "--temperature", "-1"), "'-1' is not a number above 0, nor cv"),
-        (("-s", "tree", "--temperature", "nan"), "'nan' is not a number above 0"),
+        (("-s", "tan", "--temperature", "-1"), "'-1' is not a number above 0, nor cv"),
+        (("-s", "tan", "--temperature", "nan"), "'nan' is not a number above 0"),
         (("--jobs", "0"), "--jobs must be a number of processes"),
-        (("--temperature", "cv"), "--temperature belongs to a structure"),
-        (("-s", "tree", "--ordered"), "--ordered is for the mixture"),
+        (("--temperature", "cv"), "--temperature belongs to the structure of a network"),
+        (("-s", "tan", "--ordered"), "--ordered is for the mixture"),
         (("--id", "name"), "has no column 'name' (--id)"),
         (("--groups", "subject"), "has no column 'subject' (--groups)"),
         (("--ignore", "alcohol,ask"), "has no column 'ask' (--ignore): did you mean 'ash'?"),
@@ -492,7 +491,7 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
 @pytest.mark.filterwarnings("default")  # of columns with few values
 def test_a_clinical_table_with_holes_in_all_but_one_row(shared, tmp_path):
     path, model = shared / "data" / "mixed" / "heart-hungarian.csv", tmp_path / "model.skops"
-    options = ("-t", "class", "-s", "tree", "-p", "bayes")
+    options = ("-t", "class", "-s", "tan", "-p", "bayes")
     code, out, err = run("evaluate", path, *options, "--cv", "2", "--positive", ">50_1", "--json")
     assert code == 0
     assert "782 cells are taken as missing: ca 291 empty; thal 266 empty; slope 190 empty" in err
@@ -558,7 +557,7 @@ def test_predictions_for_another_prevalence_and_least_cost(patients, tmp_path):
 def test_every_prediction_has_its_surprise_and_unusual_rows_are_marked(patients, tmp_path):
     path, frame = patients
     model, odd = tmp_path / "model.skops", tmp_path / "odd.csv"
-    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "--ignore", "subject", "-s", "tree", "-o", model)
+    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "--ignore", "subject", "-s", "tan", "-o", model)
     frame.assign(marker=np.where(frame.index < 3, 1e3, frame["marker"])).to_csv(odd, index=False)
     code, out, err = run("predict", model, odd)
     assert code == 0
@@ -571,8 +570,8 @@ def test_every_prediction_has_its_surprise_and_unusual_rows_are_marked(patients,
     assert told["rows_unusual"] == n
     assert sum(told["predicted"].values()) == told["rows"] == 120
     statistics, merged = tmp_path / "part.stats", tmp_path / "merged.skops"
-    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "tree", "-o", statistics)
-    works("merge", statistics, "-s", "tree", "-o", merged)
+    works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "tan", "-o", statistics)
+    works("merge", statistics, "-s", "tan", "-o", merged)
     code, out, err = run("predict", merged, path)
     assert code == 0
     assert re.search("the column surprise is empty: .* only fit has them\n", err)
@@ -637,11 +636,12 @@ def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatc
     from cgnlearn import CGNClassifierCV
     from cgnlearn.cli import models
 
-    def small(seed, ordered):
+    def small(name, seed, ordered):
+        assert name == "mixture"
         return CGNClassifierCV(candidates=["naive_bayes", "complete"], ordered=ordered, random_state=seed)
 
-    assert isinstance(models.unnamed(0, True), CGNClassifierCV)
-    monkeypatch.setattr(models, "unnamed", small)
+    assert isinstance(models.tuned("mixture", 0, True), CGNClassifierCV)
+    monkeypatch.setattr(models, "tuned", small)
     path, _frame = patients
     columns = ("-t", "diagnosis", "--categorical", "stage", "--ignore", "subject")
     found = json.loads(works("evaluate", path, *columns, "--cv", "3", "--json"))["models"]
@@ -744,7 +744,7 @@ def test_the_mixture_says_how_long_it_will_go_on(rng):
     from cgnlearn.cli import terminal
 
     said = []
-    model, X = CGNClassifierCV(candidates=["naive_bayes", "bins"]), rng.normal(size=(30, 2))
+    model, X = CGNClassifierCV(candidates=["naive_bayes", "aode"]), rng.normal(size=(30, 2))
     model.set_callbacks(terminal._Steps(said.append))
     model.fit(X, np.arange(30) % 2)
     assert [line.split(" steps")[0] for line in said] == [f"{n} of 5" for n in range(1, 6)]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cgnlearn.candidates.registry import MIXTURE
 from cgnlearn.cli.folder import print_by_sample, training_spectra
-from cgnlearn.cli.models import DEFAULT, compared
+from cgnlearn.cli.models import compared
 from cgnlearn.cli.options import NEW_REPORT, jobs_option, json_option
 from cgnlearn.cli.terminal import finish, print_comparisons, print_table, say, waiting
 
@@ -69,7 +70,7 @@ def _spectra(folder: Path) -> Study:
     )
     models = {name: read.before(model) for name, model in compared((), (), seed=0, ordered=True).items()}
     return demonstration.spectra_study(
-        read.X, read.y, models, made, groups=read.groups, raw=read.spectra, ids=read.ids, proposed=DEFAULT
+        read.X, read.y, models, made, groups=read.groups, raw=read.spectra, ids=read.ids, proposed=MIXTURE
     )
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cgnlearn.candidates.registry import MIXTURE
 from cgnlearn.cli import folder, options
 from cgnlearn.cli.given import Given, given_data
-from cgnlearn.cli.models import DEFAULT, compared
+from cgnlearn.cli.models import compared
 from cgnlearn.cli.parts import evaluate_in_parts
 from cgnlearn.cli.terminal import (
     finish,
@@ -74,7 +75,8 @@ def evaluate(
     if prevalence is not None and positive is None:
         raise click.UsageError("--prevalence is that of a class: name it with --positive CLASS")
     data, of_spectra, roles = given.data, given.of_spectra, given.roles
-    models = compared(structure, parameters, seed=seed, ordered=ordered or (of_spectra and not structure), **model)
+    has_mixture = not structure or MIXTURE in structure
+    models = compared(structure, parameters, seed=seed, ordered=ordered or (of_spectra and has_mixture), **model)
     if given.is_beyond(memory):
         refused = {"--positive": positive, "--cost": cost}
         evaluate_in_parts(models, given, cv, seed, output, report, refused, as_json=as_json)
@@ -93,10 +95,10 @@ def evaluate(
     splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
         say(reason)
-    foretell(own.get(DEFAULT), read.X, read.y, len(splits), jobs)
+    foretell(own.get(MIXTURE), read.X, read.y, len(splits), jobs)
     how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     settings = _settings(read, roles, of_spectra) | {"Cross-validation": f"{how}, seed {seed}"}
-    proposed, raw = DEFAULT if DEFAULT in models else None, read.spectra if of_spectra else None
+    proposed, raw = MIXTURE if MIXTURE in models else None, read.spectra if of_spectra else None
     asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence}
     rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "raw": raw}
     study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))

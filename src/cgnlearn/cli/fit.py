@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cgnlearn.candidates.registry import NETWORKS
 from cgnlearn.cli import folder, options
 from cgnlearn.cli.given import Given, given_data
 from cgnlearn.cli.inspect import description
@@ -39,7 +40,10 @@ def fit(given: Given, output: Path, minimum_cell: float, memory: int | None, as_
     roles = given.roles
     if of_statistics and asked["structure"] is None:
         asked["structure"] = "naive_bayes"  # what can be merged
-    model = chosen(**asked | {"ordered": asked["ordered"] or (given.of_spectra and asked["structure"] is None)})
+    of_network = asked["structure"] in NETWORKS
+    if of_statistics and not of_network:
+        raise click.UsageError("only networks have statistics that can be merged: name one with --structure")
+    model = chosen(**asked | {"ordered": asked["ordered"] or (given.of_spectra and not of_network)})
     from cgnlearn import save
 
     missing: dict[str, Any] = {}

@@ -84,8 +84,9 @@ def description(model: Any) -> dict[str, Any]:
             "structure": "mixture",
             "attributes": model.n_features_in_,
             "members": [
-                {"weight": each.weight, "temperature": each.temperature, "log_loss": -each.cll, **each.description}
-                for each in model.members_
+                {**member.description, "weight": member.weight, "temperature": member.temperature}
+                | {"log_loss": member.log_loss}
+                for member in model.members_
             ],
             "discrete": discrete,
         }

@@ -9,19 +9,9 @@ from typing import Any
 
 import click
 
-STRUCTURES = (
-    "naive_bayes", "complete", "tree", "band", "box", "band_average", "fwgjan", "bwgjan", "wcgjan", "selective",
-    "tree_average",
-)  # fmt: skip
+from cgnlearn.candidates.registry import MIXTURE, NETWORKS
+
 PARAMETERS = ("bayes", "ml", "discriminative")
-DEFAULT = "mixture"  # what `unnamed` makes
-
-
-def unnamed(seed: int, ordered: bool) -> Any:
-    """The classifier that is fitted where no structure is named: the one place where it is chosen."""
-    from cgnlearn import CGNClassifierCV
-
-    return CGNClassifierCV(ordered=ordered, random_state=seed)
 
 
 def compared(
@@ -32,70 +22,86 @@ def compared(
 
     from cgnlearn.evaluation.study import BASELINE, LOGISTIC
 
-    ways = dict.fromkeys(parameters or ("ml", "bayes"))
-    if structures:
-        _refuse_ordered(ordered)
-        models = {
-            label(shape, way, **options): classifier(shape, way, seed=seed, **options)
-            for shape in dict.fromkeys(structures)
-            for way in ways
-        }
-    else:
-        _refuse_without_structure(parameters=parameters, **options)
-        models = {DEFAULT: unnamed(seed, ordered)}
-        models |= {label("naive_bayes", way): classifier("naive_bayes", way, seed=seed) for way in ways}
+    if not any(structure in NETWORKS for structure in structures):
+        _refuse_options_of_networks(parameters=parameters, **options)
+    if ordered and structures and MIXTURE not in structures:
+        raise _not_ordered()
+    models: dict[str, Any] = {}
+    for structure in dict.fromkeys(structures or (MIXTURE, "naive_bayes")):
+        if structure in NETWORKS:
+            for way in dict.fromkeys(parameters or ("ml", "bayes")):
+                models[label(structure, way, **options)] = classifier(structure, way, seed=seed, **options)
+        else:
+            models[structure] = tuned(structure, seed, ordered)
+    if not structures:
         models[LOGISTIC] = logistic_regression(seed)
     return models | {BASELINE: DummyClassifier(strategy="prior")}
 
 
 def chosen(structure: str | None, parameters: str | None, *, seed: int, ordered: bool, **options: Any) -> Any:
     """The one classifier that the options ask for."""
-    if structure is not None:
-        _refuse_ordered(ordered)
+    if structure in NETWORKS:
+        if ordered:
+            raise _not_ordered()
         return classifier(structure, parameters or "bayes", seed=seed, **options)
-    _refuse_without_structure(parameters=parameters, **options)
-    return unnamed(seed, ordered)
+    _refuse_options_of_networks(parameters=parameters, **options)
+    return tuned(structure or MIXTURE, seed, ordered)
 
 
-def _refuse_ordered(ordered: bool) -> None:
-    if ordered:
-        raise click.UsageError(f"--ordered is for the {DEFAULT}: leave out --structure, or name band or box without it")
+def tuned(name: str, seed: int, ordered: bool) -> Any:
+    """The mixture of all candidates, or of those of one name."""
+    from cgnlearn import CGNClassifierCV
+
+    return CGNClassifierCV(candidates=None if name == MIXTURE else [name], ordered=ordered, random_state=seed)
 
 
-def _refuse_without_structure(**options: Any) -> None:
+def _not_ordered() -> click.UsageError:
+    return click.UsageError(f"--ordered is for the {MIXTURE}: leave out --structure, or name band or box without it")
+
+
+def _refuse_options_of_networks(**options: Any) -> None:
     given = [name for name, value in options.items() if value not in (None, ())]
     if given:
         option = "--" + given[0].replace("_", "-")
-        raise click.UsageError(f"{option} belongs to a structure: name one with --structure, or leave {option} out")
+        raise click.UsageError(
+            f"{option} belongs to the structure of a network: name one with --structure, or leave {option} out"
+        )
 
 
 def classifier(
-    structure: str, parameters: Any, *, seed: int, k: Any = None, k_max: int | None = None,
-    sharing: float | None = None, prior_location: Any = None, temperature: Any = None,
-) -> Any:  # fmt: skip
+    structure: str,
+    parameters: Any,
+    *,
+    seed: int,
+    k: Any = None,
+    k_max: int | None = None,
+    sharing: float | None = None,
+    prior_location: Any = None,
+    temperature: Any = None,
+) -> Any:
     """The classifier that the options describe."""
-    from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
+    from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior
 
-    averages: dict[str, Any] = {"selective": SelectiveNaiveBayes(), "tree_average": TreeAverage()}
-    shape: Any = averages.get(structure, structure)
+    shape: Any = structure
     if structure in ("band", "box"):
-        if k is None:
-            raise click.UsageError(f"--structure {structure} needs its order: add --k NUMBER or --k cv")
-        learner = Band if structure == "band" else Box
-        shape = learner(k, k_max=k_max or 20) if k == "cv" else learner(k)
+        shape = (Band if structure == "band" else Box)(k or "cv", k_max=k_max or 20)
     elif structure == "band_average":
         shape = BandAverage(k_max=k_max or 20)
     return CGNClassifier(
-        shape, parameters=parameters, prior=Prior(location=prior_location or "pooled"), random_state=seed,
-        sharing=0.0 if sharing is None else sharing, temperature=1.0 if temperature is None else temperature,
-    )  # fmt: skip
+        shape,
+        parameters=parameters,
+        prior=Prior(location=prior_location or "pooled"),
+        random_state=seed,
+        sharing=0.0 if sharing is None else sharing,
+        temperature=1.0 if temperature is None else temperature,
+    )
 
 
 def label(
     structure: str, parameters: str, *, k: Any = None, sharing: Any = None, temperature: Any = None, **_: Any
 ) -> str:
     """What a classifier is called in tables."""
-    order = f" {k}" if structure in ("band", "box") else ""
+    order = f" {k or 'cv'}" if structure in ("band", "box") else ""
     more = "".join(
         f", {name} {value if value == 'cv' else f'{value:g}'}"
         for name, value, usual in (("sharing", sharing, 0), ("temperature", temperature, 1))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from cgnlearn.cli.models import DEFAULT, PARAMETERS, STRUCTURES
+from cgnlearn.candidates.registry import MIXTURE, NAMES, NETWORKS
+from cgnlearn.cli.models import PARAMETERS
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
@@ -156,27 +157,54 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 def model_options(*, many: bool, of_rows: bool = True) -> Decorator:
     """The options that make a classifier of rows, or of statistics; ``many``: several may be given."""
     again = " May be repeated." if many else ""
-    default = DEFAULT if of_rows else "naive_bayes"
+    default = MIXTURE if of_rows else "naive_bayes"
     ordered = click.option("--ordered", is_flag=True, help="The order of the columns means something, as in spectra.")
     return _options(
-        click.option("-s", "--structure", type=click.Choice(STRUCTURES), multiple=many,
-                     help=f"Which attributes depend on which.{again}  [default: {default}]"),
-        click.option("--k", type=number_or_cv(int), metavar="NUMBER|CV",
-                     help="Order of band and box, or cv to choose it."),
-        click.option("--k-max", type=click.IntRange(1),
-                     help="Largest order that --k cv tries, or that band_average averages over.  [default: 20]"),
-        click.option("-p", "--parameters", type=click.Choice(PARAMETERS), multiple=many,
-                     help="Exact Bayesian averaging, maximum likelihood, or penalised conditional likelihood."
-                     f"{again}  [default: {'ml, bayes' if many else 'bayes'}]"),
-        click.option("--sharing", type=click.FloatRange(0, 1),
-                     help="How much the classes share slopes and variances.  [default: 0]"),
-        click.option("--prior-location", type=click.Choice(("pooled", "paper", "cell")),
-                     help="Where the prior expects the means.  [default: pooled]"),
-        click.option("--temperature", type=number_or_cv(float), metavar="NUMBER|CV",
-                     help="Trust in the attributes, or cv to choose it.  [default: 1]"),
+        click.option(
+            "-s",
+            "--structure",
+            type=click.Choice(NAMES if of_rows else NETWORKS),
+            multiple=many,
+            help=f"Which attributes depend on which.{again}  [default: {default}]",
+        ),
+        click.option(
+            "--k",
+            type=number_or_cv(int),
+            metavar="NUMBER|CV",
+            help="Order of band and box, or cv to choose it.  [default: cv]",
+        ),
+        click.option(
+            "--k-max",
+            type=click.IntRange(1),
+            help="Largest order that --k cv tries, or that band_average averages over.  [default: 20]",
+        ),
+        click.option(
+            "-p",
+            "--parameters",
+            type=click.Choice(PARAMETERS),
+            multiple=many,
+            help="Exact Bayesian averaging, maximum likelihood, or penalised conditional likelihood."
+            f"{again}  [default: {'ml, bayes' if many else 'bayes'}]",
+        ),
+        click.option(
+            "--sharing",
+            type=click.FloatRange(0, 1),
+            help="How much the classes share slopes and variances.  [default: 0]",
+        ),
+        click.option(
+            "--prior-location",
+            type=click.Choice(("pooled", "paper", "cell")),
+            help="Where the prior expects the means.  [default: pooled]",
+        ),
+        click.option(
+            "--temperature",
+            type=number_or_cv(float),
+            metavar="NUMBER|CV",
+            help="Trust in the attributes, or cv to choose it.  [default: 1]",
+        ),
         *([ordered] if of_rows else []),
         seed_option,
-    )  # fmt: skip
+    )
 
 
 def jobs_option(default: int) -> Decorator:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def fitted_in_parts(model: Any, given: Given) -> tuple[Any, dict[str, Any]]:
     """The model, fitted to a file that does not fit into memory, and the missing values by column and spelling."""
-    from cgnlearn.classifier import CGNClassifier, counting_learner
+    from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
     from cgnlearn.streams import fitted_to
 
     if isinstance(model, CGNClassifier):

@@ -270,7 +270,7 @@ def _in_words(seconds: float) -> str:
 def foretell(model: Any, X: Any, y: Any, n_fits: int = 1, jobs: int = 1) -> None:
     """Say how long the fits will take, if that is minutes, before they begin."""
     from cgnlearn import CGNClassifierCV
-    from cgnlearn.tuning.forecast import expected_seconds
+    from cgnlearn.estimators.mixture_classifier import expected_seconds
 
     # What it says itself, and once for each fold, advises parameters that are no options.
     warnings.filterwarnings("ignore", "comparing these candidates may take", UserWarning)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.classifier import CGNClassifier, counting_learner
 from cgnlearn.data.splits import hashed
 from cgnlearn.data.warning import DataWarning
+from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.study import BASELINE, fitted
 from cgnlearn.evaluation.summaries import Place, Summary
@@ -103,10 +103,10 @@ def evaluate_stream(
     >>> from cgnlearn import CGNClassifier, evaluate_stream
     >>> path = Path(tempfile.mkdtemp(), "iris.parquet")
     >>> load_iris(as_frame=True).frame.to_parquet(path)
-    >>> found = evaluate_stream({"tree": CGNClassifier("tree")}, path, "target", n_folds=5)
+    >>> found = evaluate_stream({"tan": CGNClassifier("tan")}, path, "target", n_folds=5)
     >>> for summary in found.summaries:
     ...     print(f"{summary.model}: {summary.metrics['accuracy'].mean:.2f}")
-    tree: 0.96
+    tan: 0.96
     class frequencies: 0.28
     """
     counted = [model for model in models.values() if _is_counted(model)]
@@ -335,7 +335,7 @@ def _counted_scores(
 
 
 def _of_counted(model: CGNClassifier) -> Score:
-    return lambda table: normalised(model.joint_of_table(table))
+    return lambda table: normalised(model._log_scores(table))
 
 
 def _frequencies(shares: Floats) -> Score:

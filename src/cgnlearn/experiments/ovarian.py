@@ -137,14 +137,13 @@ def _tempered_rows(
     """
     k_max = len(path.log_joint)
     chosen = CGNClassifier(Band("cv", k_max=k_max), temperature="cv", random_state=seed, **MODELS["shared"]).fit(X, y)
-    scores = chosen.cv_results_["mean_test_cll"].reshape(k_max, -1)  # (k, temperatures)
-    of_best = chosen.cv_results_["param_temperature"][scores.argmax(axis=1)]  # the same temperatures for every k
+    of_best = chosen.cv_results_["temperature"]  # one for each k
     joints = path.class_log_prior + of_best[:, None, None] * (path.log_joint - path.class_log_prior)
     for k, joint in enumerate(joints, start=1):
         yield _row(path.family, k, TEMPERED, joint, true, power=float(of_best[k - 1]))
     joint = chosen.predict_joint_log_proba(X_test)
     yield _row(path.family, chosen.k_, CHOSEN, joint, true, power=chosen.temperature_)
-    log_weight = len(y) * scores.max(axis=1)
+    log_weight = -len(y) * chosen.cv_results_["mean_test_log_loss"]
     log_weight -= np.logaddexp.reduce(log_weight)
     averaged = np.logaddexp.reduce(log_weight[:, None, None] + normalised(joints), axis=0)
     yield _row(path.family, 0, AVERAGED, averaged, true, power=float("nan"))

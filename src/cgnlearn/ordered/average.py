@@ -50,7 +50,7 @@ class BandAverage(Learner):
     ((60, 5), (60,))
     """
 
-    forgets = False
+    has_leave_one_out = accepts_missing = False
 
     def __init__(self, k_max: int = 50) -> None:
         self.k_max = k_max

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,6 @@ from cgnlearn.model.structure import Structure, check_order
 from cgnlearn.model.table import Table
 from cgnlearn.ordered.lattice import EveryOrder, Lattice
 from cgnlearn.structures.fixed import Fixed
-from cgnlearn.structures.learner import FOLDS, NOTHING_OPEN, Resolved, Wish
-from cgnlearn.structures.selection import Scored
 
 
 class Ordered(Fixed):
@@ -35,8 +33,8 @@ class Ordered(Fixed):
         k: int | Literal["cv"] = 1,
         *,
         k_max: int = 50,
-        cv: int = FOLDS,
-        scoring: Literal["cll", "accuracy"] = "cll",
+        cv: int = 5,
+        scoring: Literal["log_loss", "accuracy"] = "log_loss",
     ) -> None:
         self.k = k
         self.k_max = k_max
@@ -44,64 +42,29 @@ class Ordered(Fixed):
         self.scoring = scoring
 
     @property
-    def needs_rows(self) -> bool:
+    def needs_samples(self) -> bool:
         """Whether k is to be chosen."""
         return isinstance(self.k, str)
 
     def structure(self, schema: Schema) -> Structure:
         """The structure, its nodes being indexes of columns."""
-        self._check()
+        self.check()
         if isinstance(self.k, str):
             raise ValueError(f"{self!r} chooses k while a CGNClassifier is fitted: give it to one, or give k a number")
         return ordered_structure(self.shape, self.k, schema)
 
-    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
-        """Choose k, if it is open, together with what the user leaves open."""
-        self._check()
-        if not self.needs_rows and not wish.is_open:
-            return Resolved(self, how, float(wish.temperature), {})
-        hows = wish.estimations(how)
-        if self.needs_rows:
-            refuse_holes_in_order(table.incomplete, table.schema)
-        ks = list(range(1, self._greatest_k(table.schema) + 1)) if self.needs_rows else [None]
-        names: dict[str, list[Any]] = {"k": ks * len(hows)} if self.needs_rows else {}
-        if wish.sharing:
-            names["sharing"] = [each.sharing for each in hows for _ in ks]
-        choice, statistics = self._choice(table, hows, wish, self.cv, self.scoring, names)
-        which, order = divmod(choice.candidate, len(ks))
-        found: dict[str, Any] = {"cv_results_": choice.results}
-        if not self.needs_rows:
-            return Resolved(self, hows[which], choice.temperature, found, statistics)
-        return Resolved(type(self)(order + 1), hows[which], choice.temperature, found | {"k_": order + 1}, statistics)
-
-    def _counted(self, schema: Schema) -> Families:
-        """What all candidates need counted."""
-        return every_family(schema, self._greatest_k(schema)) if self.needs_rows else self.families(schema)
-
-    def _scored(self, statistics: Statistics, table: Table, hows: Sequence[Estimation], *, left_out: bool) -> Scored:
-        """What all candidates, one for each k if that is open, say of rows."""
-        if not self.needs_rows:
-            return super()._scored(statistics, table, hows, left_out=left_out)
-        every_k = EveryK.left_out if left_out else EveryK.of
-        k_max = self._greatest_k(table.schema)
-        found = [every_k(statistics, table, how, k_max=k_max, shapes=(self.shape,)) for how in hows]
-        return Scored(
-            np.concatenate([part.log_likelihood[0] for part in found]),
-            found[0].class_log_prior,
-            np.concatenate([part.exists[0] for part in found]),
-        )
-
-    def _greatest_k(self, schema: Schema) -> int:
+    def greatest_k(self, schema: Schema) -> int:
+        """The greatest k that is tried."""
         return min(self.k_max, max(1, len(schema.continuous)))
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Refuse parameters that cannot be meant."""
         if self.k != "cv":
             check_order(self.k, otherwise=' or "cv"')
         check_order(self.k_max, "k_max")
         check_order(self.cv, "cv", least=2)
-        if self.scoring not in ("cll", "accuracy"):
-            raise ValueError(f'scoring must be "cll" or "accuracy", not {self.scoring!r}')
+        if self.scoring not in ("log_loss", "accuracy"):
+            raise ValueError(f'scoring must be "log_loss" or "accuracy", not {self.scoring!r}')
 
 
 class Box(Ordered):
@@ -132,8 +95,8 @@ class Band(Ordered):
     cv : int, default=5
         How many folds, where leave-one-out is not exact or rows have groups; fewer where the rarest class has not so
         many rows, but at least 2.
-    scoring : {"cll", "accuracy"}, default="cll"
-        What the best k is best at: mean log probability of the true class, or accuracy. Equal ones go by the other
+    scoring : {"log_loss", "accuracy"}, default="log_loss"
+        What the best k is best at. Equal ones go by the other
         score, then to the smaller k.
 
     Examples

@@ -52,7 +52,7 @@ class PathDisplay(TwoPanels):
         if "param_k" not in results:
             raise ValueError('the classifier did not choose its k: fit it with Band(k="cv") or Box(k="cv")')
         orders = np.unique(results["param_k"])
-        loss = -results["mean_test_cll"]
+        loss = results["mean_test_log_loss"]
         best = [int(np.argmin(np.where(results["param_k"] == k, loss, np.inf))) for k in orders]
         path = Path(orders, results["mean_test_accuracy"][best], loss[best])
         return cls({"inner cross-validation": path}, "order k", "linear").plot(axes)

@@ -59,7 +59,7 @@ def wine_study() -> Study:
     names = np.array([str(name).replace("class_", "cultivar ") for name in wine.target_names])
     models = {
         f"{structure} {parameters}": CGNClassifier(structure, parameters=parameters)
-        for structure in ("naive_bayes", "tree", "complete")
+        for structure in ("naive_bayes", "tan", "complete")
         for parameters in ("ml", "bayes")
     }
     models[BASELINE] = DummyClassifier(strategy="prior")

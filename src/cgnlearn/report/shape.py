@@ -8,31 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from cgnlearn.candidates.registry import in_words
 from cgnlearn.model.structure import Structure
 from cgnlearn.report.figures import is_drawable, path_figure, structure_figure
 
 MOST_IN_TREE = 120
 MOST_KINDS = 8  # of members of a mixture
-IN_WORDS = {
-    "frequencies": "the class frequencies alone",
-    "naive_bayes": "each attribute by itself (naive Bayes)",
-    "complete": "every attribute with every other (complete)",
-    "tree": "each attribute with the one that tells most of it (tree)",
-    "greedy": "attributes in groups, sought by how well they predict",
-    "selective": "each attribute by itself, as far as it tells the classes apart (selective naive Bayes)",
-    "tree_average": "each attribute with at most one other, averaged over all ways (forests)",
-    "bins": "each attribute by itself, cut into bins",
-    "one_dependence": "each attribute with one other, which all take in turn, cut into bins",
-    "logistic": "a weight for each attribute, fitted to the answers (logistic regression)",
-    "band": "each attribute with its neighbours (bands)",
-    "band_average": "each attribute with its neighbours, averaged over how many (band average)",
-}
-OF_TERMS = {
-    "squares": ", and its square",
-    "products": ", and products of two",
-    "pairs": ", and pairs of levels",
-    "steps": ", in steps",
-}
 
 
 class Branch(NamedTuple):
@@ -88,11 +69,7 @@ def _members(members: Sequence[Any]) -> list[Members]:
     """Gathered by what they do with the attributes, the heaviest first."""
     weights: dict[str, list[float]] = {}
     for member in members:
-        said = member.description
-        words = IN_WORDS.get(said["kind"], said["kind"]) + OF_TERMS.get(said.get("terms", ""), "")
-        if said["transform"] == "power":
-            words += ", columns made bell-shaped first (Yeo-Johnson)"
-        weights.setdefault(words, []).append(float(member.weight))
+        weights.setdefault(in_words(member.description), []).append(float(member.weight))
     found = [Members(words, len(those), sum(those)) for words, those in weights.items()]
     return sorted(found, key=lambda each: -each.weight)
 

@@ -14,7 +14,7 @@ from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
-from cgnlearn.structures.learner import NOTHING_OPEN, Learner, Resolved, Wish
+from cgnlearn.structures.learner import Learner, Watch
 from cgnlearn.structures.rotated import RotatedComplete, without_likelihood
 
 FEW_COLUMNS = 300  # whose pairs are counted whatever the rows: it takes no time, and statistics that add are worth it
@@ -32,9 +32,9 @@ class Fixed(Learner):
         """What has to be counted."""
         return self.structure(schema).as_families(schema)
 
-    def model(self, statistics: Statistics, how: Estimation) -> Network:
+    def model(self, statistics: Statistics, estimation: Estimation) -> Network:
         """The model, from statistics of these families."""
-        return Network.of(self.structure(statistics.schema), statistics, how)
+        return Network.of(self.structure(statistics.schema), statistics, estimation)
 
 
 class Given(Fixed):
@@ -90,18 +90,18 @@ class Complete(Fixed):
             )
         return Structure.jan([[*schema.discrete, *schema.continuous]])
 
-    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
-        """Rotate, if the columns outnumber the rows; decide what the user leaves open."""
+    def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> Learner:
+        """Rotate, if the columns outnumber the samples; where values are missing, order the columns."""
         if len(table.schema.continuous) > max(table.n_rows, FEW_COLUMNS):
             require_complete(
                 table.incomplete, table.schema, "more columns than rows are rotated, which takes whole rows"
             )
-            if not isinstance(how, Bayes):
-                raise without_likelihood(table, how)
-            return RotatedComplete.of(table, how).resolved(table, how, wish)
+            if not isinstance(estimation, Bayes):
+                raise without_likelihood(table, estimation)
+            return RotatedComplete.of(table, estimation)
         if table.incomplete:
-            return Jan([range(table.schema.n_columns)]).resolved(table, how, wish)
-        return super().resolved(table, how, wish)
+            return Jan([range(table.schema.n_columns)]).resolved(table, estimation)
+        return self
 
 
 class Jan(Fixed):
@@ -129,12 +129,11 @@ class Jan(Fixed):
         """The structure, its nodes being indexes of columns."""
         return Structure.jan([schema.discrete_first(group) for group in self._columns(schema)])
 
-    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
-        """Where values are missing, order each group so that most rows are seen by most of its families."""
+    def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> Learner:
+        """Where values are missing, order each group so that most samples are seen by most of its families."""
         if not table.incomplete:
-            return super().resolved(table, how, wish)
-        ordered = Jan([table.most_complete_first(group) for group in self._columns(table.schema)])
-        return super(Jan, ordered).resolved(table, how, wish)
+            return self
+        return Jan([table.most_complete_first(group) for group in self._columns(table.schema)])
 
     def _columns(self, schema: Schema) -> list[list[int]]:
         """The groups as indexes of columns."""

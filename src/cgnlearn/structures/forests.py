@@ -53,7 +53,7 @@ class TreeAverage(Learner):
            [0.  , 0.  , 0.25, 0.  ]])
     """
 
-    forgets = False
+    has_leave_one_out = accepts_missing = is_sum = False
 
     def families(self, schema: Schema) -> Families:
         """Every attribute alone and, once for each pair that may be joined, with a parent."""

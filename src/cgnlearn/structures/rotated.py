@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 
 from cgnlearn.model.estimation import Bayes, Estimation, SampleNotAcceptable, no_variance
-from cgnlearn.model.families import Columns, Families
+from cgnlearn.model.families import Families
 from cgnlearn.model.network import Network
 from cgnlearn.model.rotated import RotatedNetwork
 from cgnlearn.model.rotation import RotatedBlock, Rotation
@@ -15,8 +13,7 @@ from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
-from cgnlearn.structures.learner import Learner, Wish
-from cgnlearn.structures.selection import Scored
+from cgnlearn.structures.learner import Learner
 
 
 class RotatedComplete(Learner):
@@ -28,6 +25,8 @@ class RotatedComplete(Learner):
     rotated : Statistics
         Of the same rows, rotated.
     """
+
+    accepts_missing = is_sum = False
 
     def __init__(self, rotation: Rotation, rotated: Statistics) -> None:
         self.rotation = rotation
@@ -61,16 +60,6 @@ class RotatedComplete(Learner):
             Network.of(_of_discrete(statistics.schema), statistics, how),
             tuple(RotatedBlock.of(self.rotation, partition, moments, how) for partition, moments in pairs),
         )
-
-    def _out_of_fold(
-        self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation], wish: Wish
-    ) -> Iterator[Scored]:
-        """Each time from a rotation of all other rows, which serves every sharing."""
-        for cut in cuts:
-            outside = table.rows(np.setdiff1d(np.arange(table.n_rows), cut))
-            learner = self.of(outside, hows[0])
-            statistics = collect(outside, learner.families(table.schema))
-            yield learner._scored(statistics, table.rows(cut), hows, left_out=False)
 
 
 def _of_discrete(schema: Schema) -> Structure:

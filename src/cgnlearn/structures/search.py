@@ -7,7 +7,7 @@ stopping and inspection need nothing else.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,19 +17,18 @@ from numpy.typing import NDArray
 from cgnlearn.data.splits import stratified
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation, MaximumLikelihood
-from cgnlearn.model.families import Columns, Families, Node
+from cgnlearn.model.families import Families, Node
 from cgnlearn.model.model import Model
 from cgnlearn.model.moments import CHUNK, numeric_libraries
 from cgnlearn.model.schema import Schema
-from cgnlearn.model.statistics import Statistics, collect
+from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
 from cgnlearn.model.table import Table
 from cgnlearn.structures.fixed import Jan
-from cgnlearn.structures.learner import NOTHING_OPEN, Learner, Resolved, Wish
+from cgnlearn.structures.learner import Learner, Watch
 from cgnlearn.structures.left_out import EachRowLeftOut
 from cgnlearn.structures.moves import NEIGHBOURS, Groups, Move
 from cgnlearn.structures.odds import Folds, Group
-from cgnlearn.structures.selection import Scored
 
 SAME = 1e-12  # scores closer than this are equal: the order in which folds are summed must break no tie
 MOST_BYTES = 1 << 29  # of remembered log odds
@@ -258,11 +257,11 @@ class GreedyJan(Learner):
         self.parameters = parameters
         self.random_state = random_state
 
-    forgets = False
+    has_leave_one_out = False
 
     @property
-    def needs_rows(self) -> bool:
-        """A search scores structures on rows."""
+    def needs_samples(self) -> bool:
+        """A search scores structures on samples."""
         return True
 
     def families(self, schema: Schema) -> Families:
@@ -273,28 +272,13 @@ class GreedyJan(Learner):
         """A search has to come first."""
         raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
 
-    def resolved(self, table: Table, how: Estimation, wish: Wish = NOTHING_OPEN) -> Resolved:
-        """Search; what else is open is chosen with a search of its own in every fold."""
-        temperature, found = wish.temperature, dict[str, Any]()
-        if wish.is_open:
-            hows = wish.estimations(how)
-            choice, _ = self._choice(table, hows, wish)
-            how, temperature, found["cv_results_"] = hows[choice.candidate], choice.temperature, choice.results
+    def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> SearchedJan:
+        """Search."""
         names = dict(enumerate(table.schema.names or range(table.schema.n_columns)))
-        found["search_path_"] = [state.renamed(names) for state in wish.watch(self.states(table, how, wish.groups))]
-        chosen = Jan(found["search_path_"][-1].groups).resolved(table, how).learner
-        return Resolved(chosen, how, float(temperature), found)
-
-    def _out_of_fold(
-        self, table: Table, cuts: Sequence[Columns], hows: Sequence[Estimation], wish: Wish
-    ) -> Iterator[Scored]:
-        """What a search over all other rows finds, and says of the rows of each fold."""
-        for cut in cuts:
-            outside = np.setdiff1d(np.arange(table.n_rows), cut)
-            train, groups = table.rows(outside), None if wish.groups is None else np.asarray(wish.groups)[outside]
-            learner = self.resolved(train, hows[0], Wish(groups=groups)).learner
-            statistics = collect(train, learner.families(table.schema))
-            yield Scored.by([learner.model(statistics, how) for how in hows], table.rows(cut), left_out=False)
+        path = [state.renamed(names) for state in watch(self.states(table, estimation, groups))]
+        chosen = Jan(path[-1].groups).resolved(table, estimation)
+        assert isinstance(chosen, Jan)
+        return SearchedJan(chosen.groups, path)
 
     def states(self, table: Table, how: Estimation, groups: Any = None) -> Iterator[SearchState]:
         """The search, one visited state after the other; stop wherever you like. No fold parts a group of rows."""
@@ -348,6 +332,14 @@ class GreedyJan(Learner):
         are_folds = isinstance(cv, int | np.integer) and not isinstance(cv, bool) and cv >= 2
         if not are_folds and not (isinstance(cv, str) and cv == "loo"):
             raise ValueError(f'GreedyJan\'s cv must be a whole number of at least 2, or "loo", not {cv!r}')
+
+
+class SearchedJan(Jan):
+    """The groups that a search has chosen, and the states on its way to them."""
+
+    def __init__(self, groups: Iterable[Iterable[Any]], path: list[SearchState]) -> None:
+        super().__init__(groups)
+        self.path = path
 
 
 def _visited(groups: Groups, schema: Schema, score: float, n_scored: int) -> SearchState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -13,7 +13,9 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Bayes, Estimation
 from cgnlearn.model.families import Families
+from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
+from cgnlearn.model.prior import Prior
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
@@ -44,7 +46,7 @@ class Tree(Learner):
     {0: (), 1: (0,), 2: (0,), 3: (2,)}
     """
 
-    forgets = False
+    has_leave_one_out = False
 
     def __init__(self, score: Literal["evidence", "mutual_information"] = "evidence") -> None:
         self.score = score
@@ -55,13 +57,22 @@ class Tree(Learner):
             raise ValueError(f'Tree\'s score must be "evidence" or "mutual_information", not {self.score!r}')
         return pair_families(schema)
 
-    def model(self, statistics: Statistics, how: Estimation) -> Network:
+    def model(self, statistics: Statistics, estimation: Estimation) -> Network:
         """The best tree's."""
-        prior = how.prior if how.prior.is_coherent else replace(how.prior, location="pooled")
+        return Network.of(self._structure(statistics, estimation.prior), statistics, estimation)
+
+    def models(self, statistics: Statistics, estimations: Sequence[Estimation]) -> list[Model]:
+        """One tree for each prior: what classes share plays no part in it."""
+        priors = dict.fromkeys(estimation.prior for estimation in estimations)
+        trees = {prior: self._structure(statistics, prior) for prior in priors}
+        return [Network.of(trees[estimation.prior], statistics, estimation) for estimation in estimations]
+
+    def _structure(self, statistics: Statistics, prior: Prior) -> Structure:
+        prior = prior if prior.is_coherent else replace(prior, location="pooled")
         alone, joined = pair_scores(statistics, Bayes(prior) if self.score == "evidence" else None)
         gain = np.where(np.isfinite(joined), joined - alone, 0.0)
         parents = _tree_parents(gain, statistics.schema, set(np.flatnonzero(np.isfinite(alone)).tolist()))
-        return Network.of(Structure.tree(parents), statistics, how)
+        return Structure.tree(parents)
 
 
 def _tree_parents(gain: Floats, schema: Schema, scored: Container[int]) -> list[int | None]:

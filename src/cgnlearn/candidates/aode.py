@@ -1,12 +1,12 @@
 """Averaged one-dependence estimators (Webb, Boughton and Wang 2005) on discrete codes.
 
-Each attribute in turn is the parent of all others, and the models are averaged in their probabilities:
+Each feature in turn is the parent of all others, and the models are averaged in their probabilities:
 
     p(x | c) = 1/|J| Σ_j p(b_j | c) Π_{v≠j} p(b_v | c, b_j)
     p(b_v | c, b_j) = (n(c, b_j, b_v) + w p(b_v | c)) / (n(c, b_j) + w)
 
-with w the weight of backing off. What is missing in a row is left out of counts, products and average, and n(c, b_j)
-counts the rows in which the child is there too. A row is taken out of the counts in closed form.
+with w the weight of backing off. Missing values are left out of counts, products and average, and n(c, b_j)
+counts the samples in which the child is observed too. Leave-one-out takes a sample out of the counts in closed form.
 """
 
 from __future__ import annotations
@@ -20,44 +20,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from cgnlearn.candidates.candidate import Candidate, Fitted, Profile, Samples, Settings, Skipped
 from cgnlearn.model.densities import Floats
-from cgnlearn.tuning.source import Description, Fit, Scored, Source
-from cgnlearn.tuning.transforms import Views
 
 Codes = NDArray[np.integer[Any]]
 
 CHUNK = 1 << 21  # numbers that are held at once
+N_BINS = (3, 5)
+MOST_LEVELS = 500  # of all columns together, of which pairs are counted
+BACKOFFS = (1.0, 5.0)
+DIRICHLET = 0.5  # Jeffreys' weight of a level
 
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How often, in each class, any two levels meet; counts of disjoint rows add up.
+    """How often, in each class, any two levels occur together."""
 
-    Parameters
-    ----------
-    n_levels : tuple of int
-        Of each column; all levels of all columns stand in one line.
-    counts : ndarray (classes, levels, levels)
-        On its diagonal how often a level is there.
-    """
-
-    n_levels: tuple[int, ...]
-    counts: Floats
+    n_levels: tuple[int, ...]  # of each column; the levels of all columns are numbered through
+    counts: Floats  # (classes, levels, levels); on the diagonal how often a level occurs
 
     @classmethod
     def of(
         cls, codes: Codes, labels: NDArray[np.intp], weights: Floats | None, n_levels: Sequence[int], n_classes: int
     ) -> PairCounts:
-        """Count rows.
-
-        Parameters
-        ----------
-        codes : ndarray (rows, columns)
-            Levels; -1 where one is missing.
-        labels : ndarray (rows,)
-        weights : ndarray (rows,) or None
-        n_levels : sequence of int
-        n_classes : int
+        """Count samples; a code is -1 where a level is missing.
 
         Examples
         --------
@@ -75,11 +61,6 @@ class PairCounts:
                 weighted = inside if weights is None else inside * weights[rows[part], None]
                 there.counts[label] += inside.T @ weighted
         return there
-
-    def __add__(self, other: PairCounts) -> PairCounts:
-        if self.n_levels != other.n_levels or self.counts.shape != other.counts.shape:
-            raise ValueError("pair counts of other columns or classes cannot be added")
-        return replace(self, counts=self.counts + other.counts)
 
     @property
     def n_classes(self) -> int:
@@ -127,33 +108,20 @@ class PairCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class OneDependence:
+class AODE:
     """The average over all parents.
-
-    Parameters
-    ----------
-    pairs : PairCounts
-    backoff : float
-        How many rows p(b_v | c) is worth where b_v is predicted from a parent.
-    dirichlet : float
-        Weight of each level before any row is seen.
 
     Examples
     --------
     >>> codes, labels = np.array([[0, 0], [0, 1], [1, 1], [1, 1]]), np.array([0, 0, 1, 1])
-    >>> model = OneDependence(PairCounts.of(codes, labels, None, (2, 2), 2), backoff=1.0, dirichlet=0.5)
+    >>> model = AODE(PairCounts.of(codes, labels, None, (2, 2), 2), backoff=1.0, dirichlet=0.5)
     >>> np.exp(model.log_likelihood(np.array([[1, 1]]))).round(3)
     array([[0.062, 0.787]])
     """
 
     pairs: PairCounts
-    backoff: float
-    dirichlet: float
-
-    def __post_init__(self) -> None:
-        for name in ("backoff", "dirichlet"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
+    backoff: float  # how many samples p(b_v | c) is worth where b_v is predicted from a parent
+    dirichlet: float  # weight of each level before any sample is seen
 
     @cached_property
     def _alone(self) -> Floats:
@@ -164,7 +132,7 @@ class OneDependence:
         ]
 
     def log_likelihood(self, codes: Codes) -> Floats:
-        """ln p(levels | class) of rows: (rows, classes)."""
+        """ln p(levels | class): (samples, classes)."""
         pairs = self.pairs
         found = np.zeros((len(codes), pairs.n_classes))
         apart = pairs.column[:, None] != pairs.column
@@ -180,22 +148,22 @@ class OneDependence:
                 found[part, label] = _averaged(np.take_along_axis(of_parents, positions, axis=1), there)
         return found
 
-    def left_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats | None = None) -> Floats:
-        """The same of rows that are counted, each without itself: (rows, classes).
+    def leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats | None = None) -> Floats:
+        """The same of counted samples, each without itself: (samples, classes).
 
-        Other classes than its own have not seen a row anyway.
+        Other classes than its own have not seen a sample anyway.
         """
         found = self.log_likelihood(codes)
         weights = np.ones(len(codes)) if weights is None else weights
         for part in self.pairs._parts(len(codes)):
-            own = self._own_left_out(codes[part], labels[part], weights[part, None])
+            own = self._own_leave_one_out(codes[part], labels[part], weights[part, None])
             found[np.arange(part.start, part.stop), labels[part]] = own
         return found
 
-    def _own_left_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats) -> Floats:
+    def _own_leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats) -> Floats:
         pairs, there, positions = self.pairs, codes >= 0, self.pairs.positions(codes)
         of_class = labels[:, None]
-        # Rounding must not leave less than no row.
+        # Rounding must not leave a negative count.
         level = np.maximum(pairs.alone[of_class, positions] - weights, 0.0) + self.dirichlet
         seen = np.maximum(pairs.seen[labels] - weights, 0.0) + self.dirichlet * np.array(pairs.n_levels)
         alone = level / seen
@@ -226,73 +194,64 @@ def _averaged(of_parents: Floats, there: NDArray[np.bool_]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class OneDependenceFit(Fit):
-    """Averages from the same counts.
+class FittedAODE(Fitted):
+    """Averages from the same counts."""
 
-    Parameters
-    ----------
-    view : str
-    models : tuple of OneDependence
-        One for each candidate.
-    """
+    transform: str
+    models: tuple[AODE, ...]  # one for each setting
 
-    view: str
-    models: tuple[OneDependence, ...]
+    has_density = is_sum = False
 
-    has_density = False
+    def log_likelihood(self, samples: Samples) -> Floats:
+        """ln p(levels | class): (settings, samples, classes)."""
+        return np.stack([model.log_likelihood(samples[self.transform].codes) for model in self.models])
 
-    def log_likelihood(self, views: Views) -> Floats:
-        """ln p(x | class): (candidates, rows, classes)."""
-        return np.stack([model.log_likelihood(views[self.view].codes) for model in self.models])
-
-    def left_out(self, views: Views) -> Floats:
-        """The same of training rows, each without itself."""
-        table = views[self.view]
+    def leave_one_out(self, samples: Samples) -> Floats:
+        """The same for training samples, each by the counts without it."""
+        table = samples[self.transform]
         assert table.labels is not None
-        return np.stack([model.left_out(table.codes, table.labels, table.weights) for model in self.models])
+        return np.stack([model.leave_one_out(table.codes, table.labels, table.weights) for model in self.models])
 
-    @property
-    def is_sum(self) -> bool:
-        """No: an average over parents is none."""
-        return False
-
-    def contributions(self, views: Views, candidate: int) -> Floats:
-        """None: an average over parents is no sum over attributes."""
+    def contributions(self, samples: Samples, setting: int) -> Floats:
+        """None: an average over parents is no sum over features."""
         raise ValueError("an average of one-dependence estimators is no sum over attributes")
 
-    def kept(self, which: Sequence[int]) -> OneDependenceFit:
-        """Some of the candidates."""
+    def restricted(self, which: Sequence[int]) -> FittedAODE:
+        """Some of the settings."""
         return replace(self, models=tuple(self.models[i] for i in which))
 
 
 @dataclass(frozen=True)
-class OneDependences(Source):
-    """Averages of one-dependence estimators on bins, for several weights of backing off.
+class AODECandidate(Candidate):
+    """Averages of one-dependence estimators on bins, for several weights of backing off."""
 
-    Parameters
-    ----------
-    view : str
-        One whose columns are all discrete.
-    dirichlet : float
-    backoffs : tuple of float
-    """
+    transform: str  # one whose columns are all discrete
 
-    view: str
-    dirichlet: float = 0.5
-    backoffs: tuple[float, ...] = (1.0, 5.0)
-    kind: str = "one_dependence"
-    has_density: bool = False
+    name = "aode"
+    label = "each feature with one other, which all take in turn, cut into bins (AODE)"
+    has_density = False
 
-    def scored(self, views: Views, *, leave_out: bool) -> Scored:
+    @classmethod
+    def suited(cls, profile: Profile) -> Iterator[AODECandidate | Skipped]:
+        """Two numbers of bins."""
+        for n_bins in N_BINS if profile.m else N_BINS[:1]:
+            transform = f"bins{n_bins}"
+            if profile.schema.n_columns < 2:
+                yield Skipped(cls.name, transform, "one column")
+            elif profile.n_levels + n_bins * profile.m > MOST_LEVELS:
+                yield Skipped(cls.name, transform, f"more than {MOST_LEVELS} levels")
+            else:
+                yield cls(transform)
+
+    @property
+    def settings(self) -> list[Settings]:
+        """The weights of backing off."""
+        return [{"kind": self.name, "transform": self.transform, "backoff": backoff} for backoff in BACKOFFS]
+
+    def fit(self, samples: Samples) -> FittedAODE:
         """Counted once for all."""
-        table = views[self.view]
+        table = samples[self.transform]
         assert table.labels is not None
         n_levels = [len(table.schema.levels_of(column)) for column in range(table.schema.n_columns)]
         pairs = PairCounts.of(table.codes, table.labels, table.weights, n_levels, table.schema.n_classes)
-        fit = OneDependenceFit(
-            self.view, tuple(OneDependence(pairs, backoff, self.dirichlet) for backoff in self.backoffs)
-        )
-        described: list[Description] = [
-            {"kind": self.kind, "transform": self.view, "backoff": backoff} for backoff in self.backoffs
-        ]
-        return Scored(fit, described, fit.left_out(views) if leave_out else None)
+        return FittedAODE(self.transform, tuple(AODE(pairs, backoff, DIRICHLET) for backoff in BACKOFFS))

@@ -14,7 +14,7 @@ def bars(names: Sequence[str], weights: Sequence[float]) -> str:
 
     Examples
     --------
-    >>> bars(["tree"], [1.0]).count("<tr>")
+    >>> bars(["tan"], [1.0]).count("<tr>")
     1
     """
     shown = list(zip(names, weights, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -204,22 +204,3 @@ def learned(names: Iterable[str], table: Table) -> dict[str, Transform]:
         else:
             found[name] = Bins.of(table, int(name.removeprefix("bins")))
     return found
-
-
-class Views:
-    """A table through some transforms, each made once."""
-
-    def __init__(self, table: Table, transforms: Mapping[str, Transform]) -> None:
-        self.table = table
-        self.transforms = transforms
-        self._made: dict[str, Table] = {}
-
-    def __getitem__(self, name: str) -> Table:
-        """The table through a transform."""
-        if name not in self._made:
-            self._made[name] = self.transforms[name](self.table)
-        return self._made[name]
-
-    def log_jacobian(self, name: str) -> Floats | None:
-        """Of every value: (rows, continuous columns)."""
-        return self.transforms[name].log_jacobian(self.table)

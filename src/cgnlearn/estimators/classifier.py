@@ -1,25 +1,28 @@
-"""The scikit-learn estimator: what a user fits and predicts with. No formula stands here."""
+"""CGNClassifier: one conditional Gaussian network. No formula stands here."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
+from cgnlearn.candidates.candidate import Samples, Skipped
+from cgnlearn.candidates.comparison import FOLDS, Comparison, Scores
+from cgnlearn.candidates.registry import candidate_of, learner_of
+from cgnlearn.candidates.results import results
 from cgnlearn.data.warning import DataWarning
+from cgnlearn.estimators.fitted_network import FittedNetwork
 from cgnlearn.logistic.correction import fit_discriminative
-from cgnlearn.model.estimation import Estimation, class_prior_of, estimation_of, is_number
+from cgnlearn.model.estimation import SampleNotAcceptable, estimation_of, is_number
 from cgnlearn.model.frames import readable
 from cgnlearn.model.indicators import without_indicators
 from cgnlearn.model.network import Network
@@ -27,18 +30,17 @@ from cgnlearn.model.prior import Prior
 from cgnlearn.model.schema import Schema
 from cgnlearn.model.statistics import Statistics, collect
 from cgnlearn.model.structure import Structure
-from cgnlearn.model.surprise import Reference, Unscored, scored, subsample
-from cgnlearn.model.table import Table, UnknownLevels, read, read_training
-from cgnlearn.prediction import Predictions
+from cgnlearn.model.surprise import scored, subsample
+from cgnlearn.model.table import Table, UnknownLevels, read_training
+from cgnlearn.ordered.band import Ordered
 from cgnlearn.progress import Watched, reported, watched
-from cgnlearn.structures.learner import Learner, Wish
-from cgnlearn.structures.names import learner_of
+from cgnlearn.structures.learner import Learner
 
 
 def counting_learner(model: CGNClassifier, who: str) -> Learner:
     """The learner of a classifier that can be made of statistics alone; else a ValueError that says what to do."""
     learner = learner_of(model.structure)
-    if learner.needs_rows:
+    if learner.needs_samples:
         raise ValueError(f"{who} cannot learn the structure {model.structure!r}: fit once, then pass on its structure_")
     if not learner.is_additive:
         raise ValueError(f"{who} cannot add to what was fitted by rotation, all rows at once: call fit")
@@ -82,7 +84,7 @@ def _is_open(value: Any) -> bool:
     return isinstance(value, str) and value == "cv"
 
 
-class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CGNClassifier(FittedNetwork, Watched):
     """Conditional Gaussian network classifier, by exact Bayesian averaging or by maximum likelihood.
 
     Attributes are continuous or discrete; continuous ones follow, in each class, linear regressions on their
@@ -92,10 +94,11 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     Parameters
     ----------
     structure : str, Structure, learner or mapping, default="naive_bayes"
-        Which attributes each attribute depends on besides the class: ``"naive_bayes"``, ``"complete"``, ``"tree"``,
-        ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` (searched, see `GreedyJan`), a `Structure`, a learner such as
-        ``Band(5)``, or a mapping from each attribute to its parents, by column names or indexes; attributes left
-        out of a mapping are not in the model.
+        Which attributes each attribute depends on besides the class: ``"naive_bayes"``, ``"complete"``, ``"tan"`` (see
+        `Tree`), ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` (searched, see `GreedyJan`), ``"band"`` and ``"box"`` (with
+        ``k="cv"``, see `Band`), an average (``"selective_naive_bayes"``, ``"tan_average"``, ``"band_average"``), a
+        `Structure`, a learner such as ``Band(5)``, or a mapping from each attribute to its parents, by column names or
+        indexes; attributes left out of a mapping are not in the model.
     parameters : {"bayes", "ml", "discriminative"}, default="bayes"
         ``"bayes"`` averages over all parameters, exactly; ``"ml"`` takes the likeliest; ``"discriminative"`` corrects
         the Bayesian log odds to predict the class best, by penalised conditional likelihood, with a temperature of
@@ -109,10 +112,10 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         Probabilities of the classes, in the order of ``classes_``; None learns them.
     temperature : positive float or "cv", default=1.0
         p(c | x) ∝ p(c) p(x | c)^temperature: below one the attributes, which never are as independent as a
-        structure says, are trusted less. ``"cv"``: the one up to 1 with the best mean log probability of the true
-        class for rows that the model has not seen; together with k and sharing, if these are ``"cv"`` too. By exact
-        leave-one-out where the structure does not have to be learned and no groups are given, else by stratified
-        folds.
+        structure says, are trusted less. ``"cv"``: the one up to 1 with the least log loss of held-out rows; together
+        with k and sharing, if these are ``"cv"`` too. Rows are held out by exact leave-one-out where the structure does
+        not have to be learned and no groups are given, else by stratified folds, and the classes have the training
+        data's own frequencies.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
     unknown_levels : {"missing", "error"}, default="missing"
@@ -139,8 +142,9 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     k_ : int
         Where the structure is a `Band` or `Box` with ``k="cv"``.
     cv_results_ : dict of ndarray
-        Where k or the temperature is ``"cv"``: a table, a row for each ``param_k`` and ``param_temperature`` tried,
-        with mean and standard deviation over the folds of ``test_cll`` and ``test_accuracy``, and the rank by score.
+        Where k, the sharing or the temperature is ``"cv"``: a table, a row for each ``param_k`` and ``param_sharing``
+        tried, with its ``temperature``, ``mean_test_log_loss`` and ``mean_test_accuracy`` of held-out rows and their
+        ranks, how rows were held out (``by``), and ``weight`` 1 for the choice.
     discriminative_ : Correction
         With ``parameters="discriminative"``: ``likelihood_power``, ``intercept``, ``slopes``, ``penalty``, and the path
         of ``penalties`` with their ``held_out_log_loss``.
@@ -168,8 +172,6 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
     >>> model.predict_proba(X[:1]).round(4)
     array([[1., 0., 0.]])
     """
-
-    _how: Estimation  # what the parameters said at the fit
 
     def __init__(
         self,
@@ -217,24 +219,58 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             table = self._first_table(X, y, sample_weight)
             if groups is not None:
                 check_consistent_length(table.codes, groups)
-            wish = Wish(
-                self.temperature, _is_open(self.sharing), self.random_state, groups, partial(watched, self),
-                self._missing_indicator,
-            )  # fmt: skip
-            learner = learner_of(self.structure, self.random_state)
-            decided = learner.resolved(table, self._how, wish)
-            self._learner, self._how, self.temperature_, found, counted = decided
+                groups = np.asarray(groups)
+            learner, counted = learner_of(self.structure, self.random_state), None
+            if _is_open(self.temperature) or _is_open(self.sharing) or _is_open(getattr(learner, "k", None)):
+                learner, counted = self._chosen(learner, table, groups)
+            self._learner = learner.resolved(table, self._estimation, groups, partial(watched, self))
             families = self._learner.families(table.schema)
             self.statistics_ = collect(table, families) if counted is None else counted.restricted(families)
-            for name, value in found.items():
-                setattr(self, name, value)
             if self.parameters == "discriminative":
-                self.discriminative_ = fit_discriminative(self._learner.model(self.statistics_, self._how), table)
+                self.discriminative_ = fit_discriminative(
+                    self._learner.model(self.statistics_, self._estimation), table
+                )
             _ = self._model  # raises here and now if the sample does not allow it
             if self.statistics_.incomplete:
                 self._warn_of_few_rows()
-            self._reference: Table | Reference | Unscored = subsample(table)
+            self._reference = subsample(table)
         return self
+
+    def _chosen(self, learner: Learner, table: Table, groups: Any) -> tuple[Learner, Statistics | None]:
+        """Choose what is ``"cv"`` by held-out samples; the statistics if all samples were counted for it."""
+        open_k = isinstance(learner, Ordered) and learner.needs_samples
+        candidate = candidate_of(
+            learner,
+            self._estimation,
+            table.schema,
+            any_sharing=_is_open(self.sharing),
+            missing_indicator=self._missing_indicator,
+        )
+        comparison = Comparison(
+            Samples.learning(["none"], table, groups),
+            [candidate],
+            self._estimation.dirichlet,
+            cv=None,
+            seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            n_folds=learner.cv if isinstance(learner, Ordered) else FOLDS,
+        )
+        (found,) = comparison.held_out()
+        if isinstance(found, Skipped):
+            raise ValueError(found.reason)
+        if np.isnan(found.log_likelihood).any(axis=(1, 2)).all():
+            raise SampleNotAcceptable(
+                "maximum likelihood exists for no k without some of the rows, as some attribute has no variance in "
+                'some class: use parameters="bayes", more rows or fewer columns'
+            )
+        scores = Scores.of([found], table, None if _is_open(self.temperature) else self.temperature_)
+        best = scores.best(learner.scoring if isinstance(learner, Ordered) else "log_loss")
+        self.cv_results_ = results([found], scores, (np.arange(len(scores.power)) == best).astype(float))
+        self.temperature_ = float(scores.power[best])
+        learner, self._estimation = candidate.choice(best)
+        if open_k:
+            assert isinstance(learner, Ordered)
+            self.k_ = int(learner.k)
+        return learner, getattr(found.fitted, "statistics", None)
 
     @available_if(_needs_no_rows)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -291,8 +327,8 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
         --------
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> parts = [CGNClassifier("tree").fit(X[i::2], y[i::2]).statistics_ for i in (0, 1)]
-        >>> CGNClassifier.from_statistics(sum(parts), structure="tree").predict(X[:2])
+        >>> parts = [CGNClassifier("tan").fit(X[i::2], y[i::2]).statistics_ for i in (0, 1)]
+        >>> CGNClassifier.from_statistics(sum(parts), structure="tan").predict(X[:2])
         array([0, 0])
         """
         model = cls(**parameters)
@@ -337,50 +373,17 @@ class CGNClassifier(Predictions, Watched, ClassifierMixin, BaseEstimator):  # ty
             if self.temperature != 1:
                 raise ValueError('parameters="discriminative" find a temperature of their own: leave temperature at 1')
             generative = "bayes"
-        self._how = estimation_of(generative, self.prior, sharing, self.class_prior, schema)
+        self._estimation = estimation_of(generative, self.prior, sharing, self.class_prior, schema)
         if is_number(self.temperature) and 0 < self.temperature < np.inf:  # type: ignore[operator]
             self.temperature_ = float(self.temperature)
         elif not _is_open(self.temperature):
             raise ValueError(f'temperature must be a positive number or "cv", not {self.temperature!r}')
-        if self.unknown_levels not in ("missing", "error"):
-            raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
-        self._unknown_levels: UnknownLevels = self.unknown_levels
+        self._take_unknown_levels()
         if self.missing_indicator not in (True, False):
             raise ValueError(f"missing_indicator must be True or False, not {self.missing_indicator!r}")
         if self.missing_indicator and self.parameters == "discriminative":
             raise ValueError('missing_indicator=True has no discriminative parameters: use parameters="bayes"')
         self._missing_indicator = bool(self.missing_indicator)
-
-    def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        """Rows in the model's form; with a y training rows, in which no level may be new."""
-        check_is_fitted(self, "statistics_")
-        X = readable(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
-        """A fitted copy for another prevalence of the classes (as the constructor takes it); this one stays as it is.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> X, y = load_iris(return_X_y=True)
-        >>> CGNClassifier().fit(X, y).with_class_prior([0.8, 0.1, 0.1]).class_log_prior_.round(2)
-        array([-0.22, -2.3 , -2.3 ])
-        """
-        check_is_fitted(self, "statistics_")
-        if class_prior is None:
-            raise ValueError('class_prior must be "uniform" or an array in the order of classes_, not None')
-        how = replace(self._how, class_prior=class_prior_of(class_prior, len(self.classes_)))
-        other: Self = clone(self).set_params(class_prior=class_prior)
-        fitted = {name: value for name, value in vars(self).items() if name != "_model" and not hasattr(other, name)}
-        other.__dict__.update(fitted | {"_how": how})
-        return other
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies, processes and files carry the statistics, and no rows; the model is made from them where it is needed.

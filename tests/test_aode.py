@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from cgnlearn.tuning import one_dependence
-from cgnlearn.tuning.one_dependence import OneDependence, OneDependences, PairCounts
-from cgnlearn.tuning.transforms import Views, learned
+from cgnlearn.candidates import aode
+from cgnlearn.candidates.aode import AODE, AODECandidate, PairCounts
+from cgnlearn.candidates.candidate import Samples, held_out_frequencies
 
 LEVELS = (2, 3, 4, 1)
 
@@ -58,67 +58,55 @@ def test_likelihood_equals_explicit_loops(rows, backoff, weighted):
     codes, labels, weights = rows
     weights = weights if weighted else np.ones(len(codes))
     pairs = PairCounts.of(codes, labels, weights if weighted else None, LEVELS, 3)
-    found = np.exp(OneDependence(pairs, backoff, 0.3).log_likelihood(codes))
+    found = np.exp(AODE(pairs, backoff, 0.3).log_likelihood(codes))
     expected = [[oracle(codes, labels, weights, row, label, backoff, 0.3) for label in range(3)] for row in codes]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_left_out_equals_refits(rows):
     codes, labels, weights = rows
-    found = OneDependence(PairCounts.of(codes, labels, weights, LEVELS, 3), 1.0, 0.3).left_out(codes, labels, weights)
+    found = AODE(PairCounts.of(codes, labels, weights, LEVELS, 3), 1.0, 0.3).leave_one_out(codes, labels, weights)
     for i in range(len(codes)):
         rest = np.arange(len(codes)) != i
-        refit = OneDependence(PairCounts.of(codes[rest], labels[rest], weights[rest], LEVELS, 3), 1.0, 0.3)
+        refit = AODE(PairCounts.of(codes[rest], labels[rest], weights[rest], LEVELS, 3), 1.0, 0.3)
         np.testing.assert_allclose(found[i], refit.log_likelihood(codes[[i]])[0], rtol=1e-10, atol=1e-10)
 
 
 def test_the_last_row_of_a_class_can_be_left_out():
     codes, labels = np.array([[0, 0], [1, 1], [1, 0]]), np.array([0, 1, 1])
-    model = OneDependence(PairCounts.of(codes, labels, None, (2, 2), 2), 1.0, 0.5)
-    assert np.exp(model.left_out(codes, labels)[0, 0]) == pytest.approx(0.25)  # nothing is known of that class
+    model = AODE(PairCounts.of(codes, labels, None, (2, 2), 2), 1.0, 0.5)
+    assert np.exp(model.leave_one_out(codes, labels)[0, 0]) == pytest.approx(0.25)  # nothing is known of that class
 
 
 def test_probabilities_of_all_rows_sum_to_one(rows):
     codes, labels, weights = rows
-    model = OneDependence(PairCounts.of(codes, labels, weights, LEVELS, 3), 2.0, 0.1)
+    model = AODE(PairCounts.of(codes, labels, weights, LEVELS, 3), 2.0, 0.1)
     every = np.array(list(itertools.product(*map(range, LEVELS))))
     np.testing.assert_allclose(np.exp(model.log_likelihood(every)).sum(axis=0), 1.0, rtol=1e-12)
 
 
-def test_counts_add_up_and_the_chunk_does_not_matter(rows, monkeypatch):
+def test_the_chunk_does_not_matter(rows, monkeypatch):
     codes, labels, weights = rows
     whole = PairCounts.of(codes, labels, weights, LEVELS, 3)
-    first, second = np.arange(len(codes)) < 13, np.arange(len(codes)) >= 13
-    parts = [PairCounts.of(codes[part], labels[part], weights[part], LEVELS, 3) for part in (first, second)]
-    added = parts[0] + parts[1]
-    np.testing.assert_allclose(added.counts, whole.counts, atol=1e-12)
-    before = OneDependence(whole, 1.0, 0.3).left_out(codes, labels, weights)
-    monkeypatch.setattr(one_dependence, "CHUNK", 30)  # three rows at a time
-    again = OneDependence(PairCounts.of(codes, labels, weights, LEVELS, 3), 1.0, 0.3).left_out(codes, labels, weights)
+    before = AODE(whole, 1.0, 0.3).leave_one_out(codes, labels, weights)
+    monkeypatch.setattr(aode, "CHUNK", 30)  # three rows at a time
+    again = AODE(PairCounts.of(codes, labels, weights, LEVELS, 3), 1.0, 0.3).leave_one_out(codes, labels, weights)
     np.testing.assert_allclose(again, before, atol=1e-12)
-    with pytest.raises(ValueError, match="cannot be added"):
-        whole + PairCounts.of(codes, labels, weights, (3, 3, 4, 1), 3)
 
 
-@pytest.mark.parametrize("wrong", [{"backoff": 0.0}, {"dirichlet": 0.0}, {"backoff": np.nan}])
-def test_nothing_becomes_impossible(rows, wrong):
-    codes, labels, weights = rows
-    with pytest.raises(ValueError, match="must be positive"):
-        OneDependence(PairCounts.of(codes, labels, weights, LEVELS, 3), **{"backoff": 1.0, "dirichlet": 0.5} | wrong)
-
-
-def test_the_source_finds_an_interaction_that_naive_bayes_cannot():
+def test_the_candidate_finds_an_interaction_that_naive_bayes_cannot():
     from cgnlearn.model.table import read_training
 
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 3))
     y = (X[:, 0] > 0) ^ (X[:, 1] > 0)
     table, _ = read_training(X, y)
-    scored = OneDependences("bins4").scored(Views(table, learned(["bins4"], table)), leave_out=True)
-    assert [each["backoff"] for each in scored.described] == [1.0, 5.0]
-    for said in scored.left_out:
-        right = said.argmax(axis=1) == table.labels
+    samples = Samples.learning(["bins4"], table)
+    candidate = AODECandidate("bins4")
+    held_out = candidate.leave_one_out(samples, held_out_frequencies(table, 0.5))
+    assert [settings["backoff"] for settings in candidate.settings] == [1.0, 5.0]
+    for likelihood in held_out.log_likelihood:
+        right = likelihood.argmax(axis=1) == table.labels
         assert right.mean() > 0.8
-    kept = scored.fit.kept([1])
-    views = Views(table, learned(["bins4"], table))
-    np.testing.assert_array_equal(kept.log_likelihood(views)[0], scored.fit.log_likelihood(views)[1])
+    fitted = held_out.fitted
+    np.testing.assert_array_equal(fitted.restricted([1]).log_likelihood(samples)[0], fitted.log_likelihood(samples)[1])

@@ -8,13 +8,21 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from cgnlearn.classifier import fitting, without_weightless
+from cgnlearn.candidates.assembly import assembled
+from cgnlearn.candidates.candidate import Candidate, HeldOut, Profile, Samples, Skipped, held_out_frequencies
+from cgnlearn.candidates.comparison import Comparison, Scores
+from cgnlearn.candidates.mixture import Mixture
+from cgnlearn.candidates.registry import CANDIDATES, suited
+from cgnlearn.candidates.results import members, results
+from cgnlearn.candidates.weights import mixture_weights
 from cgnlearn.data.splits import one_part
+from cgnlearn.data.transforms import learned
+from cgnlearn.estimators.chart import bars
+from cgnlearn.estimators.classifier import fitting, without_weightless
+from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.model.densities import Floats, normalised
 from cgnlearn.model.estimation import class_prior_of
 from cgnlearn.model.frames import readable
@@ -22,24 +30,17 @@ from cgnlearn.model.moments import numeric_libraries
 from cgnlearn.model.prior import Prior
 from cgnlearn.model.statistics import collect
 from cgnlearn.model.structure import Structure
-from cgnlearn.model.table import Table, UnknownLevels, read, read_training
+from cgnlearn.model.surprise import Reference
+from cgnlearn.model.table import Table, UnknownLevels, read_training
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
-from cgnlearn.tuning.assembly import assembled
-from cgnlearn.tuning.candidates import KINDS, MOST_ROWS, Omitted, Shape, candidates
-from cgnlearn.tuning.chart import bars
-from cgnlearn.tuning.comparison import Comparison, Judged
-from cgnlearn.tuning.forecast import seconds_of
-from cgnlearn.tuning.mixture import Mixture
-from cgnlearn.tuning.results import Weighed
-from cgnlearn.tuning.source import Source, frequencies_left_out
-from cgnlearn.tuning.transforms import Views, learned
 
+MOST_SAMPLES = 10_000  # in which candidates are compared
 LONG = 5.0  # minutes of which a user is told before
 TRANSFORMS = ("none", "power")
 
 
-class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CGNClassifierCV(Predictions, Watched):
     """The classifier that tunes itself: a mixture of networks and logistic regressions, weighted by rows left out.
 
     Candidates are structures × sharing × transforms of the columns × parameters × temperature, and the class
@@ -50,9 +51,10 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
     Parameters
     ----------
     candidates : collection of str and learners, optional
-        What is tried; None: all that suits the table. Names are ``"naive_bayes"``, ``"complete"``, ``"tree"``,
-        ``"greedy"``, ``"selective"``, ``"tree_average"``, ``"bins"``, ``"one_dependence"``, ``"logistic"``, ``"band"``,
-        ``"band_average"``. The class frequencies always are.
+        What is tried; None: ``"naive_bayes"``, ``"selective_naive_bayes"``, ``"complete"``, ``"tan"``, ``"aode"`` and
+        ``"logistic"``, and with ``ordered=True`` ``"band"`` and ``"band_average"``, as far as they suit the table.
+        Other names are ``"tan_average"``, ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` and ``"box"``. The class frequencies
+        always are tried.
     transforms : sequence of {"none", "power"}, default=("none", "power")
         Of continuous columns. ``"power"``: Yeo and Johnson's, learned from the training rows.
     ordered : bool, default=False
@@ -81,15 +83,14 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
     classes_ : ndarray (classes,)
     members_ : list of Member
         The candidates in the mixture, the heaviest first, each with its ``description``, ``temperature``, ``weight``
-        and ``cll``.
+        and ``log_loss``.
     weights_ : ndarray (members,)
     best_ : Member
         The candidate with the best score.
     cv_results_ : dict of ndarray
-        A table with a row for each candidate: ``param_kind`` and other parameters (NaN where it has none),
-        ``temperature``, ``mean_test_cll`` and
-        ``mean_test_accuracy`` of rows left out, by what (``by``), ``weight``; and a row for what was left out, with
-        the ``reason``.
+        A table with a row for each of the settings: ``param_kind`` and other parameters (NaN where it has none),
+        ``temperature``, ``mean_test_log_loss`` and ``mean_test_accuracy`` of held-out rows with their ranks, how rows
+        were held out (``by``), ``weight``; and a row for each candidate that was skipped, with the ``reason``.
     left_out_log_proba_ : ndarray (rows compared in, classes)
         What the members say of the training rows without them, mixed.
     compared_in_ : ndarray of int
@@ -167,74 +168,72 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
             prior.check_attributes(table.schema.n_columns)
             self._dirichlet = prior.dirichlet
             self._class_prior = class_prior_of(self.class_prior, table.schema.n_classes)
-            random_state = check_random_state(self.random_state)
             # Matrices this small only lose by being cut up for several threads, and sums must not depend on n_jobs.
             with numeric_libraries().limit(limits=1, user_api="blas"):
-                self._fit(table, groups, prior, random_state)
+                self._fit(table, groups, check_random_state(self.random_state))
             if self._class_prior is not None:
-                self._mixture = self._mixture.with_class_log_prior(np.log(self._class_prior))
+                self._take_class_prior(self._class_prior)
         return self
 
     def _check(self) -> None:
-        for kind in self.candidates if self.candidates is not None else ():
-            if not isinstance(kind, Learner) and kind not in KINDS:
-                raise ValueError(f"candidates must be learners or among {', '.join(KINDS)}, not {kind!r}")
+        for each in self.candidates if self.candidates is not None else ():
+            if not isinstance(each, Learner) and each not in CANDIDATES:
+                raise ValueError(f"candidates must be learners or among {', '.join(CANDIDATES)}, not {each!r}")
         if unknown := [name for name in self.transforms if name not in TRANSFORMS]:
             raise ValueError(f'transforms must be "none" or "power", not {unknown[0]!r}')
         if self.combine not in ("mixture", "best"):
             raise ValueError(f'combine must be "mixture" or "best", not {self.combine!r}')
-        if self.unknown_levels not in ("missing", "error"):
-            raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
-        self._unknown_levels: UnknownLevels = self.unknown_levels
+        self._take_unknown_levels()
         if self.cv is not None and not (isinstance(self.cv, int | np.integer) and self.cv >= 2):
             raise ValueError(f"cv must be None or a number of folds of at least 2, not {self.cv!r}")
 
-    def _fit(self, table: Table, groups: Any, prior: Prior, random_state: np.random.RandomState) -> None:
+    def _profile(self, table: Table, n_samples: int) -> Profile:
+        """What decides which candidates suit the table."""
+        prior = self.prior or Prior()
+        return Profile(
+            table.schema, n_samples, tuple(self.transforms), prior, bool(self.ordered), bool(table.incomplete)
+        )
+
+    def _fit(self, table: Table, groups: Any, random_state: np.random.RandomState) -> None:
         seed = random_state.randint(np.iinfo(np.int32).max)
         self.compared_in_ = _some(table, groups, seed)
         whole = len(self.compared_in_) == table.n_rows
         compared = table if whole else table.rows(self.compared_in_)
         groups = groups if groups is None or whole else groups[self.compared_in_]
-        shape = Shape(table.schema, compared.n_rows, bool(self.ordered), bool(table.incomplete), groups is not None)
-        suiting = list(candidates(shape, self.candidates, self.transforms, prior))
-        sources = [each for each in suiting if isinstance(each, Source)]
-        omitted = [each for each in suiting if isinstance(each, Omitted)]
-        expected = seconds_of(sources, shape)
+        profile = self._profile(table, compared.n_rows)
+        suiting = list(suited(profile, self.candidates))
+        candidates = [each for each in suiting if isinstance(each, Candidate)]
+        expected = [each.seconds(profile) for each in candidates]
         if (minutes := sum(expected) / 60) > LONG:
             warnings.warn(
                 f"comparing these candidates may take {minutes:.0f} minutes: name fewer in candidates, or give n_jobs",
                 UserWarning,
                 stacklevel=5,
             )
-        transforms = learned(dict.fromkeys(source.view for source in sources), table)
-        views = Views(compared, transforms)
-        comparison = Comparison(views, sources, prior.dirichlet, cv=self.cv, groups=groups, random_state=seed)
-        outcomes = list(watched(self, comparison.judged(self.n_jobs), expected))
-        judged = [each for each in outcomes if isinstance(each, Judged)]
-        omitted += [each for each in outcomes if isinstance(each, Omitted)]
-        weighed = Weighed.of(judged, compared, self.combine, random_state)
-        self.cv_results_ = weighed.results(omitted)
-        self.best_ = weighed.candidates[int(weighed.cll.argmax())]
-        self.members_ = sorted((each for each in weighed.candidates if each.weight > 0), key=lambda each: -each.weight)
+        transforms = learned(dict.fromkeys(each.transform for each in candidates), table)
+        samples = Samples(compared, transforms, groups)
+        comparison = Comparison(samples, candidates, self._dirichlet, cv=self.cv, seed=seed)
+        outcomes = list(watched(self, comparison.held_out(self.n_jobs), expected))
+        held_out = [each for each in outcomes if isinstance(each, HeldOut)]
+        skipped = [each for each in (*suiting, *outcomes) if isinstance(each, Skipped)]
+        scores = Scores.of(held_out, compared)
+        if self.combine == "best":
+            weight = (np.arange(len(scores.power)) == scores.best()).astype(float)
+        else:
+            weights = np.ones(compared.n_rows) if compared.weights is None else compared.weights
+            weight = mixture_weights(scores, weights, 0, random_state)  # the first are the class frequencies
+        found = members(held_out, scores, weight)
+        self.cv_results_ = results(held_out, scores, weight, skipped)
+        self.best_ = found[scores.best()]
+        self.members_ = sorted((each for each in found if each.weight > 0), key=lambda each: -each.weight)
         self.weights_ = np.array([each.weight for each in self.members_])
-        all_views = views if whole else Views(table, transforms)
-        found = assembled(judged, weighed, views, all_views, prior.dirichlet)
-        self._mixture, self.left_out_log_proba_, self._reference = found
+        all_samples = samples if whole else Samples(table, transforms)
+        self._mixture, self.left_out_log_proba_, self._reference = assembled(
+            held_out, scores, weight, samples, all_samples, self._dirichlet
+        )
         self.statistics_ = collect(table, Structure.naive_bayes(table.schema.n_columns).as_families(table.schema))
 
     # ---- prediction
-
-    def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        """Rows in the model's form, with labels and weights if there is a y."""
-        check_is_fitted(self, "statistics_")
-        X = readable(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
     @property
     def class_log_prior_(self) -> Floats:
@@ -242,39 +241,33 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         check_is_fitted(self, "statistics_")
         return self._mixture.class_log_prior
 
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Log p(class | x): (rows, classes)."""
-        table = self._table(X)
+    def _log_scores(self, table: Table) -> Floats:
         return self._mixture.log_proba(table)
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of every class: (rows, classes)."""
-        return np.exp(self.predict_log_proba(X))
+    def _log_density(self, table: Table) -> Floats:
+        return self._mixture.log_density(table)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every row."""
-        best = np.argmax(self.predict_log_proba(X), axis=1)
-        return self.classes_[best]
+    def _leave_one_out(self, table: Table) -> Floats:
+        if self._class_prior is not None:
+            return self._mixture.leave_one_out(table, self.class_log_prior_)
+        return self._mixture.leave_one_out(table, held_out_frequencies(table, self._dirichlet))
+
+    @property
+    def _typical(self) -> Reference:
+        return self._reference
+
+    @property
+    def _given_class_prior(self) -> tuple[float, ...] | None:
+        return self._class_prior
+
+    def _take_class_prior(self, class_prior: tuple[float, ...]) -> None:
+        self._class_prior = class_prior
+        self._mixture = self._mixture.with_class_log_prior(np.log(class_prior))
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Log p(class | x) + log p(x), the latter as in `score_samples`: (rows, classes)."""
-        return self.predict_log_proba(X) + self.score_samples(X)[:, None]
-
-    def score_samples(self, X: Any) -> Floats:
-        """Log p(x), of the members that are densities: (rows,). Low where a row is unlike the training data.
-
-        Where no member is one, by the best candidate that is.
-        """
         table = self._table(X)
-        return np.asarray(logsumexp(self._mixture.log_density(table) + self.class_log_prior_, axis=1))
-
-    def surprise(self, X: Any) -> Floats:
-        """The share of the training rows that are less likely than each row: (rows,). Near 0: unlike anything seen.
-
-        Likely in the sense of `score_samples`, and each training row, of at most 1,000 spread evenly, as models
-        without it see it.
-        """
-        return self._reference.share_below(self.score_samples(X), self._class_prior)
+        return self._log_scores(table) + self._log_marginal(table)[:, None]
 
     def contributions(self, X: Any) -> Floats:
         """The members' contributions, times their temperatures, averaged with their weights.
@@ -298,29 +291,6 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
         left = self.predict_log_proba(X) - normalised(told)
         return np.asarray(left - left.mean(axis=1, keepdims=True))
 
-    def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
-        """Log p(class | x) of the training rows, each by the members without it: (rows, classes).
-
-        Where every member has a closed form for it; ``left_out_log_proba_`` is there for all. Weights, temperatures
-        and transforms stay as they are.
-        """
-        table = self._table(X, y, sample_weight)
-        if self._class_prior is not None:
-            return self._mixture.left_out(table, self.class_log_prior_)
-        return self._mixture.left_out(table, frequencies_left_out(table, self._dirichlet))
-
-    def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
-        """A fitted copy for another prevalence of the classes, given as to the constructor; this one stays as it is."""
-        check_is_fitted(self, "statistics_")
-        if class_prior is None:
-            raise ValueError('class_prior must be "uniform" or an array in the order of classes_, not None')
-        given = class_prior_of(class_prior, len(self.classes_))
-        other: Self = clone(self).set_params(class_prior=class_prior)
-        other.__dict__.update({name: value for name, value in vars(self).items() if not hasattr(other, name)})
-        other._mixture = self._mixture.with_class_log_prior(np.log(np.array(given)))
-        other._class_prior = given
-        return other
-
     def _html_repr(self) -> str:
         page: str = estimator_html_repr(self)
         if not hasattr(self, "members_"):
@@ -333,8 +303,16 @@ class CGNClassifierCV(Watched, ClassifierMixin, BaseEstimator):  # type: ignore[
 
 def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
     """All rows, or of many some, the classes in their proportions and groups whole."""
-    if table.n_rows <= MOST_ROWS:
+    if table.n_rows <= MOST_SAMPLES:
         return np.arange(table.n_rows)
     assert table.labels is not None
-    n_parts = -(-table.n_rows // MOST_ROWS)
+    n_parts = -(-table.n_rows // MOST_SAMPLES)
     return one_part(table.labels, n_parts, seed, groups)
+
+
+def expected_seconds(model: CGNClassifierCV, X: Any, y: Any) -> float:
+    """About how long a fit takes."""
+    X, y, _, _ = without_weightless(readable(X), y, None, None)
+    table, _ = read_training(X, y, None, model.categorical_features)
+    profile = model._profile(table, min(table.n_rows, MOST_SAMPLES))
+    return sum(each.seconds(profile) for each in suited(profile, model.candidates) if isinstance(each, Candidate))

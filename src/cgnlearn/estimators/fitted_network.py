@@ -1,51 +1,47 @@
-"""What a fitted classifier says: of rows, and of itself. No formula stands here."""
+"""What a fitted network says: of samples, and of itself. No formula stands here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.logistic.correction import Discriminative
-from cgnlearn.model.densities import Floats, normalised
+from cgnlearn.model.densities import Floats
 from cgnlearn.model.estimation import Estimation
 from cgnlearn.model.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.model.model import Model
 from cgnlearn.model.network import Network
 from cgnlearn.model.sampling import draw
-from cgnlearn.model.statistics import Statistics
 from cgnlearn.model.structure import Structure
-from cgnlearn.model.surprise import scored
+from cgnlearn.model.surprise import Reference, Unscored, scored
 from cgnlearn.model.table import Table, to_training_type
 from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.search import SearchState
 
 
-class Predictions:
-    """The predicting half of an estimator that has a model, an estimation, statistics and a temperature."""
+class FittedNetwork(Predictions):
+    """The fitted half of `CGNClassifier`."""
 
-    classes_: NDArray[Any]
-    statistics_: Statistics
     temperature_: float
-    _how: Estimation
-    _learner: Learner
+    _estimation: Estimation  # as the parameters were at the fit
+    _learner: Learner  # needs no more samples
     _missing_indicator: bool
-    _reference: Any  # training rows whose density others are compared with, or their scores
-    _table: Callable[..., Table]
+    _reference: Table | Reference | Unscored | None  # training samples whose density others are compared with
 
     @cached_property
     def _model(self) -> Model:
         """Made of the statistics; anew after each `partial_fit`."""
         check_is_fitted(self, "statistics_")
-        model = self._learner.model(self.statistics_, self._how)
+        model = self._learner.model(self.statistics_, self._estimation)
         if self._missing_indicator:
-            return Indicated(model, Indicators.of(self.statistics_, self._how))
+            return Indicated(model, Indicators.of(self.statistics_, self._estimation))
         if not hasattr(self, "discriminative_"):
             return model
         assert isinstance(model, Network)
@@ -53,7 +49,7 @@ class Predictions:
 
     @property
     def _generative(self) -> Model:
-        """The model of the attributes, which a discriminative one starts from."""
+        """The model of the features, which a discriminative one starts from."""
         return self._model.network if isinstance(self._model, Discriminative) else self._model
 
     @property
@@ -69,7 +65,7 @@ class Predictions:
     @property
     def sharing_(self) -> float:
         """How much the classes share, given or chosen."""
-        return self._how.sharing
+        return self._estimation.sharing
 
     @property
     def class_log_prior_(self) -> Floats:
@@ -107,74 +103,46 @@ class Predictions:
             raise AttributeError(f"{name}_ belongs to an average over structures that this is not")
         return getattr(average, name)
 
+    @property
+    def search_path_(self) -> list[SearchState]:
+        """The structures that a search visited, with their scores, the chosen one last."""
+        if not hasattr(self._learner, "path"):
+            raise AttributeError("search_path_ belongs to a structure that was searched")
+        path: list[SearchState] = self._learner.path
+        return path
+
     # ---- prediction
 
-    def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Log p(class, x), the attributes' part tempered: (rows, classes)."""
-        return self.joint_of_table(self._table(X))
-
-    def joint_of_table(self, table: Table) -> Floats:
-        """The same of rows in the model's form."""
+    def _log_scores(self, table: Table) -> Floats:
         joint = self._model.log_likelihood(table)
         joint *= self.temperature_
         joint += self.class_log_prior_
         return joint
 
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Log p(class | x): (rows, classes)."""
-        joint = self.predict_joint_log_proba(X)
-        return joint - logsumexp(joint, axis=1, keepdims=True)
+    def _log_density(self, table: Table) -> Floats:
+        return self._generative.log_likelihood(table)
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of every class: (rows, classes)."""
-        return softmax(self.predict_joint_log_proba(X), copy=False)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every row."""
-        best = np.argmax(self.predict_joint_log_proba(X), axis=1)
-        return self.classes_[best]
-
-    def score_samples(self, X: Any) -> Floats:
-        """Log p(x), whatever the temperature: (rows,). Low where a row is unlike the training data.
-
-        With ``parameters="discriminative"`` that of ``"bayes"``.
-        """
-        likelihood = self._generative.log_likelihood(self._table(X))
-        return np.asarray(logsumexp(likelihood + self.class_log_prior_, axis=1))
-
-    def surprise(self, X: Any) -> Floats:
-        """The share of the training rows that are less likely than each row: (rows,). Near 0: unlike anything seen.
-
-        Likely in the sense of `score_samples`, and each training row, of at most 1,000 spread evenly, as the model
-        without it sees it. `fit` keeps a copy of these until this method, or a file, first needs them scored.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from cgnlearn import CGNClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> CGNClassifier("complete").fit(X, y).surprise([X[0], X[0] + 5]).round(2)
-        array([1., 0.])
-        """
-        log_density = self.score_samples(X)
-        self._reference = scored(getattr(self, "_reference", None), self._generative)
-        return self._reference.share_below(log_density, self._how.class_prior)
-
-    def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
-        """Log p(class | x) of the training rows, each by the model without it: (rows, classes).
-
-        Exact, at about the price of one prediction; the prior stays as it is (its location and scale may come from
-        all rows). A structure that was learned from the rows is not learned anew.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The training rows again, or some of them, with the weights that they had in `fit`.
-        """
-        joint, class_log_prior = self._model.leave_one_out(self._table(X, y, sample_weight))
+    def _leave_one_out(self, table: Table) -> Floats:
+        joint, class_log_prior = self._model.leave_one_out(table)
         joint *= self.temperature_
         joint += class_log_prior
-        return normalised(joint)
+        return joint
+
+    @property
+    def _typical(self) -> Reference | Unscored:
+        self._reference = scored(getattr(self, "_reference", None), self._generative)
+        return self._reference
+
+    @property
+    def _given_class_prior(self) -> tuple[float, ...] | None:
+        return self._estimation.class_prior
+
+    def _take_class_prior(self, class_prior: tuple[float, ...]) -> None:
+        self._estimation = replace(self._estimation, class_prior=class_prior)
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """Log p(class, x), the attributes' part tempered: (rows, classes)."""
+        return self._log_scores(self._table(X))
 
     def contributions(self, X: Any) -> Floats:
         """Each attribute's log density under each class: (rows, attributes, classes).

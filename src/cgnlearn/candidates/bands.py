@@ -1,0 +1,170 @@
+"""Candidates of ordered columns: bands and boxes of every k at once, and the average over bands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cgnlearn.candidates.candidate import CELLS, Fitted, Profile, Samples, Settings, Skipped
+from cgnlearn.candidates.networks import MISSING, NO_EVIDENCE, NetworkCandidate, grid
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Estimation
+from cgnlearn.model.indicators import Indicators
+from cgnlearn.model.statistics import Statistics, collect
+from cgnlearn.ordered.average import BandAverage
+from cgnlearn.ordered.band import Band, Box, EveryK, Ordered, every_family
+from cgnlearn.structures.learner import Learner
+
+K_MAX = 50
+CELLS_OF_BANDS = 1e5  # in a second, where all orders are tried
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBands(Fitted):
+    """Bands or boxes of several k, by one lattice for each estimation."""
+
+    transform: str
+    shape: str
+    statistics: Statistics  # of `every_family`
+    estimations: tuple[Estimation, ...]
+    ks: tuple[int, ...]  # with the estimations, one for each setting
+    missing_indicator: bool = False  # whether being missing is a feature too
+
+    accepts_missing = False  # several k at once take the same samples
+
+    def log_likelihood(self, samples: Samples) -> Floats:
+        """ln p(x | class): (settings, samples, classes)."""
+        return self._log_likelihood(samples, leave_one_out=False)
+
+    def leave_one_out(self, samples: Samples) -> Floats:
+        """The same for training samples, each by the models without it."""
+        return self._log_likelihood(samples, leave_one_out=True)
+
+    def _log_likelihood(self, samples: Samples, *, leave_one_out: bool) -> Floats:
+        table = samples[self.transform]
+        found = np.empty((len(self.ks), table.n_rows, table.schema.n_classes))
+        every_k = EveryK.left_out if leave_one_out else EveryK.of
+        for estimation in dict.fromkeys(self.estimations):
+            here = [i for i, other in enumerate(self.estimations) if other == estimation]
+            k_max = max(self.ks[i] for i in here)
+            statistics = self.statistics.restricted(every_family(table.schema, k_max))
+            of_ks = every_k(statistics, table, estimation, k_max=k_max, shapes=(self.shape,))
+            at = [self.ks[i] - 1 for i in here]
+            found[here] = np.where(of_ks.exists[0, at][:, None, None], of_ks.log_likelihood[0, at], np.nan)
+            if self.missing_indicator:
+                indicators = Indicators.of(self.statistics, estimation)
+                found[here] += (indicators.left_out if leave_one_out else indicators.log_likelihood)(table)
+        return found
+
+    def contributions(self, samples: Samples, setting: int) -> Floats:
+        """Each feature's log density: (samples, columns of X, classes)."""
+        learner = {"band": Band, "box": Box}[self.shape](self.ks[setting])
+        return learner.model(self.statistics, self.estimations[setting]).contributions(samples[self.transform])
+
+    def restricted(self, which: Sequence[int]) -> FittedBands:
+        """Some of the settings."""
+        return replace(self, estimations=tuple(self.estimations[i] for i in which), ks=tuple(self.ks[i] for i in which))
+
+
+class OrderedCandidate(NetworkCandidate):
+    """A candidate of columns whose order means something."""
+
+    @classmethod
+    def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
+        """Of the columns as they are."""
+        yield from super().suited(replace(profile, transforms=("none",)))
+
+    @classmethod
+    def of(cls, profile: Profile, transform: str) -> Self:
+        """With all sharings; levels are smoothed as the prior says."""
+        estimations = grid([profile.prior], cls.sharings)
+        return cls(cls.learner_for(profile), transform, estimations, ("sharing",) if len(estimations) > 1 else ())
+
+    @classmethod
+    def why_not(cls, profile: Profile) -> str | None:
+        """Several orders at once take the same samples."""
+        if not profile.ordered:
+            return "the order of the columns means nothing, unless ordered=True says so"
+        if profile.m < 3:
+            return "fewer than three continuous columns"
+        return MISSING if profile.has_missing else None
+
+    def seconds(self, profile: Profile) -> float:
+        """About how long it takes to hold the samples out."""
+        return CELLS / CELLS_OF_BANDS * super().seconds(profile)
+
+
+class BandCandidate(OrderedCandidate):
+    """Bands of every k up to one."""
+
+    name = "band"
+    label = "each feature with its neighbours (bands)"
+    sharings = (0.0, 1.0)  # a lattice each
+    learner: Ordered
+    kind: ClassVar[type[Ordered]] = Band
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """With k chosen by cross-validation."""
+        return cls.kind("cv")
+
+    @classmethod
+    def learner_for(cls, profile: Profile) -> Learner:
+        """Of no more than all columns."""
+        return cls.kind("cv", k_max=min(K_MAX, profile.m))
+
+    @property
+    def settings(self) -> list[Settings]:
+        """Every k under every estimation."""
+        ks = range(1, self.learner.k_max + 1)
+        return [{**settings, "k": k} for settings in super().settings for k in ks]
+
+    def choice(self, setting: int) -> tuple[Learner, Estimation]:
+        """What is fitted if one of the settings is chosen."""
+        which, order = divmod(setting, self.learner.k_max)
+        return self.kind(order + 1), self.estimations[which]
+
+    def fit(self, samples: Samples) -> Fitted:
+        """From one lattice for each estimation."""
+        table, k_max = samples[self.transform], self.learner.k_max
+        statistics = collect(table, every_family(table.schema, k_max))
+        ks = tuple(range(1, k_max + 1))
+        estimations = tuple(estimation for estimation in self.estimations for _ in ks)
+        return FittedBands(
+            self.transform, self.kind.shape, statistics, estimations, ks * len(self.estimations), self.missing_indicator
+        )
+
+
+class BoxCandidate(BandCandidate):
+    """Boxes of every k up to one."""
+
+    name = "box"
+    label = "each feature with its neighbours in blocks (boxes)"
+    by_default = False
+    kind = Box
+
+
+class BandAverageCandidate(OrderedCandidate):
+    """The average over bands."""
+
+    name = "band_average"
+    label = "each feature with its neighbours, averaged over how many (band average)"
+    sharings = (0.0,)
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """The average over orders up to 49."""
+        return BandAverage()
+
+    @classmethod
+    def learner_for(cls, profile: Profile) -> Learner:
+        """Of no more than all columns."""
+        return BandAverage(min(K_MAX, profile.m))
+
+    @classmethod
+    def why_not(cls, profile: Profile) -> str | None:
+        """Orders are weighted by their evidence."""
+        return super().why_not(profile) or (None if profile.prior.is_coherent else NO_EVIDENCE)

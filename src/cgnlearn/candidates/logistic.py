@@ -1,0 +1,177 @@
+"""Ridge logistic regression on features of the columns, at a path of penalties, as a candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cgnlearn.candidates.candidate import (
+    LEAST_SECONDS,
+    Candidate,
+    Fitted,
+    HeldOut,
+    Profile,
+    Samples,
+    Settings,
+    Skipped,
+    frequencies,
+)
+from cgnlearn.candidates.power import likelihood_power
+from cgnlearn.data.transforms import Bins
+from cgnlearn.logistic.design import Design, LinearOdds
+from cgnlearn.logistic.expansion import Expansion
+from cgnlearn.logistic.path import fits, penalties, steps
+from cgnlearn.model.densities import Floats, normalised, of_truth
+from cgnlearn.model.model import NotExact
+from cgnlearn.model.table import Table
+
+N_STEPS = 8  # bins between whose edges features step
+MOST_FEATURES = 1000  # besides the columns themselves
+MOST_TWICE = 5e8  # samples × parameters² of a regression that is tried of transformed columns too
+HESSIANS = 15  # that a path of penalties costs, holding samples out included
+FLOPS = 4e9  # of a slow processor, in a second
+OF_TERMS = {
+    "squares": ", and its square",
+    "products": ", and products of two",
+    "pairs": ", and pairs of levels",
+    "steps": ", in steps",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLogistic(Fitted):
+    """Log odds that are linear in features, for each penalty."""
+
+    transform: str
+    expansion: Expansion
+    odds: LinearOdds  # beside the class's log frequencies
+
+    has_density = False
+
+    def log_likelihood(self, samples: Samples) -> Floats:
+        """The log odds but for the classes' frequencies: (settings, samples, classes)."""
+        return self.odds.log_odds(self.expansion, samples[self.transform])
+
+    def leave_one_out(self, samples: Samples) -> Floats:
+        """Not exact."""
+        raise NotExact("leaving rows out of a logistic regression is not exact: take folds")
+
+    def contributions(self, samples: Samples, setting: int) -> Floats:
+        """The terms of every column, the intercept in equal parts: (samples, columns of X, classes)."""
+        table, odds = samples[self.transform], self.odds[setting]
+        return odds.contributions(self.expansion, table) + odds.intercept / table.schema.n_columns
+
+    def restricted(self, which: Sequence[int]) -> FittedLogistic:
+        """Some of the penalties."""
+        return replace(self, odds=self.odds[list(which)])
+
+
+@dataclass(frozen=True)
+class LogisticCandidate(Candidate):
+    """Ridge logistic regression with some terms, at all penalties of a path."""
+
+    transform: str
+    terms: str  # as `Expansion` has them
+    dirichlet: float  # weight of every class before any sample is seen
+    path: tuple[float, ...] | None = None  # penalties; None: those that the samples suggest
+
+    name = "logistic"
+    label = "a weight for each feature, fitted to the answers (logistic regression)"
+    has_density = False
+    is_cheap = False
+
+    @classmethod
+    def suited(cls, profile: Profile) -> Iterator[LogisticCandidate | Skipped]:
+        """All terms of each transform, as far as there are not too many; steps of the columns as they are."""
+        for transform in profile.transforms:
+            if not profile.why_no_transform(transform):
+                yield from cls._of_transform(profile, transform)
+        n_steps = _n_features(profile, "steps")
+        if 0 < n_steps <= MOST_FEATURES:
+            yield cls("none", "steps", profile.prior.dirichlet)
+        elif n_steps:
+            yield Skipped(f"{cls.name}, steps", "none", f"{n_steps} features")
+
+    @classmethod
+    def _of_transform(cls, profile: Profile, transform: str) -> Iterator[LogisticCandidate | Skipped]:
+        m, base = profile.m, _n_features(profile, "linear")
+        yield cls(transform, "linear", profile.prior.dirichlet)
+        n_pairs = base * (base - 1) // 2 if base > m else 0
+        for terms, n_terms in (("squares", m), ("products", m * (m - 1) // 2), ("pairs", n_pairs)):
+            work = profile.n_samples * (_n_features(profile, terms) * (profile.schema.n_classes - 1)) ** 2
+            if n_terms > MOST_FEATURES:
+                yield Skipped(f"{cls.name}, {terms}", transform, f"{n_terms} more features")
+            elif transform != "none" and work > MOST_TWICE:
+                reason = "tried of the columns as they are, and would take as long again"
+                yield Skipped(f"{cls.name}, {terms}", transform, reason)
+            elif n_terms:
+                yield cls(transform, terms, profile.prior.dirichlet)
+
+    @property
+    def settings(self) -> list[Settings]:
+        """The penalties."""
+        common = {"kind": self.name, "transform": self.transform, "terms": self.terms}
+        return [{**common, "penalty": penalty} for penalty in self.path or ()]
+
+    @classmethod
+    def in_words(cls, settings: Settings) -> str:
+        """What a setting does with the features."""
+        return super().in_words(settings) + OF_TERMS.get(settings["terms"], "")
+
+    def seconds(self, profile: Profile) -> float:
+        """Almost all of it are Hessians."""
+        size = min(_n_features(profile, self.terms), profile.n_samples)
+        work = profile.n_samples * float(size * (profile.schema.n_classes - 1)) ** 2
+        return LEAST_SECONDS + HESSIANS * work / FLOPS
+
+    def fixed(self, samples: Samples) -> LogisticCandidate:
+        """With the penalties that all samples suggest."""
+        return replace(self, path=tuple(penalties(self._design(samples[self.transform])[1].samples)))
+
+    def _design(self, table: Table) -> tuple[Expansion, Design]:
+        edges = Bins.of(table, N_STEPS).edges if self.terms == "steps" else None
+        expansion = Expansion.of(table, self.terms, edges)
+        return expansion, Design.of(expansion(table).values, table, frequencies(table, self.dirichlet))
+
+    def fit(self, samples: Samples) -> FittedLogistic:
+        """The whole path."""
+        expansion, design = self._design(samples[self.transform])
+        path = penalties(design.samples) if self.path is None else self.path
+        return FittedLogistic(self.transform, expansion, design.odds(list(fits(design.samples, path))))
+
+    def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
+        """Up to where weaker penalties are no better; where one step would flatter, in folds."""
+        expansion, design = self._design(samples[self.transform])
+        labels, weights = design.samples.labels, design.samples.effective_weights
+
+        def log_likelihood(log_proba: Floats) -> float:
+            """As the comparison will see it: with a likelihood power."""
+            likelihood = log_proba - class_log_prior
+            power = likelihood_power(likelihood, class_log_prior, labels, weights)
+            return float(weights @ of_truth(normalised(power * likelihood + class_log_prior), labels))
+
+        path = penalties(design.samples) if self.path is None else self.path
+        found = list(steps(design.samples, path, log_likelihood))
+        fitted = FittedLogistic(self.transform, expansion, design.odds([step.point for step in found]))
+        likelihoods = [step.log_proba - class_log_prior for step in found]
+        return HeldOut(
+            replace(self, path=tuple(step.penalty for step in found)),
+            fitted,
+            np.array(likelihoods).reshape(len(found), *class_log_prior.shape),
+            class_log_prior,
+            [step.by for step in found],
+        )
+
+
+def _n_features(profile: Profile, terms: str) -> int:
+    """Of a regression with these terms."""
+    m, base = profile.m, profile.m + profile.n_levels
+    return {
+        "linear": base,
+        "squares": base + m,
+        "products": base + m * (m + 1) // 2,
+        "pairs": base * (base + 1) // 2,
+        "steps": (N_STEPS - 1) * m,
+    }[terms]

@@ -1,0 +1,373 @@
+"""Candidates that are all in additive statistics: a learner under several estimations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cgnlearn.candidates.candidate import CELLS, Candidate, Fitted, HeldOut, Profile, Samples, Settings, Skipped
+from cgnlearn.model.densities import Floats
+from cgnlearn.model.estimation import Bayes, Estimation
+from cgnlearn.model.indicators import Indicated, Indicators
+from cgnlearn.model.model import Model, NotExact
+from cgnlearn.model.prior import Prior
+from cgnlearn.model.statistics import Statistics, collect
+from cgnlearn.structures.fixed import FEW_COLUMNS, Complete, Jan, NaiveBayes
+from cgnlearn.structures.forests import TreeAverage
+from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.search import GreedyJan
+from cgnlearn.structures.selective import SelectiveNaiveBayes
+from cgnlearn.structures.tree import Tree
+
+SHARINGS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0)  # all from the same moments
+FEW_SHARINGS = (0.0, 0.1, 0.4, 1.0)  # in folds
+ROTATED_SHARINGS = (0.0, 0.3, 1.0)
+JEFFREYS = 0.5  # weight of a level, tried beside the prior's
+SCALES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # of the prior, for more columns than samples
+MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
+MOST_FORESTS = 25  # columns whose forests are averaged over
+CELLS_WITH_MISSING = 1e4  # in a second, where each pattern of missing values has its own networks
+SEARCHED = 2e4  # samples × columns² in a second, where groups of columns are sought
+MISSING = "values are missing, and it takes whole rows"
+NO_EVIDENCE = "the prior's location has no evidence"
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNetworks(Fitted):
+    """Models from the same statistics."""
+
+    transform: str
+    learner: Learner  # needs no more samples
+    statistics: Statistics
+    estimations: tuple[Estimation, ...]  # one for each setting
+    missing_indicator: bool = False  # whether being missing is a feature too
+    has_density: bool = True
+
+    @property
+    def is_sum(self) -> bool:  # type: ignore[override]
+        """Whether log likelihoods are sums over features."""
+        return self.learner.is_sum
+
+    @property
+    def accepts_missing(self) -> bool:  # type: ignore[override]
+        """Whether it predicts samples with missing values."""
+        return self.learner.accepts_missing
+
+    @cached_property
+    def models(self) -> list[Model]:
+        """One for each setting."""
+        models = self.learner.models(self.statistics, self.estimations)
+        if not self.missing_indicator:
+            return models
+        indicators = Indicators.of(self.statistics, self.estimations[0])
+        return [Indicated(model, indicators) for model in models]
+
+    def log_likelihood(self, samples: Samples) -> Floats:
+        """ln p(x | class): (settings, samples, classes)."""
+        return np.stack([model.log_likelihood(samples[self.transform]) for model in self.models])
+
+    def leave_one_out(self, samples: Samples) -> Floats:
+        """The same for training samples, each by the model without it."""
+        if not self.learner.has_leave_one_out:
+            raise structure_is_learned(self.learner)
+        return np.stack([model.leave_one_out(samples[self.transform]).log_likelihood for model in self.models])
+
+    def contributions(self, samples: Samples, setting: int) -> Floats:
+        """Each feature's log density: (samples, columns of X, classes)."""
+        return self.models[setting].contributions(samples[self.transform])
+
+    def restricted(self, which: Sequence[int]) -> Self:
+        """Some of the settings."""
+        return replace(self, estimations=tuple(self.estimations[i] for i in which))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def structure_is_learned(learner: Learner) -> NotExact:
+    """Why there is no leave-one-out."""
+    return NotExact(f"{learner!r} would have to be learned anew without every row: take folds")
+
+
+@dataclass(frozen=True)
+class NetworkCandidate(Candidate):
+    """A learner under several estimations, counted once for all."""
+
+    learner: Learner
+    transform: str
+    estimations: tuple[Estimation, ...]
+    varying: tuple[str, ...] = ()  # what the estimations differ in: "sharing", "prior_scale", "dirichlet"
+    missing_indicator: bool = False  # whether being missing is a feature too
+
+    sharings: ClassVar[tuple[float, ...]] = SHARINGS
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """What the name stands for where one structure is fitted."""
+        raise NotImplementedError
+
+    @classmethod
+    def is_of(cls, learner: Learner) -> bool:
+        """Whether a learner is of this kind."""
+        return type(learner) is type(cls.named_learner())
+
+    @classmethod
+    def why_not(cls, profile: Profile) -> str | None:
+        """Why it does not suit a table, where it does not."""
+        return None
+
+    @classmethod
+    def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
+        """One candidate for each transform."""
+        own_units = isinstance(profile.prior.location, tuple) or isinstance(profile.prior.scale, tuple)
+        for transform in profile.transforms:
+            reason = profile.why_no_transform(transform)
+            if reason is None and own_units and transform != "none":
+                reason = "the prior is in the columns' own units"
+            reason = reason or cls.why_not(profile)
+            yield Skipped(cls.name, transform, reason) if reason else cls.of(profile, transform)
+
+    @classmethod
+    def of(cls, profile: Profile, transform: str) -> Self:
+        """With all sharings, and levels smoothed more where there are any."""
+        sharings = cls.sharings if profile.m else cls.sharings[:1]
+        priors = [profile.prior]
+        if profile.schema.discrete:
+            priors = list(dict.fromkeys([profile.prior, replace(profile.prior, dirichlet=JEFFREYS)]))
+        varying = ("sharing", "dirichlet") if profile.schema.discrete else ("sharing",)
+        return cls(cls.learner_for(profile), transform, grid(priors, sharings), varying)
+
+    @classmethod
+    def learner_for(cls, profile: Profile) -> Learner:
+        """What the name stands for as a candidate."""
+        return cls.named_learner()
+
+    @property
+    def settings(self) -> list[Settings]:
+        """Kind and transform, and in what the estimations differ."""
+        found: list[Settings] = []
+        for estimation in self.estimations:
+            values = {
+                "sharing": estimation.sharing,
+                "prior_scale": estimation.prior.multiple,
+                "dirichlet": estimation.prior.dirichlet,
+            }
+            varying = {name: values[name] for name in self.varying}
+            found.append({"kind": self.name, "transform": self.transform} | varying)
+        return found
+
+    def choice(self, setting: int) -> tuple[Learner, Estimation]:
+        """What is fitted if one of the settings is chosen."""
+        return self.learner, self.estimations[setting]
+
+    def fit(self, samples: Samples) -> Fitted:
+        """Counted once for all estimations."""
+        table = samples[self.transform]
+        learner = self.learner.resolved(table, self.estimations[0], samples.groups)
+        statistics = collect(table, learner.families(table.schema))
+        return FittedNetworks(
+            self.transform, learner, statistics, self.estimations, self.missing_indicator, self.has_density
+        )
+
+    def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
+        """Each sample by the models without it."""
+        if not self.learner.has_leave_one_out:
+            raise structure_is_learned(self.learner)
+        return super().leave_one_out(samples, class_log_prior)
+
+    def seconds(self, profile: Profile) -> float:
+        """About how long it takes to hold the samples out."""
+        slower = CELLS / CELLS_WITH_MISSING if profile.has_missing and self._is_joint else 1.0
+        return slower * super().seconds(profile)
+
+    _is_joint: ClassVar[bool] = False  # whether what is missing of one feature changes the others' densities
+
+
+def grid(priors: Sequence[Prior], sharings: Sequence[float]) -> tuple[Bayes, ...]:
+    """Every prior with every sharing."""
+    return tuple(Bayes(prior, sharing) for prior in priors for sharing in sharings)
+
+
+@dataclass(frozen=True)
+class LearnerCandidate(NetworkCandidate):
+    """A learner that a user has made."""
+
+    name: str = ""
+
+    @classmethod
+    def in_words(cls, settings: Settings) -> str:
+        """The learner's name."""
+        return str(settings["kind"])
+
+
+class FrequenciesCandidate(NetworkCandidate):
+    """The class frequencies, which always are among the candidates."""
+
+    name = "frequencies"
+    label = "the class frequencies alone"
+    has_density = False
+
+    @classmethod
+    def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
+        """Always."""
+        yield cls(Jan([]), "none", grid([profile.prior], (0.0,)))
+
+
+class NaiveBayesCandidate(NetworkCandidate):
+    """Every feature depends on the class alone."""
+
+    name = "naive_bayes"
+    label = "each feature by itself (naive Bayes)"
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """Naive Bayes."""
+        return NaiveBayes()
+
+
+class CompleteCandidate(NetworkCandidate):
+    """All continuous features together, discrete ones by themselves."""
+
+    name = "complete"
+    label = "every feature with every other (complete)"
+    _is_joint = True
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """Every feature depends on all before it."""
+        return Complete()
+
+    @classmethod
+    def why_not(cls, profile: Profile) -> str | None:
+        """Pairs of many columns are counted only where they outnumber the samples, by rotation."""
+        if profile.m < 2:
+            return "fewer than two continuous columns"
+        if not profile.is_wide:
+            return f"more than {FEW_COLUMNS} columns, and fewer than rows" if profile.m > FEW_COLUMNS else None
+        if profile.schema.discrete:
+            return "more columns than rows, and some are discrete"
+        if profile.has_missing:
+            return MISSING
+        return 'no rotation with the prior location "paper"' if profile.prior.location == "paper" else None
+
+    @classmethod
+    def of(cls, profile: Profile, transform: str) -> Self:
+        """By rotation with several scales of the prior as well."""
+        if not profile.is_wide:
+            return super().of(profile, transform)
+        scales = SCALES if profile.prior.scale == "variance" else (profile.prior.scale,)
+        priors = [replace(profile.prior, scale=scale) for scale in scales]
+        return cls(Complete(), transform, grid(priors, ROTATED_SHARINGS), ("sharing", "prior_scale"))
+
+    @classmethod
+    def learner_for(cls, profile: Profile) -> Learner:
+        """Discrete columns by themselves: together they would make too many cells."""
+        return Jan([profile.schema.continuous, *([column] for column in profile.schema.discrete)])
+
+
+class TANCandidate(NetworkCandidate):
+    """The best tree of features."""
+
+    name = "tan"
+    label = "each feature with the one that tells most of it (TAN)"
+    sharings = FEW_SHARINGS
+    _is_joint = True
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """The best tree by evidence."""
+        return Tree()
+
+    @classmethod
+    def why_not(cls, profile: Profile) -> str | None:
+        """All pairs are counted in every fold."""
+        if profile.schema.n_columns < 2:
+            return "one column"
+        return f"more than {MOST_TREE} columns" if profile.schema.n_columns > MOST_TREE else None
+
+
+class SelectiveNaiveBayesCandidate(NetworkCandidate):
+    """Naive Bayes, averaged over which features depend on the class."""
+
+    name = "selective_naive_bayes"
+    label = "each feature by itself, as far as it tells the classes apart (selective naive Bayes)"
+    sharings = (0.0, 1.0)  # those that have an evidence
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """The average over all choices of features."""
+        return SelectiveNaiveBayes()
+
+    @classmethod
+    def why_not(cls, profile: Profile) -> str | None:
+        """Choices are weighted by their evidence."""
+        return None if profile.prior.is_coherent else NO_EVIDENCE
+
+
+class TANAverageCandidate(SelectiveNaiveBayesCandidate):
+    """The average over all forests of features."""
+
+    name = "tan_average"
+    label = "each feature with at most one other, averaged over all ways (TAN average)"
+    by_default = False
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """The average over all forests."""
+        return TreeAverage()
+
+    @classmethod
+    def why_not(cls, profile: Profile) -> str | None:
+        """It takes whole rows of not too many columns."""
+        if profile.has_missing:
+            return MISSING
+        if not 2 <= profile.schema.n_columns <= MOST_FORESTS:
+            return f"fewer than 2 or more than {MOST_FORESTS} columns"
+        return super().why_not(profile)
+
+
+class ForwardCandidate(NetworkCandidate):
+    """Groups of features, sought by adding them."""
+
+    name = "fwgjan"
+    label = "features in groups, sought by how well they predict (forward)"
+    by_default = False
+    sharings = FEW_SHARINGS
+    search: ClassVar[Any] = "forward"
+
+    @classmethod
+    def named_learner(cls, random_state: Any = 0) -> Learner:
+        """The paper's search."""
+        return GreedyJan(cls.search, random_state=random_state)
+
+    @classmethod
+    def is_of(cls, learner: Learner) -> bool:
+        """Whether it is this search."""
+        return isinstance(learner, GreedyJan) and learner.search == cls.search
+
+    def seconds(self, profile: Profile) -> float:
+        """About how long the searches of all folds take."""
+        return super().seconds(profile) + profile.n_samples * profile.schema.n_columns**2 / SEARCHED
+
+
+class BackwardCandidate(ForwardCandidate):
+    """Groups of features, sought by removing and joining them."""
+
+    name = "bwgjan"
+    label = "features in groups, sought by how well they predict (backward)"
+    search = "backward"
+
+
+class CondensedCandidate(ForwardCandidate):
+    """One group of features, sought by removing some."""
+
+    name = "wcgjan"
+    label = "some features in one group, sought by how well they predict"
+    search = "condensed"
