@@ -96,6 +96,7 @@ class Chain(NamedTuple):
     own_spread: Any
     log_unit: Any
     absent: Any
+    n_before: Any  # how many of the nodes before each are present: (nodes + 1,)
 
 
 class PathLaw(NamedTuple):

@@ -26,8 +26,7 @@ def every_order(
 ) -> None:
     """Add what the nodes of a stretch say, for all k from ``lowest`` up; ``wanted`` says which shapes: band, box."""
     orders = stretch.scale.shape[1]
-    n_parents = np.zeros((stretch.stop - stretch.start, orders), np.int64)  # those present
-    _add_constants(stretch, chain, law, wanted, lowest, n_parents, sums)
+    _add_constants(stretch, chain, law, lowest, sums)
     past, f, q = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
     # The bin of k and of so many nodes absent: products of g for both shapes and, where F is not the own one, of h.
     products = np.ones((4 if law.shifted else 2, orders + 1, orders, width))
@@ -43,14 +42,14 @@ def every_order(
             if not chain.absent[v]:
                 n_orders = min(n_orders, stretch.existing[v - stretch.first])
             if v >= stretch.start and n_orders > 0:
-                counts = n_parents[v - stretch.start]
                 if law.bayes:
                     if law.shifted:
                         _add_own_spread(stretch, chain, law.least, v, n_orders, f, q, greatest)
                     else:  # numbers of windows only grow with them
                         j = n_orders - 1
-                        greatest[:] = 1.0
-                        _multiply(law.least, f[j], q[j], _inverse(stretch, chain, v, j), greatest)
+                        inverse = _inverse(stretch, chain, v, j)
+                        for r in range(width):
+                            greatest[r] = law.least + q[j, r] + f[j, r] * f[j, r] * inverse
                     bound = greatest.max()
                     if bound > room:
                         _empty(products, law, wanted, lowest, varying)
@@ -59,10 +58,10 @@ def every_order(
                 if not law.bayes:
                     _add_squares(stretch, chain, v, n_orders, place, f, q, wanted, lowest, varying)
                 elif law.shifted:
-                    _multiply_densities(chain, v, n_orders, counts, place, f, q, wanted, lowest, products)
+                    _multiply_densities(chain, v, n_orders, place, f, q, wanted, lowest, products)
                 else:
-                    _multiply_windows(stretch, chain, law, v, n_orders, counts, place, f, q, wanted, lowest, products)
-                    _take_ends(stretch, chain, law, v, n_orders, counts, f, q, varying)
+                    _multiply_windows(stretch, chain, law, v, n_orders, place, f, q, wanted, lowest, products)
+                    _take_ends(stretch, chain, law, v, n_orders, f, q, varying)
             _go_on(place)
         if law.bayes:
             _empty(products, law, wanted, lowest, varying)
@@ -83,39 +82,36 @@ def _go_on(place: Any) -> None:
 
 
 @compiled
-def _add_constants(
-    stretch: Stretch, chain: Chain, law: PathLaw, wanted: Any, lowest: int, n_parents: Any, sums: PathSums
-) -> None:
-    """What is alike for all rows, and how many parents are present: (nodes, orders)."""
+def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, lowest: int, sums: PathSums) -> None:
+    """What is alike for all rows."""
     orders = stretch.scale.shape[1]
     last = len(stretch.scale) - 1
+    n_before = chain.n_before
     worth, scratch = np.ones(orders), np.zeros(orders)
     place = np.zeros(orders + 1, np.int64)
     of_nothing = law.shape * math.log(law.least) if law.bayes and not law.shifted else 0.0
     _begin(stretch.start, place)
     for v in range(stretch.start, stretch.stop):
-        i, counts = v - stretch.first, n_parents[v - stretch.start]
-        for j in range(1, min(orders, v + 1)):
-            counts[j] = counts[j - 1] + (0 if chain.absent[v - j] else 1)
+        i = v - stretch.first
+        for k in range(lowest, orders + 1 if v == 0 else min(lowest, 1) + 1):  # cliques of one node share nothing
+            sums.constant[0, k - 1] += of_nothing
         for k in range(lowest, orders + 1):
-            if k == 1 or v == 0:  # cliques of one node have nothing in common
-                sums.constant[0, k - 1] += of_nothing
-            if place[k] == k - 1 or v == last:
-                sums.constant[1, k - 1] += of_nothing
+            sums.constant[1, k - 1] += of_nothing if place[k] == k - 1 or v == last else 0.0
         if not chain.absent[v]:
             n_orders = min(orders, v + 1, stretch.existing[i])
             for j in range(n_orders):
                 worth[j] = stretch.spread[i, j] + chain.own_spread[v]
             logarithms(worth[:n_orders], scratch)
             for j in range(n_orders):
-                worth[j] = law.base[counts[j]] - 0.5 * worth[j] - chain.log_unit[v]
+                worth[j] = law.base[n_before[v] - n_before[v - j]] - 0.5 * worth[j] - chain.log_unit[v]
+            worth[n_orders:] = 0.0
             for k in range(lowest, orders + 1):
-                for form in range(2):
-                    j = min(k - 1, v) if form == 0 else place[k]
-                    if j >= n_orders:
-                        sums.missing[form, k - 1] += 1
-                    elif wanted[form]:
-                        sums.constant[form, k - 1] += worth[j]
+                sums.constant[0, k - 1] += worth[min(k - 1, v)]
+            for k in range(lowest, orders + 1):
+                sums.constant[1, k - 1] += worth[place[k]]
+            for k in range(lowest, orders + 1 if n_orders < min(orders, v + 1) else 0):
+                sums.missing[0, k - 1] += min(k - 1, v) >= n_orders
+                sums.missing[1, k - 1] += place[k] >= n_orders
         _go_on(place)
 
 
@@ -126,19 +122,12 @@ def _inverse(stretch: Stretch, chain: Chain, v: int, j: int) -> float:
 
 
 @compiled
-def _multiply(least: float, f: Any, q: Any, inverse: float, product: Any) -> None:
-    for r in range(len(product)):
-        product[r] *= least + q[r] + f[r] * f[r] * inverse
-
-
-@compiled
 def _multiply_windows(
     stretch: Stretch,
     chain: Chain,
     law: PathLaw,
     v: int,
     n_orders: int,
-    n_parents: Any,
     place: Any,
     f: Any,
     q: Any,
@@ -148,25 +137,30 @@ def _multiply_windows(
 ) -> None:
     """Multiply the windows that end with v into the products of cliques, and of the boxes that they are."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
-    present = 0 if chain.absent[v] else 1
+    n_before, n_with = chain.n_before, chain.n_before[v + 1]
+    least, width = law.least, f.shape[1]
+    # Without views of single orders, which would cost as much as the products.
     for j in range(max(0, lowest - 2), n_orders if wanted[0] else 0):
-        _multiply(law.least, f[j], q[j], _inverse(stretch, chain, v, j), products[0, j + 1 - n_parents[j] - present, j])
+        gone, inverse = j + 1 - (n_with - n_before[v - j]), _inverse(stretch, chain, v, j)
+        for r in range(width):
+            products[0, gone, j, r] *= least + q[j, r] + f[j, r] * f[j, r] * inverse
     for k in range(lowest, orders + 1 if wanted[1] else 0):
         j = place[k]
         if (j == k - 1 or v == last) and j < n_orders:
-            gone = k - n_parents[j] - present
-            _multiply(law.least, f[j], q[j], _inverse(stretch, chain, v, j), products[1, gone, k - 1])
+            gone, inverse = k - (n_with - n_before[v - j]), _inverse(stretch, chain, v, j)
+            for r in range(width):
+                products[1, gone, k - 1, r] *= least + q[j, r] + f[j, r] * f[j, r] * inverse
 
 
 @compiled
 def _take_ends(
-    stretch: Stretch, chain: Chain, law: PathLaw, v: int, n_orders: int, n_parents: Any, f: Any, q: Any, varying: Any
+    stretch: Stretch, chain: Chain, law: PathLaw, v: int, n_orders: int, f: Any, q: Any, varying: Any
 ) -> None:
     """No two cliques share the first window of a length, and none the last: take them away beforehand."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
     for j in range(0 if v == last else v, min(n_orders, orders - 1)):
         if v in (last, j):
-            rho = law.shape + 0.5 * (n_parents[j] + (0 if chain.absent[v] else 1))
+            rho = law.shape + 0.5 * (chain.n_before[v + 1] - chain.n_before[v - j])
             inverse = _inverse(stretch, chain, v, j)
             for r in range(f.shape[1]):
                 varying[0, j + 1, r] -= rho * math.log(law.least + q[j, r] + f[j, r] * f[j, r] * inverse)
@@ -195,7 +189,6 @@ def _multiply_densities(
     chain: Chain,
     v: int,
     n_orders: int,
-    n_parents: Any,
     place: Any,
     g: Any,
     h: Any,
@@ -208,11 +201,11 @@ def _multiply_densities(
         for k in range(lowest, g.shape[0] + 1 if wanted[form] else 0):
             j = min(k - 1, v) if form == 0 else place[k]
             if j < n_orders:
-                of_g, of_h = products[form, k - 1 - n_parents[j], k - 1], products[2 + form, k - n_parents[j], k - 1]
+                gone = k - (chain.n_before[v] - chain.n_before[v - j])
                 for r in range(g.shape[1]):
-                    of_g[r] *= g[j, r]
+                    products[form, gone - 1, k - 1, r] *= g[j, r]
                 for r in range(g.shape[1]):
-                    of_h[r] *= h[j, r]
+                    products[2 + form, gone, k - 1, r] *= h[j, r]
 
 
 @compiled

@@ -96,9 +96,13 @@ class Lattice:
     @cached_property
     def n_parents(self) -> NDArray[np.intp]:
         """How many parents are present, (attributes, orders)."""
-        present = np.concatenate([[0], np.cumsum(~self.posterior.absent)])
         child = np.arange(self.partition.n_attributes)[:, None]
-        return present[child] - present[np.maximum(child - np.arange(self.orders), 0)]
+        return self._n_before[child] - self._n_before[np.maximum(child - np.arange(self.orders), 0)]
+
+    @cached_property
+    def _n_before(self) -> NDArray[np.intp]:
+        """How many of those before each attribute are present: (attributes + 1,)."""
+        return np.concatenate([[0], np.cumsum(~self.posterior.absent)])
 
     @cached_property
     def stretches(self) -> dict[tuple[int, int], Stretch]:
@@ -190,7 +194,8 @@ class Lattice:
         posterior, none = self.posterior, np.zeros(self.partition.n_attributes)
         shift = none if posterior.shift is None else posterior.shift[0, label]
         own_spread = none if posterior.own_spread is None else posterior.own_spread[0, label]
-        return Chain(self.centre[label], shift, own_spread, np.log(posterior.units.unit), posterior.absent)
+        log_unit = np.log(posterior.units.unit)
+        return Chain(self.centre[label], shift, own_spread, log_unit, posterior.absent, self._n_before)
 
     def _law(self, label: int) -> PathLaw:
         averages, shape = self.how.averages, float(self.posterior.shape[0, label])
