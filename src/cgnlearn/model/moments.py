@@ -192,11 +192,24 @@ def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Mom
         # Or the sum of the matrices would take as long as the products.
         size = min(max(CHUNK, ROWS_TO_A_COLUMN * m * m), CHUNK << 6)
     step = max(64, size // max(m, 1))
-    for place, rows in rows_by_cell(cell, shape[0] * n_classes):
+
+    def fill(of_cell: tuple[int, NDArray[np.intp]]) -> None:
+        place, rows = of_cell
         chunks = (rows[start : start + step] for start in range(0, len(rows), step))
         total = reduce(add, (_chunk_moments(table, partition, origin, plan, chunk) for chunk in chunks))
         at = divmod(place, n_classes)
         n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
+
+    cells = rows_by_cell(cell, shape[0] * n_classes)
+    if isinstance(plan, _Windows) and table.n_rows * m >= COMPILED_PAYS:
+        from cgnlearn.kernels.compilation import in_threads
+
+        # Products as small as those of windows are slower in several threads; cells are not.
+        with numeric_libraries().limit(limits=1, user_api="blas"):
+            in_threads(fill, cells)
+    else:
+        for of_cell in cells:
+            fill(of_cell)
     return Moments(pairs, n, mean, scatter, origin)
 
 
@@ -326,11 +339,9 @@ def _scatter(weighted: Floats, centred: Floats, pairs: Pairs, plan: Plan) -> Flo
         m = centred.shape[1]
         scatter[:m] = np.einsum("rp,rp->p", weighted, centred)
         windows = zip(range(0, m, WINDOW), plan.bounds[:-1], plan.bounds[1:], strict=True)
-        # Products this small are slower in several threads.
-        with numeric_libraries().limit(limits=1, user_api="blas"):
-            for start, low, high in windows:
-                gram = weighted[:, start : start + WINDOW].T @ centred[:, start : start + WINDOW + plan.reach]
-                np.take(gram.ravel(), plan.places[low - m : high - m], out=scatter[low:high])
+        for start, low, high in windows:
+            gram = weighted[:, start : start + WINDOW].T @ centred[:, start : start + WINDOW + plan.reach]
+            np.take(gram.ravel(), plan.places[low - m : high - m], out=scatter[low:high])
         return scatter
     every = slice(None)
     for places in plan:
