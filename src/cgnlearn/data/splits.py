@@ -1,4 +1,4 @@
-"""Cutting rows into folds: one rule for rare classes and for groups, wherever something is cross-validated."""
+"""Samples divided into folds: one rule for rare classes and for groups, wherever something is cross-validated."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Rows = NDArray[np.intp]
 
 
 class Cut(NamedTuple):
-    """Rows cut once; each row is tested in one of the folds."""
+    """Folds of a cross-validation; each sample is tested in one of them."""
 
-    pairs: list[tuple[Rows, Rows]]  # training and test rows
+    pairs: list[tuple[Rows, Rows]]  # training and test samples
     fewer: str | None  # why there are fewer folds than were asked for, where there are
 
 
 class Split(NamedTuple):
-    """Which rows one fold of a repeated cross-validation trains on and which it predicts."""
+    """Which samples one fold of a repeated cross-validation trains on and which it predicts."""
 
     repeat: int
     fold: int
@@ -29,9 +29,9 @@ class Split(NamedTuple):
 
 
 def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None = None) -> Cut:
-    """Stratified folds, as many as the rarest class has rows (or groups) if these are fewer, and at least two.
+    """Stratified folds, as many as the rarest class has samples (or groups) if these are fewer, and at least two.
 
-    Rows of one group, such as the spectra of one person, never stand on both sides of a split.
+    Samples of one group, such as the spectra of one person, are never on both sides of a split.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
 
 
 def one_part(labels: NDArray[Any], n_parts: int, seed: Any, groups: NDArray[Any] | None = None) -> Rows:
-    """The rows of one of so many parts, the classes in their proportions and groups whole; in ascending order."""
+    """The samples of one of so many parts, the classes in their proportions and groups whole; in ascending order."""
     _, part = next(_cut(labels, n_parts, seed, groups))
     return np.sort(part.astype(np.intp))
 
@@ -67,12 +67,12 @@ def _cut(
 
 
 def allowed(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> int:
-    """How many folds are cut where ``n_folds`` are asked for."""
+    """How many folds there are where ``n_folds`` are asked for."""
     return min(n_folds, max(2, int(_sizes(labels, groups).min(initial=n_folds))))
 
 
 def fewer(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> str | None:
-    """Why fewer folds are cut than are asked for, where they are."""
+    """Why there are fewer folds than are asked for, where there are."""
     n_cut, rarest = allowed(labels, n_folds, groups), int(_sizes(labels, groups).min())
     if n_cut == n_folds:
         return None
@@ -81,7 +81,7 @@ def fewer(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None
 
 
 def _sizes(labels: NDArray[Any], groups: NDArray[Any] | None) -> Rows:
-    """The number of rows, or of groups, of each class."""
+    """The number of samples, or of groups, of each class."""
     codes = np.unique(labels, return_inverse=True)[1]
     if groups is not None:
         codes = np.unique(np.column_stack([codes, np.unique(groups, return_inverse=True)[1]]), axis=0)[:, 0]
@@ -93,7 +93,7 @@ def cut(
 ) -> list[Split]:
     """The folds of a repeated stratified cross-validation; refused if a class cannot be both trained on and tested.
 
-    Repetition r is cut with ``seed + r``; groups are as in `stratified`.
+    The random seed of repetition r is ``seed + r``; groups are as in `stratified`.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def cut(
 
 
 def scarce(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Split:
-    """The same fold with a stratified part of its training rows: how a model does with little data.
+    """The same fold with a stratified part of its training samples: how a model does with little data.
 
     Examples
     --------
@@ -146,11 +146,11 @@ def scarce(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Split:
     return split._replace(train=part)
 
 
-# ---- rows too many to be listed
+# ---- samples too many to be listed
 
 
 def hashed(numbers: NDArray[np.integer[Any]], seed: int) -> NDArray[np.uint64]:
-    """Numbers scattered over all of 64 bits, others with another seed (SplitMix64).
+    """Numbers hashed to 64 bits, differently with another seed (SplitMix64).
 
     Examples
     --------
