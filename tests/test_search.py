@@ -117,9 +117,9 @@ def refitting_search(X, y, learner, prior, score_of=refitted_score):
     ("scoring", "parameters", "prior"),
     [
         ("accuracy", "ml", Prior()),
-        ("cll", "ml", Prior()),
+        ("log_loss", "ml", Prior()),
         ("accuracy", "bayes", Prior()),
-        ("cll", "bayes", Prior(strength=3.0, location="cell")),
+        ("log_loss", "bayes", Prior(strength=3.0, location="cell")),
     ],
 )
 def test_same_path_as_refitting_every_candidate(name, search, scoring, parameters, prior):
@@ -144,7 +144,7 @@ def test_ten_folds_by_name_are_the_papers():
 
 def test_paper_location_depends_on_the_order_in_a_group():
     X, y = subset(load_wine, [0, 6, 9])
-    learner = GreedyJan("backward", cv=3, scoring="cll", parameters="bayes")
+    learner = GreedyJan("backward", cv=3, scoring="log_loss", parameters="bayes")
     prior = Prior(location="paper", strength=20.0)
     ours = CGNClassifier(learner, prior=prior).fit(X, y)
     theirs = refitting_search(X, y, learner, prior)
@@ -182,9 +182,9 @@ def assert_same_path_without_folds(X, y, learner, prior, weights=None):
     ("scoring", "parameters", "prior"),
     [
         ("accuracy", "ml", Prior()),
-        ("cll", "ml", Prior()),
+        ("log_loss", "ml", Prior()),
         ("accuracy", "bayes", Prior()),
-        ("cll", "bayes", Prior(strength=3.0, location="cell")),
+        ("log_loss", "bayes", Prior(strength=3.0, location="cell")),
     ],
 )
 def test_same_path_as_leaving_rows_out_of_every_candidate(name, search, weighted, scoring, parameters, prior):
@@ -222,7 +222,7 @@ def test_left_out_scores_are_those_of_as_many_refits_as_rows():
     X, y = subset(load_wine, [0, 6, 9])
     X, y = X[::4], y[::4]
     prior = Prior(location=X.mean(axis=0), scale=X.var(axis=0))  # held, whatever the rows
-    path = CGNClassifier(GreedyJan("backward", "loo", "cll", "bayes"), prior=prior).fit(X, y).search_path_
+    path = CGNClassifier(GreedyJan("backward", "loo", "log_loss", "bayes"), prior=prior).fit(X, y).search_path_
     assert len(path) > 1
     for state in path:
         model = CGNClassifier(Jan(state.groups), prior=prior)
@@ -235,16 +235,16 @@ def test_rows_that_maximum_likelihood_cannot_do_without_are_impossible():
     y = np.repeat([0, 1], [8, 30])
     X = rng.normal(size=(38, 7)) + y[:, None]
     X[1:8, 0] = 2.5  # but for its first row class 0 is constant here
-    cll = CGNClassifier(GreedyJan("condensed", "loo", "cll")).fit(X, y).search_path_
+    cll = CGNClassifier(GreedyJan("condensed", "loo", "log_loss")).fit(X, y).search_path_
     accuracy = CGNClassifier(GreedyJan("condensed", "loo", "accuracy")).fit(X, y).search_path_
     # Of its 8 rows any 7 have a scatter of rank 6, so that one column has to go, and the first one at that.
     assert cll[0].score == -np.inf
     assert np.isfinite([state.score for state in cll[1:]]).all()
     assert cll[1].groups == (tuple(range(1, 7)),)
     assert 0 < accuracy[0].score <= 30 / 38  # no row of class 0 is right
-    forward = CGNClassifier(GreedyJan("forward", "loo", "cll")).fit(X, y).search_path_
+    forward = CGNClassifier(GreedyJan("forward", "loo", "log_loss")).fit(X, y).search_path_
     assert not any(0 in group for group in forward[-1].groups)
-    backward = CGNClassifier(GreedyJan("backward", "loo", "cll")).fit(X, y).search_path_
+    backward = CGNClassifier(GreedyJan("backward", "loo", "log_loss")).fit(X, y).search_path_
     assert [state.groups[0] for state in backward[:2]] == [(0,), (1,)]
     assert np.isfinite(backward[1].score)
     # A difference of distances cannot tell such a row from an unlikely one.
@@ -258,14 +258,14 @@ def test_levels_seen_once_are_impossible_without_their_row():
     once = np.flatnonzero((y == 1) & (X["rare"] == "a"))
     X.loc[once[1:], "rare"] = "b"
     for search in ("forward", "backward"):
-        assert_same_path_without_folds(X, y, GreedyJan(search, "loo", "cll"), Prior())
+        assert_same_path_without_folds(X, y, GreedyJan(search, "loo", "log_loss"), Prior())
 
 
 def test_a_class_of_one_row_without_folds():
     X, y = load_iris(return_X_y=True)
     X, y = X[:101], y[:101]
     for prior in (Prior(), Prior(location="cell")):
-        assert_same_path_without_folds(X, y, GreedyJan("forward", "loo", "cll", "bayes"), prior)
+        assert_same_path_without_folds(X, y, GreedyJan("forward", "loo", "log_loss", "bayes"), prior)
     with pytest.warns(UserWarning, match="met no structure"):
         ml = CGNClassifier(GreedyJan("backward", "loo")).fit(X, y)
     assert ml.structure_.nodes == ()
@@ -307,14 +307,14 @@ def test_column_order_does_not_matter_without_ties(search, parameters):
     def sets(model, names):
         return {frozenset(names[v] for v in group) for group in model.search_path_[-1].groups}
 
-    learner = GreedyJan(search, cv=3, scoring="cll", parameters=parameters)
+    learner = GreedyJan(search, cv=3, scoring="log_loss", parameters=parameters)
     assert sets(CGNClassifier(learner).fit(X, y), range(7)) == sets(CGNClassifier(learner).fit(X[:, order], y), order)
 
 
 @pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
 def test_little_memory_gives_the_same_path(search, monkeypatch):
     X, y = load_wine(return_X_y=True)
-    learner = GreedyJan(search, cv=3, scoring="cll")
+    learner = GreedyJan(search, cv=3, scoring="log_loss")
     roomy = path_of(X[:, :6], y, learner)
     remembered = []
     original = Scores.__call__
@@ -376,7 +376,7 @@ def test_an_impossible_row_does_not_swallow_the_other_groups():
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, np.random.default_rng(0).normal(size=len(y))])
     X[10, 4] = 1e60
-    learner = GreedyJan("backward", cv=5, scoring="cll")
+    learner = GreedyJan("backward", cv=5, scoring="log_loss")
     ours = CGNClassifier(learner).fit(X, y)
     theirs = refitting_search(X, y, learner, Prior())
     assert [s.groups for s in ours.search_path_] == [tuple(map(tuple, groups)) for groups, _ in theirs]
@@ -414,7 +414,7 @@ def test_column_constant_outside_one_fold():
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, np.zeros(len(y))])
     X[3, 4] = 1.0
-    learner = GreedyJan("condensed", cv=5, scoring="cll", parameters="bayes")
+    learner = GreedyJan("condensed", cv=5, scoring="log_loss", parameters="bayes")
     ours = CGNClassifier(learner).fit(X, y)
     theirs = refitting_search(X, y, learner, Prior())
     assert [s.groups for s in ours.search_path_] == [tuple(map(tuple, groups)) for groups, _ in theirs]
@@ -502,7 +502,7 @@ def test_too_many_cells_are_not_acceptable():
     ("changed", "message"),
     [
         ({"search": "sideways"}, 'search must be "forward" or "backward" or "condensed"'),
-        ({"scoring": "f1"}, 'scoring must be "accuracy" or "cll"'),
+        ({"scoring": "f1"}, 'scoring must be "accuracy" or "log_loss"'),
         ({"parameters": "map"}, 'parameters must be "ml" or "bayes"'),
         ({"cv": 1}, "cv must be a whole number of at least 2"),
         ({"cv": True}, "cv must be"),
@@ -535,7 +535,7 @@ def test_groups_that_overlap_or_name_unknown_columns_are_refused():
 def test_discrete_columns_alone():
     X, y = mixed()
     X = X[["colour", "switch"]]
-    learner = GreedyJan("backward", cv=4, scoring="cll", parameters="bayes")
+    learner = GreedyJan("backward", cv=4, scoring="log_loss", parameters="bayes")
     ours = CGNClassifier(learner).fit(X, y)
     theirs = refitting_search(X, y, learner, Prior())
     np.testing.assert_allclose([s.score for s in ours.search_path_], [s for _, s in theirs], rtol=1e-9)
@@ -566,7 +566,7 @@ def test_the_parameter_is_left_alone_and_the_path_goes_with_the_structure():
 @parametrize_with_checks(
     [
         CGNClassifier(GreedyJan(cv=2, parameters="bayes")),
-        CGNClassifier(GreedyJan("backward", cv=2, scoring="cll", parameters="bayes")),
+        CGNClassifier(GreedyJan("backward", cv=2, scoring="log_loss", parameters="bayes")),
         CGNClassifier(GreedyJan(cv="loo", parameters="bayes")),
     ],
     expected_failed_checks=lambda model: (
@@ -633,7 +633,7 @@ def test_folds_of_a_search_keep_groups_together():
     X, y = load_iris(return_X_y=True)
     X, y = X[::3, :3], y[::3]
     X, y, groups = np.repeat(X, 2, axis=0), np.repeat(y, 2), np.repeat(np.arange(len(y)), 2)
-    learner = GreedyJan("backward", cv=4, parameters="bayes", scoring="cll")
+    learner = GreedyJan("backward", cv=4, parameters="bayes", scoring="log_loss")
     model = CGNClassifier(learner).fit(X, y, groups=groups)
     folds = StratifiedGroupKFold(4, shuffle=True, random_state=0)
     for state in model.search_path_:

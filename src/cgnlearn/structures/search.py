@@ -85,7 +85,7 @@ class Scores:
     Parameters
     ----------
     folds : Folds
-    scoring : {"accuracy", "cll"}
+    scoring : {"accuracy", "log_loss"}
     most_bytes : int
         How much of the log odds is remembered. Of a step that needs more the rest is computed anew in every step.
     """
@@ -94,7 +94,7 @@ class Scores:
         self.n_scored = 0
         self.any_acceptable = False
         self._folds = folds
-        self._score_of = {"accuracy": _accuracies, "cll": _log_likelihoods}[scoring]
+        self._score_of = {"accuracy": _accuracies, "log_loss": _log_likelihoods}[scoring]
         self._room = max(1, most_bytes // folds.class_odds.nbytes)  # groups
         self._known: dict[Group, Floats | None] = {}
         self._none = np.zeros_like(folds.class_odds)
@@ -218,7 +218,7 @@ class GreedyJan(Learner):
         Stratified folds, cut once, and around the ``groups`` that ``fit`` is given; fewer if a class has fewer rows.
         With ``"loo"`` there are none: every row is scored by the parameters of all others, exactly, from one
         factorisation of each group, with the prior held as it is.
-    scoring : {"accuracy", "cll"}
+    scoring : {"accuracy", "log_loss"}
         The share of rows classified correctly, or the mean log probability of the true class; mean over the folds,
         or over the rows where there are none.
     parameters : {"ml", "bayes"}
@@ -247,7 +247,7 @@ class GreedyJan(Learner):
         self,
         search: Literal["forward", "backward", "condensed"] = "forward",
         cv: int | Literal["loo"] = 10,
-        scoring: Literal["accuracy", "cll"] = "accuracy",
+        scoring: Literal["accuracy", "log_loss"] = "accuracy",
         parameters: Literal["ml", "bayes"] = "ml",
         random_state: Any = 0,
     ) -> None:
@@ -322,7 +322,7 @@ class GreedyJan(Learner):
     def _check(self) -> None:
         for name, allowed in (
             ("search", tuple(NEIGHBOURS)),
-            ("scoring", ("accuracy", "cll")),
+            ("scoring", ("accuracy", "log_loss")),
             ("parameters", ("ml", "bayes")),
         ):
             if getattr(self, name) not in allowed:
