@@ -44,7 +44,7 @@ class SearchState:
         The attributes of each group, in the order in which the search put them there.
     structure : Structure
     score : float
-        The cross-validated score; minus infinity if the sample is not acceptable for this structure.
+        The cross-validated score, the accuracy or minus the log loss; minus infinity if the sample is not acceptable for this structure.
     n_scored : int
         How many structures had been scored when this one was chosen.
     """
