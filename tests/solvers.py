@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from cgnlearn.model.blocks import Blocks
-from cgnlearn.model.network import Network
-from cgnlearn.ordered.lattice import Lattice
+from cgnlearn.networks.blocks import Blocks
+from cgnlearn.networks.network import Network
+from cgnlearn.networks.lattice import Lattice
 
 PLAIN = partial(Blocks.of, compiled_from=float("inf"))
 COMPILED = partial(Blocks.of, compiled_from=0)

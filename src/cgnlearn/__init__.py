@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from cgnlearn.estimators.classifier import CGNClassifier as CGNClassifier
     from cgnlearn.estimators.mixture_classifier import CGNClassifierCV as CGNClassifierCV
     from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
-    from cgnlearn.model.estimation import SampleNotAcceptable as SampleNotAcceptable
-    from cgnlearn.model.prior import Prior as Prior
-    from cgnlearn.model.structure import Structure as Structure
-    from cgnlearn.ordered.average import BandAverage as BandAverage
-    from cgnlearn.ordered.band import Band as Band
-    from cgnlearn.ordered.band import Box as Box
-    from cgnlearn.ordered.path import ordered_path as ordered_path
+    from cgnlearn.networks.estimation import SampleNotAcceptable as SampleNotAcceptable
+    from cgnlearn.networks.prior import Prior as Prior
+    from cgnlearn.networks.structure import Structure as Structure
+    from cgnlearn.structures.band_average import BandAverage as BandAverage
+    from cgnlearn.structures.band import Band as Band
+    from cgnlearn.structures.band import Box as Box
+    from cgnlearn.structures.ordered_path import ordered_path as ordered_path
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
     from cgnlearn.streams import fit_stream as fit_stream
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from cgnlearn.structures.fixed import Complete as Complete
     from cgnlearn.structures.fixed import Jan as Jan
     from cgnlearn.structures.fixed import NaiveBayes as NaiveBayes
-    from cgnlearn.structures.forests import TreeAverage as TreeAverage
+    from cgnlearn.structures.tan_average import TreeAverage as TreeAverage
     from cgnlearn.structures.search import GreedyJan as GreedyJan
-    from cgnlearn.structures.selective import SelectiveNaiveBayes as SelectiveNaiveBayes
-    from cgnlearn.structures.tree import Tree as Tree
+    from cgnlearn.structures.selective_naive_bayes import SelectiveNaiveBayes as SelectiveNaiveBayes
+    from cgnlearn.structures.tan import Tree as Tree
 
 __version__ = "0.1.0"
 
 # Where each public name stands. They are fetched on first use: scikit-learn takes two seconds to import, and
 # `cgnlearn --help` must not wait for it.
 _HOMES = {
-    "Band": "ordered.band",
-    "BandAverage": "ordered.average",
-    "Box": "ordered.band",
+    "Band": "structures.band",
+    "BandAverage": "structures.band_average",
+    "Box": "structures.band",
     "CGNClassifier": "estimators.classifier",
     "CGNClassifierCV": "estimators.mixture_classifier",
     "Complete": "structures.fixed",
     "GreedyJan": "structures.search",
     "Jan": "structures.fixed",
     "NaiveBayes": "structures.fixed",
-    "Prior": "model.prior",
-    "SampleNotAcceptable": "model.estimation",
-    "SelectiveNaiveBayes": "structures.selective",
-    "Structure": "model.structure",
-    "Tree": "structures.tree",
-    "TreeAverage": "structures.forests",
+    "Prior": "networks.prior",
+    "SampleNotAcceptable": "networks.estimation",
+    "SelectiveNaiveBayes": "structures.selective_naive_bayes",
+    "Structure": "networks.structure",
+    "Tree": "structures.tan",
+    "TreeAverage": "structures.tan_average",
     "evaluate_stream": "evaluation.streamed",
     "fit_dask": "distributed",
     "fit_stream": "streams",
     "load": "persistence",
-    "ordered_path": "ordered.path",
+    "ordered_path": "structures.ordered_path",
     "predict_dask": "distributed",
     "predict_stream": "streams",
     "save": "persistence",

@@ -21,7 +21,7 @@ import numpy as np
 
 from cgnlearn import __version__
 from cgnlearn.files import write_whole
-from cgnlearn.model.statistics import Statistics
+from cgnlearn.networks.statistics import Statistics
 from cgnlearn.type_names import TYPES, named, nodes, placed
 
 FORMAT = 4  # raised when older code can no longer read what newer code writes, or newer what older wrote

@@ -6,7 +6,7 @@ import pytest
 from cgnlearn.logistic.design import Design, Features
 from cgnlearn.logistic.expansion import Expansion
 from cgnlearn.logistic.optimiser import Samples, fitted
-from cgnlearn.model.table import read_training
+from cgnlearn.data.table import read_training
 
 
 def table_of(X, y):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cgnlearn.model.table import read_training
+from cgnlearn.data.table import read_training
 from cgnlearn.tables import batches
 from cgnlearn.tables.batches import training_stream
 from cgnlearn.tables.formats import source_of

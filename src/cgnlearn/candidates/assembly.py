@@ -12,9 +12,9 @@ from scipy.special import logsumexp
 from cgnlearn.candidates.candidate import Fitted, HeldOut, Samples, frequencies, held_out_frequencies
 from cgnlearn.candidates.comparison import Scores
 from cgnlearn.candidates.mixture import Mixture, Part, mixed_density
-from cgnlearn.model.densities import Floats, normalised
-from cgnlearn.model.surprise import MOST_ROWS, Reference
-from cgnlearn.model.table import evenly_spaced
+from cgnlearn.networks.densities import Floats, normalised
+from cgnlearn.networks.typicality import MOST_ROWS, Reference
+from cgnlearn.data.table import evenly_spaced
 
 
 class Assembled(NamedTuple):

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.data.transforms import Transform, learned
-from cgnlearn.model import densities
-from cgnlearn.model.densities import Floats
-from cgnlearn.model.prior import Prior
-from cgnlearn.model.schema import Schema
-from cgnlearn.model.table import Table
+from cgnlearn.networks import densities
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.prior import Prior
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.structures.fixed import FEW_COLUMNS
 
 Settings = Mapping[str, Any]  # the kind, the transform, and what the grid varies, by name

@@ -22,9 +22,9 @@ from cgnlearn.candidates.candidate import (
 )
 from cgnlearn.candidates.power import likelihood_power, second_best
 from cgnlearn.data.splits import stratified
-from cgnlearn.model.densities import Floats, normalised, of_truth, right
-from cgnlearn.model.model import NotExact
-from cgnlearn.model.table import Table
+from cgnlearn.networks.densities import Floats, normalised, of_truth, right
+from cgnlearn.networks.model import NotExact
+from cgnlearn.data.table import Table
 
 FOLDS = 5
 NOTHING = "the rows weigh so little, or the columns vary so little, that nothing can be learned"

@@ -23,9 +23,9 @@ from cgnlearn.data.transforms import Bins
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.expansion import Expansion
 from cgnlearn.logistic.path import fits, penalties, steps
-from cgnlearn.model.densities import Floats, normalised, of_truth
-from cgnlearn.model.model import NotExact
-from cgnlearn.model.table import Table
+from cgnlearn.networks.densities import Floats, normalised, of_truth
+from cgnlearn.networks.model import NotExact
+from cgnlearn.data.table import Table
 
 N_STEPS = 8  # bins between whose edges features step
 MOST_FEATURES = 1000  # besides the columns themselves

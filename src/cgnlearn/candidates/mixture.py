@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 
 from cgnlearn.candidates.candidate import Fitted, Samples
 from cgnlearn.data.transforms import Transform
-from cgnlearn.model.densities import Floats, normalised
-from cgnlearn.model.table import Table
+from cgnlearn.networks.densities import Floats, normalised
+from cgnlearn.data.table import Table
 
 CHUNK = 1 << 22  # numbers of one part's predictions that are held at once
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cgnlearn.candidates.candidate import Candidate, Profile, Settings, Skipped
     from cgnlearn.candidates.networks import NetworkCandidate
-    from cgnlearn.model.estimation import Estimation
-    from cgnlearn.model.schema import Schema
+    from cgnlearn.networks.estimation import Estimation
+    from cgnlearn.data.schema import Schema
     from cgnlearn.structures.learner import Learner
 
 # Where the candidate of each name stands. It is fetched on first use: `cgnlearn --help` must not wait for scikit-learn.
@@ -62,7 +62,7 @@ def in_words(settings: Settings) -> str:
 def suited(profile: Profile, wanted: Collection[str | Learner] | None) -> Iterator[Candidate | Skipped]:
     """All candidates that suit a table, or of them those that are wanted; and those that do not suit it."""
     from cgnlearn.candidates.networks import FrequenciesCandidate
-    from cgnlearn.model.estimation import Bayes
+    from cgnlearn.networks.estimation import Bayes
     from cgnlearn.structures.learner import Learner
 
     yield from FrequenciesCandidate.suited(profile)
@@ -86,7 +86,7 @@ def candidate_of(
 ) -> NetworkCandidate:
     """A learner as a candidate, with every k if that is open, and every sharing if that is."""
     from cgnlearn.candidates.networks import SHARINGS, LearnerCandidate, NetworkCandidate
-    from cgnlearn.ordered.band import Ordered
+    from cgnlearn.structures.band import Ordered
 
     kinds = [kind for kind in map(candidate_class, NETWORKS) if issubclass(kind, NetworkCandidate)]
     kind = next((kind for kind in kinds if kind.is_of(learner)), None)
@@ -102,7 +102,7 @@ def candidate_of(
 def learner_of(structure: Any, random_state: Any = 0) -> Learner:
     """What a user's ``structure=`` stands for; searches given by name cut their folds by ``random_state``."""
     from cgnlearn.candidates.networks import NetworkCandidate
-    from cgnlearn.model.structure import Structure
+    from cgnlearn.networks.structure import Structure
     from cgnlearn.structures.fixed import Given
     from cgnlearn.structures.learner import Learner
 

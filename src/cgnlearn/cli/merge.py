@@ -34,7 +34,7 @@ def merge(
     columns, levels and classes, and counted for the same structure; the model's may be one that this one contains.
     """
     from cgnlearn import CGNClassifier, load, save
-    from cgnlearn.model.statistics import Statistics
+    from cgnlearn.networks.statistics import Statistics
     from cgnlearn.persistence import read_header
 
     wanted = chosen(structure or "naive_bayes", parameters, ordered=False, **model)

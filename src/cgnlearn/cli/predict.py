@@ -134,7 +134,7 @@ def _surprise(model: Any, X: Any) -> tuple[Any, str | None]:
     """How surprising rows are to a model, or why it cannot tell."""
     from sklearn.pipeline import Pipeline
 
-    from cgnlearn.model.model import NotExact
+    from cgnlearn.networks.model import NotExact
 
     if isinstance(model, Pipeline):
         return _surprise(model[-1], model[:-1].transform(X))

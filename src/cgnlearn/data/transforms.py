@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.densities import Floats
-from cgnlearn.model.schema import Schema
-from cgnlearn.model.table import Table, evenly_spaced
+from cgnlearn.networks.densities import Floats
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table, evenly_spaced
 
 LARGEST = 300.0  # exponent of a power of a value: its square can still be written down
 POWERS = (-4.0, 6.0)  # between which a Yeo-Johnson power is sought

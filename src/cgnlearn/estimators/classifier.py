@@ -22,17 +22,17 @@ from cgnlearn.candidates.results import results
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.fitted_network import FittedNetwork
 from cgnlearn.logistic.correction import fit_discriminative
-from cgnlearn.model.estimation import SampleNotAcceptable, estimation_of, is_number
-from cgnlearn.model.frames import readable
-from cgnlearn.model.indicators import without_indicators
-from cgnlearn.model.network import Network
-from cgnlearn.model.prior import Prior
-from cgnlearn.model.schema import Schema
-from cgnlearn.model.statistics import Statistics, collect
-from cgnlearn.model.structure import Structure
-from cgnlearn.model.surprise import scored, subsample
-from cgnlearn.model.table import Table, UnknownLevels, read_training
-from cgnlearn.ordered.band import Ordered
+from cgnlearn.networks.estimation import SampleNotAcceptable, estimation_of, is_number
+from cgnlearn.data.frames import readable
+from cgnlearn.networks.indicators import without_indicators
+from cgnlearn.networks.network import Network
+from cgnlearn.networks.prior import Prior
+from cgnlearn.data.schema import Schema
+from cgnlearn.networks.statistics import Statistics, collect
+from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.typicality import scored, subsample
+from cgnlearn.data.table import Table, UnknownLevels, read_training
+from cgnlearn.structures.band import Ordered
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 

@@ -13,15 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.logistic.correction import Discriminative
-from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Estimation
-from cgnlearn.model.indicators import Indicated, Indicators, without_indicators
-from cgnlearn.model.model import Model
-from cgnlearn.model.network import Network
-from cgnlearn.model.sampling import draw
-from cgnlearn.model.structure import Structure
-from cgnlearn.model.surprise import Reference, Unscored, scored
-from cgnlearn.model.table import Table, to_training_type
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.estimation import Estimation
+from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
+from cgnlearn.networks.model import Model
+from cgnlearn.networks.network import Network
+from cgnlearn.networks.sampling import draw
+from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.typicality import Reference, Unscored, scored
+from cgnlearn.data.table import Table, to_training_type
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import SearchState
 

@@ -23,15 +23,15 @@ from cgnlearn.data.transforms import learned
 from cgnlearn.estimators.chart import bars
 from cgnlearn.estimators.classifier import fitting, without_weightless
 from cgnlearn.estimators.prediction import Predictions
-from cgnlearn.model.densities import Floats, normalised
-from cgnlearn.model.estimation import class_prior_of
-from cgnlearn.model.frames import readable
-from cgnlearn.model.moments import numeric_libraries
-from cgnlearn.model.prior import Prior
-from cgnlearn.model.statistics import collect
-from cgnlearn.model.structure import Structure
-from cgnlearn.model.surprise import Reference
-from cgnlearn.model.table import Table, UnknownLevels, read_training
+from cgnlearn.networks.densities import Floats, normalised
+from cgnlearn.networks.estimation import class_prior_of
+from cgnlearn.data.frames import readable
+from cgnlearn.networks.moments import numeric_libraries
+from cgnlearn.networks.prior import Prior
+from cgnlearn.networks.statistics import collect
+from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.typicality import Reference
+from cgnlearn.data.table import Table, UnknownLevels, read_training
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 

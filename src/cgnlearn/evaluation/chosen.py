@@ -14,7 +14,7 @@ from cgnlearn.evaluation import evidence as why
 from cgnlearn.evaluation.evidence import Evidence
 from cgnlearn.evaluation.grouped import last_step
 from cgnlearn.evaluation.study import EXPLAINS, FoldResult, Study, fitted, fold_result
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 
 from cgnlearn.evaluation.estimates import Estimate, Z, share
 from cgnlearn.evaluation.study import Study, pooled, repetitions
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 THRESHOLD = 0.5
 THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve

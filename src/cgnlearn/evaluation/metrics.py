@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.densities import Floats, of_truth, right
+from cgnlearn.networks.densities import Floats, of_truth, right
 
 Labels = NDArray[np.intp]
 N_BINS = 10  # of the calibration error

@@ -32,7 +32,7 @@ from threadpoolctl import ThreadpoolController
 
 from cgnlearn import __version__
 from cgnlearn.files import add_whole, held, write_whole
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 Result = TypeVar("Result")
 Row = Sequence[Any]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from cgnlearn.evaluation.estimates import ALPHA
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 Mark = Literal["win", "draw", "loss"]
 

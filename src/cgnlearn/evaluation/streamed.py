@@ -19,12 +19,12 @@ from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.study import BASELINE, fitted
 from cgnlearn.evaluation.summaries import Place, Summary
-from cgnlearn.model.densities import Floats, normalised
-from cgnlearn.model.estimation import SampleNotAcceptable
-from cgnlearn.model.moments import numeric_libraries
-from cgnlearn.model.schema import Schema
-from cgnlearn.model.statistics import Statistics, all_but_each, collect
-from cgnlearn.model.table import Table
+from cgnlearn.networks.densities import Floats, normalised
+from cgnlearn.networks.estimation import SampleNotAcceptable
+from cgnlearn.networks.moments import numeric_libraries
+from cgnlearn.data.schema import Schema
+from cgnlearn.networks.statistics import Statistics, all_but_each, collect
+from cgnlearn.data.table import Table
 from cgnlearn.streams import SAMPLE_ROWS, Progress, agreed_on, chance, frame_of
 from cgnlearn.tables.batches import Agreed, Stream, stream_of
 from cgnlearn.tables.read import BATCH_ROWS

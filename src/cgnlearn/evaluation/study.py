@@ -22,7 +22,7 @@ from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.run import Row, Unit, Work
 from cgnlearn.evaluation.summaries import Summary
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 BASELINE = "class frequencies"  # the classifier that looks at nothing; it has nothing to explain
 EXPLAINS = "contributions"  # the method of a model that can be explained

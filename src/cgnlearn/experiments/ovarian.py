@@ -17,7 +17,7 @@ from cgnlearn.datasets import make_spectra
 from cgnlearn.evaluation.run import Row, Unit, Work
 from cgnlearn.experiments.scores import fold_scores
 from cgnlearn.experiments.uci import description, folds_work
-from cgnlearn.model.densities import Floats, normalised
+from cgnlearn.networks.densities import Floats, normalised
 from cgnlearn.spectra import Bin, read
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")

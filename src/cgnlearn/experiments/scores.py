@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.densities import Floats, normalised, of_truth, right
+from cgnlearn.networks.densities import Floats, normalised, of_truth, right
 
 LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double
 

@@ -18,7 +18,7 @@ from cgnlearn.evaluation.run import Row, Unit, Work, fingerprint
 from cgnlearn.evaluation.significance import Comparison, compare
 from cgnlearn.experiments import published
 from cgnlearn.experiments.scores import fold_scores
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 SEARCHES = ("forward", "backward", "condensed")
 FRACTIONS = (1.0, 0.2)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cgnlearn.logistic.design import Features, centred
-from cgnlearn.model.densities import Floats
-from cgnlearn.model.table import Table
+from cgnlearn.networks.densities import Floats
+from cgnlearn.data.table import Table
 
 
 @dataclass(frozen=True, eq=False)

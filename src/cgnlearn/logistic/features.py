@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.logistic.design import Features
-from cgnlearn.model.families import Columns
-from cgnlearn.model.layout import Cells, Partition
-from cgnlearn.model.network import Network
-from cgnlearn.model.solver import standard_values
-from cgnlearn.model.table import Table
+from cgnlearn.networks.families import Columns
+from cgnlearn.networks.layout import Cells, Partition
+from cgnlearn.networks.network import Network
+from cgnlearn.networks.solver import standard_values
+from cgnlearn.data.table import Table
 
 
 def features_of(network: Network, table: Table) -> Features:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotri
 
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, cholesky
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 
 class LeaveOneOut(NamedTuple):

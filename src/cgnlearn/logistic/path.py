@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from cgnlearn.data.splits import stratified
 from cgnlearn.logistic.leave_one_out import leave_one_out
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, fitted
-from cgnlearn.model.densities import Floats, of_truth
-from cgnlearn.model.families import Columns
+from cgnlearn.networks.densities import Floats, of_truth
+from cgnlearn.networks.families import Columns
 
 Fold = tuple[Columns, Columns]  # training and test samples
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cgnlearn.evaluation.metrics import ACCURACY, LOG_LOSS
-from cgnlearn.model.densities import normalised
+from cgnlearn.networks.densities import normalised
 from cgnlearn.plots.style import GREY, LINES, MARKERS, TwoPanels, without_frame
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model.structure import Structure
+from cgnlearn.networks.structure import Structure
 from cgnlearn.plots.style import BLUE, GREY, INK, TINT, Display, without_frame, wrapped
 
 if TYPE_CHECKING:

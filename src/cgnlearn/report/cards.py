@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.study import Study
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 MOST_CARDS = 20
 MOST_LISTED = 300  # names below the cards

@@ -16,8 +16,8 @@ from cgnlearn.evaluation.decisions import Decisions, Part, answers, decision_cur
 from cgnlearn.evaluation.features import mean_spectrum
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.evaluation.verdict import answered
-from cgnlearn.model.densities import Floats
-from cgnlearn.model.structure import Structure
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.structure import Structure
 from cgnlearn.plots import PathDisplay, ReliabilityDisplay, SpectrumDisplay, StructureDisplay
 from cgnlearn.plots.style import GREY, INK, LINES, TINT, without_frame, wrapped
 

@@ -68,7 +68,7 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
     from cgnlearn.report import figures
     from cgnlearn.report.cards import cards
     from cgnlearn.report.panels import panels
-    from cgnlearn.report.rows import Viewer
+    from cgnlearn.report.samples import Viewer
     from cgnlearn.report.shape import shape_of
 
     part: dict[str, Any] = {

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from cgnlearn.candidates.registry import in_words
-from cgnlearn.model.structure import Structure
+from cgnlearn.networks.structure import Structure
 from cgnlearn.report.figures import is_drawable, path_figure, structure_figure
 
 MOST_IN_TREE = 120

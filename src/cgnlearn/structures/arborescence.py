@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from cgnlearn.kernels.arguments import Elimination
-from cgnlearn.model.densities import Floats
+from cgnlearn.networks.densities import Floats
 
 
 def eliminated(log_weights: Floats) -> Elimination:

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from cgnlearn.model.estimation import Bayes, Estimation
-from cgnlearn.model.families import Families
-from cgnlearn.model.model import require_complete
-from cgnlearn.model.network import Network
-from cgnlearn.model.schema import Schema
-from cgnlearn.model.statistics import Statistics
-from cgnlearn.model.structure import Structure
-from cgnlearn.model.table import Table
+from cgnlearn.networks.estimation import Bayes, Estimation
+from cgnlearn.networks.families import Families
+from cgnlearn.networks.model import require_complete
+from cgnlearn.networks.network import Network
+from cgnlearn.data.schema import Schema
+from cgnlearn.networks.statistics import Statistics
+from cgnlearn.networks.structure import Structure
+from cgnlearn.data.table import Table
 from cgnlearn.structures.learner import Learner, Watch
 from cgnlearn.structures.rotated import RotatedComplete, without_likelihood
 

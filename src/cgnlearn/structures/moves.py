@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from cgnlearn.structures.odds import Group
+from cgnlearn.structures.fold_scores import Group
 
 Groups = tuple[Group, ...]
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model import densities
-from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Bayes, Units
-from cgnlearn.model.families import Families, Family
-from cgnlearn.model.layout import Cells, Pairs, Partition
-from cgnlearn.model.moments import Moments
-from cgnlearn.model.schema import Schema
-from cgnlearn.model.statistics import Statistics
+from cgnlearn.networks import densities
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.estimation import Bayes, Units
+from cgnlearn.networks.families import Families, Family
+from cgnlearn.networks.layout import Cells, Pairs, Partition
+from cgnlearn.networks.moments import Moments
+from cgnlearn.data.schema import Schema
+from cgnlearn.networks.statistics import Statistics
 
 MOST_BYTES = 2 << 30  # of the moments of all pairs, and of what is made of them
 CHUNK = 1 << 18  # pairs that are scored together

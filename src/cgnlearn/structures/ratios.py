@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from cgnlearn.kernels.arguments import PairStudents
-from cgnlearn.model import densities
-from cgnlearn.model.blocks import Blocks
-from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Bayes, Units
-from cgnlearn.model.layout import DiscreteFamily
-from cgnlearn.model.network import Network
-from cgnlearn.model.solver import standard_values
-from cgnlearn.model.statistics import Statistics
-from cgnlearn.model.table import Table
+from cgnlearn.networks import densities
+from cgnlearn.networks.blocks import Blocks
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.estimation import Bayes, Units
+from cgnlearn.networks.layout import DiscreteFamily
+from cgnlearn.networks.network import Network
+from cgnlearn.networks.solver import standard_values
+from cgnlearn.networks.statistics import Statistics
+from cgnlearn.data.table import Table
 from cgnlearn.structures.pairs import conditional_scale
 
 

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.model import densities
-from cgnlearn.model.densities import Floats
-from cgnlearn.model.estimation import Estimation, Posterior, Units
-from cgnlearn.model.forgetting import Forgotten
-from cgnlearn.model.layout import DiscreteFamily
-from cgnlearn.model.network import Network
-from cgnlearn.model.solver import standard_values
-from cgnlearn.model.table import Table
+from cgnlearn.networks import densities
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.estimation import Estimation, Posterior, Units
+from cgnlearn.networks.leave_one_out import Forgotten
+from cgnlearn.networks.layout import DiscreteFamily
+from cgnlearn.networks.network import Network
+from cgnlearn.networks.solver import standard_values
+from cgnlearn.data.table import Table
 
 
 class LeftOutSingly(NamedTuple):

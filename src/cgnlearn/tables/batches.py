@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from cgnlearn.model.frames import chosen_columns
-from cgnlearn.model.schema import NO_LEVELS, Levels, Schema
-from cgnlearn.model.table import MISSING, Table, table_of
+from cgnlearn.data.frames import chosen_columns
+from cgnlearn.data.schema import NO_LEVELS, Levels, Schema
+from cgnlearn.data.table import MISSING, Table, table_of
 from cgnlearn.tables.columns import MOST_LEVELS, Labels, Seen, labels, number_levels, numbers
 from cgnlearn.tables.formats import TYPES, Source, source_of
 from cgnlearn.tables.read import BATCH_ROWS, Part, Plan, check_target, planned

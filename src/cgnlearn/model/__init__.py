@@ -1,1 +1,0 @@
-"""The model: from columns and counts to log densities."""

@@ -1,0 +1,94 @@
+"""What a posterior that forgets one of its rows needs of that row: exact leave-one-out without a refit.
+
+The formulas stand in `cgnlearn.kernels.downdate`. The prior, the standard units and the absent attributes are held as
+they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.kernels import downdate
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.estimation import Estimation, Posterior
+from cgnlearn.networks.layout import Cells
+from cgnlearn.data.picking import rows_by_cell
+from cgnlearn.data.table import Table
+
+Rows = NDArray[np.intp]
+
+
+class Forgotten(NamedTuple):
+    """Of some rows of one configuration; arrays over (classes, rows) or (rows,)."""
+
+    labels: Rows
+    before: Floats  # h of a row at the centre: (classes, rows)
+    down: Floats  # how much of e eᵀ the scale loses: (classes, rows)
+    growth: Floats  # a: the row is so much farther from the centre of its class without it: (rows,)
+    lighter: Floats  # what n loses: (classes, rows)
+    alone: NDArray[np.bool_]  # the only rows of their class, whose centre then is that of all rows: (rows,)
+
+    @classmethod
+    def of(cls, table: Table, rows: Rows, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:
+        """Of labelled rows of one configuration."""
+        assert table.labels is not None
+        weight = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+        return cls._of(table.labels[rows], weight, configuration, posterior, how)
+
+    @classmethod
+    def by_cell(
+        cls, table: Table, cells: Cells, most: int, posterior: Posterior, how: Estimation
+    ) -> Iterator[tuple[int, int, Rows, Forgotten]]:
+        """Configuration, class and rows of all cells, at most so many at a time, those that are alone apart.
+
+        Rows without weights are alike: one number then stands for all.
+        """
+        assert table.labels is not None
+        n_classes = posterior.n.shape[1]
+        of_classes: dict[int, Forgotten] = {}
+        for place, rows in rows_by_cell(cells.index(table) * n_classes + table.labels, cells.n * n_classes):
+            configuration, label = divmod(place, n_classes)
+            if table.weights is None:
+                if configuration not in of_classes:
+                    one = np.where(posterior.own_n[configuration] > 0, 1.0, 0.0)  # nothing to forget where none is
+                    of_classes[configuration] = cls._of(np.arange(n_classes), one, configuration, posterior, how)
+                alike = of_classes[configuration].only(slice(label, label + 1))
+                for start in range(0, len(rows), most):
+                    yield configuration, label, rows[start : start + most], alike
+                continue
+            forgotten = cls._of(table.labels[rows], table.weights[rows], configuration, posterior, how)
+            for same in (np.flatnonzero(forgotten.alone), np.flatnonzero(~forgotten.alone)):
+                for start in range(0, len(same), most):
+                    part = same[start : start + most]
+                    yield configuration, label, rows[part], forgotten.only(part)
+
+    def only(self, rows: Rows | slice) -> Forgotten:
+        """Of some of the rows."""
+        parts: Iterator[Any] = (part[..., rows] for part in self)
+        return Forgotten(*parts)
+
+    def leverages(self, label: int, q_kk: Floats, q_ck: Floats, q_cc: Floats) -> tuple[Floats, Floats]:
+        """g and h after a block, under a class, from the products of `cgnlearn.kernels.downdate` there."""
+        before, down = self.before[label], self.down[label]
+        g = downdate.left_of_determinant(down, q_kk)
+        own = downdate.own_leverage(before, self.growth, q_kk, g)
+        return g, np.where(self.labels == label, own, downdate.other_leverage(before, down, q_cc, q_ck, g)) / g
+
+    @classmethod
+    def _of(cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:
+        own = labels == np.arange(posterior.n.shape[1])[:, None]
+        shares = np.where(own, 1.0, how.sharing)
+        behind = (posterior.strength if posterior.follows_prior else posterior.own_n)[configuration][labels]
+        left = behind - weight
+        alone = left <= 1e-9 * behind
+        growth = np.where(alone, 1.0, behind / np.where(alone, 1.0, left))
+        strength = posterior.strength[configuration][:, None] - np.where(own, weight, 0.0)
+        strength = np.maximum(strength, how.prior.strength)  # rounding may leave less
+        down = shares * np.where(alone, 0.0, weight * growth)
+        if not how.averages:
+            down /= posterior.n[configuration][:, None]  # where the scale is a variance
+        return cls(labels, 1 + 1 / strength, down, growth, shares * weight, alone)

@@ -1,0 +1,382 @@
+"""The regressions of a stack of blocks: each member of a block on the members before it.
+
+With L the Cholesky factor of Ψ' over a block and w = L⁻¹(y - m'), member j has the residual L_jj w_j, the spread
+F = L_jj² and the leverage h = 1 + 1/κ' + Σ_{i<j} w_i² given the members before it. One factorisation so serves all
+members, and forward substitution is all that prediction needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.kernels.arguments import Leaving, Members, Scales
+from cgnlearn.kernels.limits import SINGULAR
+from cgnlearn.networks import densities
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms, Units
+from cgnlearn.networks.factors import factorised, sums_before, whiten
+from cgnlearn.networks.leave_one_out import Forgotten
+from cgnlearn.networks.layout import Cells, Partition, Stack
+from cgnlearn.networks.moments import CHUNK, COMPILED_PAYS
+from cgnlearn.networks.solver import (
+    Rows,
+    Singular,
+    n_of,
+    parts_of,
+    rounding,
+    rows_by_configuration,
+    standard_values,
+)
+from cgnlearn.data.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Regressions:
+    """A stack's posterior, factorised; arrays over (configurations, classes, blocks, members).
+
+    Parameters
+    ----------
+    cells : Cells
+        The configurations of the discrete parents.
+    members : ndarray (blocks, members)
+        Positions among the partition's attributes.
+    values, columns : ndarray (blocks, members)
+        The members as positions among a table's values, and as columns of X.
+    n_given : int
+        The first so many members are parents only.
+    units : Units
+        Of the members: (blocks, members).
+    centre, spread : ndarray (…, blocks, members)
+        m' and F.
+    factor : ndarray (…, blocks, members, members)
+        L.
+    n : ndarray (configurations, classes)
+        The rows behind each regression.
+    shape : ndarray (configurations, classes, members)
+        ρ'. This, ``n``, ``strength`` and ``least_leverage`` have an axis of blocks after the classes where these
+        lie apart.
+    strength, least_leverage : ndarray (configurations, classes)
+        κ', and h of a row at the centre.
+    overall : ndarray (blocks, members)
+        The centre of all rows.
+    shift : ndarray (…, blocks, members) or None
+        What separates the centre from the expectation of the member as a child.
+    """
+
+    cells: Cells
+    members: NDArray[np.intp]
+    values: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    n_given: int
+    units: Units
+    centre: Floats
+    spread: Floats
+    factor: Floats
+    n: Floats
+    shape: Floats
+    strength: Floats
+    least_leverage: Floats
+    overall: Floats
+    shift: Floats | None
+
+    @classmethod
+    def of(cls, partition: Partition, stack: Stack, posterior: Posterior, *, always: bool) -> Regressions:
+        """Factorise the blocks of a stack; ``always``: also where rounding has made a scale singular."""
+        members = stack.members
+        of_cells = (posterior.n, posterior.shape, posterior.strength, posterior.least_leverage)
+        if posterior.apart:
+            of_cells = tuple(part[..., members[:, 0]] for part in of_cells)  # type: ignore[assignment]
+        n, shape, strength, least_leverage = of_cells
+        scale = posterior.scale[..., posterior.pairs.place(members[:, :, None], members[:, None, :])]
+        factor = factorised(scale, always=always)  # (…, blocks, size, size)
+        spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
+        if posterior.own_spread is not None:
+            spread = spread + posterior.own_spread[..., members]
+        return cls(
+            cells=partition.cells,
+            members=members,
+            values=partition.values[members],
+            columns=partition.columns[members],
+            n_given=stack.n_given,
+            units=Units(*(part[members] for part in posterior.units)),
+            centre=posterior.centre[..., members],
+            spread=spread,
+            factor=factor,
+            n=n,
+            shape=shape[..., None] + np.arange(stack.size) / 2,
+            strength=strength,
+            least_leverage=least_leverage,
+            overall=posterior.overall[members],
+            shift=None if posterior.shift is None else posterior.shift[..., members],
+        )
+
+    @property
+    def size(self) -> int:
+        """Members of each block."""
+        return int(self.columns.shape[1])
+
+    @property
+    def apart(self) -> bool:
+        """Whether every block has rows of its own."""
+        return self.n.ndim == 3
+
+    def block(self, number: int) -> Regressions:
+        """One of the blocks that lie apart, by itself."""
+        here, beside = slice(number, number + 1), (slice(None), slice(None), number)
+        cut = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "overall")}
+        cut |= {name: getattr(self, name)[:, :, here] for name in ("centre", "spread", "factor")}
+        cut |= {name: getattr(self, name)[beside] for name in ("n", "shape", "strength", "least_leverage")}
+        shift = None if self.shift is None else self.shift[:, :, here]
+        return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, **cut)
+
+    def observed(self, table: Table, number: int) -> NDArray[np.intp]:
+        """The rows in which all of a block, and its cell, is there."""
+        missing = np.isnan(table.values[:, self.values[number]]).any(axis=1)
+        return np.flatnonzero(self.cells.observed(table) & ~missing)
+
+    def at_block(self, at: tuple[int, ...], block: Any) -> tuple[Any, ...]:
+        """Where ``n`` and its like have their numbers of a block, or of several, in a cell (configuration, class)."""
+        return (*at, block) if self.apart else at
+
+    def singular(self) -> Singular | None:
+        """The first member whose maximum likelihood regression does not exist, if there is one."""
+        # The factor's row j has the member's variance as its squared length.
+        variance = np.square(np.tril(self.factor)).sum(axis=-1)
+        bad = ~(self.spread > np.maximum(SINGULAR * self.size * variance, rounding(self.centre)))
+        bad[..., : self.n_given] = False
+        if not bad.any():
+            return None
+        configuration, label, block, member = (int(i) for i in np.argwhere(bad)[0])
+        n = self.n[self.at_block((configuration, label), block)]
+        return Singular(int(self.columns[block, member]), configuration, label, n, member)
+
+    # ---- densities
+
+    @cached_property
+    def _log_det(self) -> Floats:
+        """Σ ln F over all own members: (configurations, classes)."""
+        with np.errstate(divide="ignore"):  # maximum likelihood may have no variance left
+            total: Floats = np.log(self.spread[..., self.n_given :]).sum(axis=(2, 3))
+        return total
+
+    @cached_property
+    def _log_unit(self) -> float:
+        """Σ ln of the units of all own members."""
+        return float(np.log(self.units.unit[:, self.n_given :]).sum())
+
+    @property
+    def _worth_a_thread(self) -> int:
+        """Rows."""
+        per_row = self.n.shape[1] * len(self.columns) * self.size**2
+        return max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row)
+
+    def log_likelihood(self, table: Table, how: Estimation) -> Floats:
+        """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (rows, classes)."""
+        from cgnlearn.kernels.compilation import in_threads
+
+        total = np.zeros((self.n.shape[1], table.n_rows)).T
+        parts = [
+            (configuration, part)
+            for configuration, rows in rows_by_configuration(self.cells, table)
+            for part in parts_of(rows, self._worth_a_thread)
+        ]
+
+        def fill(of: tuple[int, Rows]) -> None:
+            total[of[1]] = self._log_likelihood_compiled(table, how, *of)
+
+        in_threads(fill, parts)
+        return total
+
+    def _log_likelihood_compiled(self, table: Table, how: Estimation, configuration: int, rows: Rows) -> Floats:
+        """The same for rows of one configuration, with one logarithm for many factors."""
+        from cgnlearn.kernels.leverages import gathered_leverages
+
+        indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        n_classes = self.n.shape[1]
+        given = np.zeros((n_classes, len(indexes)))
+        whole = np.zeros_like(given)
+        least = self.least_leverage[configuration]
+        members = Members(self.values, self.units.origin, 1 / self.units.unit)
+        scales = Scales(self.centre[configuration], self.factor[configuration])
+        gathered_leverages(table.values, indexes, members, scales, least, self.n_given, how.averages, given, whole)
+        own = slice(self.n_given, None)
+        if self.n_given == 0:
+            given = len(self.columns) * (np.log(least) if how.averages else least)  # the same for all rows
+        found = np.empty((n_classes, len(indexes))).T
+        n_blocks, size = self.columns[:, own].shape
+        for label in range(n_classes):
+            log_det, shape = self._log_det[configuration, label], self.shape[configuration, label, self.n_given]
+            found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
+        found -= self._log_unit
+        return found
+
+    def left_out(self, table: Table, posterior: Posterior, how: Estimation) -> Floats:
+        """`log_likelihood` of training rows, each by the regressions without it."""
+        from cgnlearn.kernels.compilation import in_threads
+
+        total = np.zeros((self.n.shape[1], table.n_rows))
+        parts = Forgotten.by_cell(table, self.cells, self._worth_a_thread, posterior, how)
+
+        def fill(of: tuple[int, int, NDArray[np.intp], Forgotten]) -> None:
+            for of_class, found in zip(total, self._left_out(table, how, *of), strict=True):
+                of_class[of[2]] = found
+
+        if table.n_rows > self._worth_a_thread:
+            in_threads(fill, parts)
+        else:
+            for part in parts:
+                fill(part)
+        return total.T
+
+    def _left_out(
+        self,
+        table: Table,
+        how: Estimation,
+        configuration: int,
+        label: int,
+        rows: NDArray[np.intp],
+        forgotten: Forgotten,
+    ) -> Floats:
+        """(classes, rows) of one cell, which are all alone in their class or none is."""
+        from cgnlearn.kernels.leave_one_out import leave_one_out_leverages
+
+        centre, factor = self.centre[configuration], self.factor[configuration]
+        if alone := bool(forgotten.alone[0]):
+            centre = centre.copy()
+            centre[label] = self.overall  # without its only row a class is centred where all rows are
+        shared, crossing = how.averages and how.sharing == 1, how.sharing > 0 and not alone
+        sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
+        members = Members(self.values, self.units.origin, 1 / self.units.unit)
+        scales = Scales(centre, factor[:1] if shared else factor)
+        leaving = Leaving(label, forgotten.before, forgotten.down, forgotten.growth, crossing)
+        leave_one_out_leverages(table.values, rows, members, scales, leaving, self.n_given, how.averages, sums)
+        whole, left, *before = sums
+        own = slice(self.n_given, None)
+        n_blocks, size = self.columns[:, own].shape
+        lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that forget the row
+        if how.averages:
+            whole[lighter] -= left[lighter]
+        if self.n_given == 0:
+            given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
+        else:
+            given, left_given = before
+            left -= left_given
+            if how.averages:
+                given -= left_given
+        log_det = self._log_det[configuration][:, None] + 2 * self._log_unit
+        shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
+        if not how.averages:
+            # The scale is a variance: as many rows fewer divide it.
+            kept = np.maximum(1 - forgotten.lighter / self.n[configuration][:, None], 0.0)
+            with np.errstate(divide="ignore"):
+                log_det = log_det - n_blocks * size * np.log(kept)
+            whole = given + (whole - given) * kept
+        found = how.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
+        found[lighter] -= left[lighter] / 2  # of ln|Ψ'|
+        if alone and not how.averages:
+            found[label] = -np.inf  # a class without rows has no variance, and says that the row cannot be
+        return found
+
+    def terms(self, table: Table) -> Iterator[Terms]:
+        """What ln p(member | members before it, cell) of every row, own member and class is made of, in parts."""
+        n_blocks = len(self.columns)
+        # Long blocks go one by one through BLAS; short ones side by side, a member at a time.
+        by_block = self.size > 8 or self.size**2 > 8 * n_blocks
+        for configuration, rows in rows_by_configuration(self.cells, table):
+            if by_block:
+                for part in parts_of(rows, max(1024, CHUNK // self.size)):
+                    for block in range(n_blocks):
+                        yield from self._of_block(table, part, configuration, block)
+            else:
+                for part in parts_of(rows, max(1024, CHUNK // n_blocks)):
+                    for blocks in parts_of(slice(0, n_blocks), max(1, CHUNK // n_of(part))):
+                        yield from self._of_positions(table, part, configuration, blocks)
+
+    def _of_positions(self, table: Table, rows: Rows, configuration: int, blocks: Any) -> Iterator[Terms]:
+        standard = [self._standard(table, rows, (blocks, j)) for j in range(self.size)]
+        for label in range(self.n.shape[1]):
+            at = (configuration, label)
+            leverage: Any = np.atleast_1d(self.least_leverage[self.at_block(at, blocks)])[:, None]
+            whitened: list[Floats] = []
+            for j, value in enumerate(standard):
+                member = (*at, blocks, j)
+                residual = value - self.centre[member][:, None]
+                for i, earlier in enumerate(whitened):
+                    residual -= earlier * self.factor[(*member, i)][:, None]
+                if j >= self.n_given:
+                    yield self._terms(rows, residual, leverage, member)
+                if j < self.size - 1:
+                    residual = residual / self.factor[(*member, j)][:, None]
+                    whitened.append(residual)
+                    leverage = leverage + np.square(residual)
+
+    def _of_block(self, table: Table, rows: Rows, configuration: int, block: int) -> Iterator[Terms]:
+        own = slice(self.n_given, None)
+        standard = self._standard(table, rows, block)
+        for label in range(self.n.shape[1]):
+            at = (configuration, label)
+            factor = self.factor[(*at, block)]
+            whitened = whiten(factor, standard - self.centre[(*at, block)][:, None])
+            least = self.least_leverage[self.at_block(at, block)]
+            leverage = least + sums_before(np.square(whitened), axis=0)
+            residual = whitened * np.diagonal(factor)[:, None]
+            yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
+
+    def _standard(self, table: Table, rows: Rows, members: Any) -> Floats:
+        """Values of these members in standard units, (members, rows)."""
+        return standard_values(table, rows, self.values[members], Units(*(part[members] for part in self.units)))
+
+    def _terms(self, rows: Rows, residual: Floats, leverage: Floats | float, at: tuple[Any, ...]) -> Terms:
+        """Of the members that ``at`` selects."""
+        if self.shift is not None:
+            residual = residual + self.shift[at][:, None]
+        shape = np.atleast_1d(self.shape[(*self.at_block(at[:2], at[2]), at[3])])[:, None]
+        unit = self.units.unit[at[2:]][:, None]
+        return Terms(rows, self.columns[at[2:]], at[1], residual, self.spread[at][:, None], leverage, shape, unit)
+
+    # ---- evidence and draws
+
+    def log_evidence(self, how: Bayes) -> Floats:
+        """ln m of every own member: (blocks, members - n_given)."""
+        prior = how.prior
+        scale = prior.standard_scale(self.columns, self.units.unit)
+        log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
+        log_det_ratio = sums_before(np.log(scale)) - 2 * sums_before(log_diagonal)
+        log_strength, regressions = how.log_strength_ratio(self.strength)
+        n, log_strength = (
+            part[..., None] if self.apart else part[..., None, None] for part in (self.n[:, regressions], log_strength)
+        )
+        evidence: Floats = densities.regression_evidence(
+            n,
+            prior.shape + np.arange(self.size) / 2,
+            scale,
+            self.spread[:, regressions],
+            log_det_ratio[:, regressions],
+            log_strength,
+        ) - n * np.log(self.units.unit)
+        total: Floats = evidence.sum(axis=(0, 1))[:, self.n_given :]
+        return total
+
+    def predictive(
+        self, block: int, member: int, table: Table, rows: NDArray[np.intp], at: tuple[int, int]
+    ) -> tuple[Floats, float, Floats]:
+        """Expectation, F and h of a member, in standard units, given the rows' earlier members."""
+        place = (*at, block, member)
+        before = slice(0, member)
+        factor = self.factor[(*at, block)]
+        location = np.full(len(rows), self.centre[place])
+        leverage: Any = self.least_leverage[self.at_block(at, block)]
+        if member:
+            residual = self._standard(table, rows, (block, before)) - self.centre[(*at, block, before)][:, None]
+            whitened = whiten(factor[before, before], residual)
+            location += factor[member, before] @ whitened
+            leverage = leverage + np.square(whitened).sum(axis=0)
+        if self.shift is not None:
+            location -= self.shift[place]
+        return location, float(self.spread[place]), leverage

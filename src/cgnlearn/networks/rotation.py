@@ -1,0 +1,230 @@
+"""The rotation of a complete group with more members than there are rows.
+
+In units in which Ψ0 is a multiple of the identity, rows and location span a space of no more dimensions than there are
+rows, and outside of it Ψ' stays Ψ0 for every class. In an orthonormal basis of that space all that was learned is a
+block of so many dimensions; of the rest of a row only its length counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from cgnlearn.networks import densities
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.estimation import Bayes, Posterior, Units
+from cgnlearn.networks.factors import factorised, whiten
+from cgnlearn.networks.families import Families, Family
+from cgnlearn.networks.leave_one_out import Forgotten
+from cgnlearn.networks.layout import Cells, Layout, Partition
+from cgnlearn.networks.moments import CHUNK, Moments, moments_of
+from cgnlearn.data.picking import rows_by_cell
+from cgnlearn.networks.prior import Prior
+from cgnlearn.data.schema import Schema
+from cgnlearn.networks.solver import standard_values
+from cgnlearn.networks.statistics import Statistics, collect
+from cgnlearn.data.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """From the continuous columns to the space that the training rows span, and the length of what is outside.
+
+    Parameters
+    ----------
+    columns, values : ndarray (attributes,)
+        Those with variance, as columns of X and as positions among a table's values.
+    origin, unit : ndarray (attributes,)
+        One of the rows, and units in which Ψ0 is a multiple of the identity.
+    basis : ndarray (attributes, dimensions)
+        Orthonormal.
+    """
+
+    columns: NDArray[np.intp]
+    values: NDArray[np.intp]
+    origin: Floats
+    unit: Floats
+    basis: Floats
+
+    @classmethod
+    def of(cls, table: Table, prior: Prior) -> Rotation:
+        """The space of the rows of a labelled table and of the prior's location.
+
+        An unpivoted QR decomposition: any basis of the space will do, also one of a space a little larger, and this one
+        is as orthonormal as that of a singular value decomposition at a third of its cost.
+        """
+        schema = table.schema
+        (partition,) = Layout.of(Families.of((), schema.continuous), schema).partitions
+        moments = moments_of(table, partition, schema.n_classes)
+        units = Units.of(moments, partition, schema)
+        present = np.flatnonzero(~moments.constant())
+        columns, origin = partition.columns[present], units.origin[present]
+        unit = units.unit[present]
+        if prior.multiple is None:
+            unit = unit * np.sqrt(prior.standard_scale(columns, unit))
+        spanning = table.values[:, partition.values[present]]
+        if not isinstance(prior.location, str):
+            spanning = np.vstack([spanning, np.array(prior.location)[columns]])
+        spanning = (spanning - origin) / unit
+        basis: NDArray[Any] = np.zeros((len(present), 0))
+        if len(present):
+            moved = spanning.any(axis=1)  # the origin itself spans nothing
+            basis = qr(spanning[moved].T, overwrite_a=True, mode="economic", check_finite=False)[0]
+        return cls(columns, partition.values[present], origin, unit, basis)
+
+    @property
+    def size(self) -> int:
+        """How many attributes are rotated."""
+        return len(self.columns)
+
+    def of_point(self, point: Floats) -> Floats:
+        """A point of the space, given by a value for every column of X."""
+        rotated: Floats = ((point[self.columns] - self.origin) / self.unit) @ self.basis
+        return rotated
+
+    def parts(self, table: Table) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Some of the rows at a time, rotated (dimensions, rows), with the squared length of what is outside."""
+        step = max(64, (CHUNK << 6) // max(self.size, 1))
+        for start in range(0, table.n_rows, step):
+            rows = slice(start, min(start + step, table.n_rows))
+            outside = standard_values(table, rows, self.values, Units(self.origin, self.unit))
+            inside = self.basis.T @ outside
+            outside -= self.basis @ inside  # not |x|² - |z|², which would leave rounding of a row inside
+            yield rows, inside, np.einsum("ar,ar->r", outside, outside)
+
+    def statistics(self, table: Table) -> Statistics:
+        """The rows of a labelled table, rotated and counted: a complete group within each cell of discrete columns."""
+        schema = table.schema
+        n, discrete = self.basis.shape[1], range(len(schema.discrete))
+        levels = (*(schema.levels[column] for column in schema.discrete), *(None,) * n)
+        values = np.concatenate([inside.T for _, inside, _ in self.parts(table)])
+        rotated = Table(Schema(None, levels, schema.classes), values, table.codes, table.labels, table.weights)
+        group = range(len(discrete), len(levels))
+        if not discrete:
+            return collect(rotated, Families.of((), group, max(n, 1)))
+        return collect(rotated, Families.of(Family(child, (*discrete, *group[:i])) for i, child in enumerate(group)))
+
+
+@dataclass(frozen=True, eq=False)
+class RotatedBlock:
+    """All continuous attributes as one block, from their rotated statistics.
+
+    Parameters
+    ----------
+    rotation : Rotation
+    how : Bayes
+    cells : Cells
+        The configurations of the discrete attributes.
+    posterior : Posterior
+        Of the rotated columns.
+    factor : ndarray (configurations, classes, dimensions, dimensions)
+        L.
+    multiple : float
+        Ψ0, of the identity.
+    """
+
+    rotation: Rotation
+    how: Bayes
+    cells: Cells
+    posterior: Posterior
+    factor: Floats
+    multiple: float
+
+    @classmethod
+    def of(cls, rotation: Rotation, partition: Partition, moments: Moments, how: Bayes) -> RotatedBlock:
+        """The posterior of the rotated columns, factorised."""
+        prior, n = how.prior, partition.n_attributes
+        units = Units(moments.origin, np.ones(n))
+        location = None
+        if not isinstance(prior.location, str):
+            location = rotation.of_point(np.array(prior.location)) - moments.origin
+        multiple = 1.0 if prior.multiple is None else prior.multiple
+        # Rotated columns on which all rows agree are no constants: the location may lie elsewhere.
+        posterior = how.posterior_in(units, moments, np.zeros(n, bool), location, multiple)
+        member = np.arange(n)
+        scale = posterior.scale[..., posterior.pairs.place(member[:, None], member[None, :])]
+        return cls(rotation, how, partition.cells, posterior, factorised(scale, always=True), multiple)
+
+    @property
+    def log_det_ratio(self) -> Floats:
+        """ln|Ψ0| - ln|Ψ'|: (configurations, classes)."""
+        diagonal = np.diagonal(self.factor, axis1=-2, axis2=-1)
+        ratio: Floats = (np.log(self.multiple) - 2 * np.log(diagonal)).sum(axis=-1)
+        return ratio
+
+    @property
+    def log_det(self) -> Floats:
+        """ln|Ψ'| in the columns' own units: (configurations, classes)."""
+        size = self.rotation.size
+        return size * np.log(self.multiple) - self.log_det_ratio + 2 * np.log(self.rotation.unit).sum()
+
+    @property
+    def log_evidence(self) -> float:
+        """ln p(the continuous attributes of the training data | the discrete ones, the classes)."""
+        log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
+        evidence = densities.block_evidence(
+            self.posterior.n[:, regressions],
+            self.how.prior.shape,
+            self.rotation.size,
+            self.log_det[:, regressions],
+            self.log_det_ratio[:, regressions],
+            log_strength,
+        )
+        return float(evidence.sum())
+
+    def log_likelihood(self, table: Table) -> Floats:
+        """The log densities of all attributes together: (rows, classes)."""
+        found = np.empty((table.schema.n_classes, table.n_rows)).T
+        for rows, configuration, inside, outside in self._parts(table):
+            for label, before in enumerate(self.posterior.least_leverage[configuration]):
+                at = (configuration, label)
+                white = whiten(self.factor[at], inside - self.posterior.centre[at][:, None])
+                after = before + outside / self.multiple + _products(white, white)
+                found[rows, label] = self._log_density(at, before, after)
+        return found
+
+    def left_out(self, table: Table) -> Floats:
+        """The same for training rows, which are all inside, each by the block without it."""
+        found = np.empty((table.schema.n_classes, table.n_rows)).T
+        for rows, configuration, inside, _ in self._parts(table):
+            forgotten = Forgotten.of(table, rows, configuration, self.posterior, self.how)
+            centre = self.posterior.centre[configuration]  # (classes, dimensions)
+            own_centre = centre[forgotten.labels].T
+            for label, before in enumerate(forgotten.before):
+                at = (configuration, label)
+                own = forgotten.labels == label
+                residual = inside - centre[label][:, None]
+                residual[:, own & forgotten.alone] = inside[:, own & forgotten.alone] - self.posterior.overall[:, None]
+                white = whiten(self.factor[at], residual)
+                # Without sharing only its own class forgets a row, and sees it where it was.
+                gone = whiten(self.factor[at], inside - own_centre) if self.how.sharing else white
+                products = _products(gone, gone), _products(white, gone), _products(white, white)
+                g, after = forgotten.leverages(label, *products)
+                found[rows, label] = self._log_density(at, before, after, np.log(g), forgotten.lighter[label])
+        return found
+
+    def _parts(self, table: Table) -> Iterator[tuple[NDArray[np.intp], int, Floats, Floats]]:
+        """Rows of one configuration, which, the same rotated and the squared lengths of what is outside."""
+        configurations = self.cells.index(table)
+        for part, inside, outside in self.rotation.parts(table):
+            inside -= self.posterior.units.origin[:, None]
+            for configuration, rows in rows_by_cell(configurations[part], self.cells.n):
+                yield part.start + rows, configuration, inside[:, rows], outside[rows]
+
+    def _log_density(
+        self, at: tuple[int, int], before: Floats, after: Floats, gained: Any = 0.0, lighter: Any = 0.0
+    ) -> Floats:
+        """Student's, from the leverages, after ln|Ψ'| has gained something and n lost something."""
+        shape = self.posterior.shape[at] - lighter / 2
+        log_det = self.log_det[at] + gained
+        return self.how.log_density_of_blocks(np.log(before), np.log(after), log_det, self.rotation.size, shape)
+
+
+def _products(a: Floats, b: Floats) -> Floats:
+    """Of the columns of one with those of the other."""
+    return np.einsum("ar,ar->r", a, b)

@@ -1,0 +1,73 @@
+"""Samples drawn from the predictive distribution of a network."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.networks import densities
+from cgnlearn.networks.layout import Stack
+from cgnlearn.networks.network import Network
+from cgnlearn.networks.regressions import Regressions
+from cgnlearn.data.table import Table
+
+
+def draw(network: Network, labels: NDArray[np.intp], rng: Any) -> Table:
+    """Draw one sample per class code, parents before children."""
+    statistics, schema = network.statistics, network.statistics.schema
+    layout = statistics.layout
+    values = np.zeros((len(labels), len(schema.continuous)))
+    codes = np.zeros((len(labels), len(schema.discrete)), np.int32)
+    table = Table(schema, values, codes, labels)
+    tables = {
+        family.column: (family, counts) for family, counts in zip(layout.discrete, statistics.counts, strict=True)
+    }
+    blocks = {
+        int(partition.columns[attribute]): (number, members, attribute)
+        for number, partition in enumerate(layout.partitions)
+        for stack in partition.stacks
+        for members in map(tuple, stack.members.tolist())
+        for attribute in members[stack.n_given :]
+    }
+
+    @lru_cache(maxsize=1)  # members of a block are mostly drawn one after another
+    def regressions(number: int, members: tuple[int, ...]) -> Regressions:
+        posterior = network.posteriors[number]
+        (stack,) = Stack(np.array([members]), 0).without(posterior.absent)
+        return Regressions.of(layout.partitions[number], stack, posterior, always=network.how.averages)
+
+    for column in network.structure.nodes:
+        if column in tables:
+            family, counts = tables[column]
+            probabilities = np.exp(densities.categorical(counts, network.how.dirichlet))
+            rows = probabilities[labels, family.cells.index(table)]
+            below = np.cumsum(rows, axis=1) < rng.random(len(labels))[:, None] * rows.sum(axis=1)[:, None]
+            codes[:, family.code] = below.sum(axis=1)
+            continue
+        number, members, attribute = blocks[column]
+        posterior = network.posteriors[number]
+        origin, unit = (part[attribute] for part in posterior.units)
+        standard = 0.0 if posterior.absent[attribute] else _drawn(regressions(number, members), column, table, rng)
+        values[:, schema.position[column]] = standard * unit + origin
+    return table
+
+
+def _drawn(regressions: Regressions, column: int, table: Table, rng: Any) -> Any:
+    """Draw values of a member of a block, in standard units, given those of the members before it."""
+    assert table.labels is not None
+    configuration = regressions.cells.index(table)
+    member = regressions.columns[0].tolist().index(column)
+    drawn = np.empty(table.n_rows)
+    for at in sorted(set(zip(configuration.tolist(), table.labels.tolist(), strict=True))):
+        rows = np.flatnonzero((configuration == at[0]) & (table.labels == at[1]))
+        location, spread, leverage = regressions.predictive(0, member, table, rows, at)
+        freedom = 2 * regressions.shape[(*regressions.at_block(at, 0), member)]
+        if np.isfinite(regressions.strength[regressions.at_block(at, 0)]):
+            noise = rng.standard_t(freedom, len(rows)) * np.sqrt(spread * leverage / freedom)
+        else:
+            noise = rng.standard_normal(len(rows)) * np.sqrt(spread)
+        drawn[rows] = location + noise
+    return drawn

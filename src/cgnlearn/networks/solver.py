@@ -1,0 +1,88 @@
+"""What a solver is: the regressions of a partition's attributes, however they are come by.
+
+There are two, `Blocks` and `Lattice`; `cgnlearn.networks.network.solver_for` chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cgnlearn.kernels.limits import FARTHEST
+from cgnlearn.networks.densities import Floats
+from cgnlearn.networks.estimation import Terms, Units
+from cgnlearn.networks.families import Family
+from cgnlearn.networks.layout import Cells
+from cgnlearn.data.picking import rows_by_cell, take
+from cgnlearn.data.table import Table
+
+Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
+
+
+class Singular(NamedTuple):
+    """An attribute whose regression does not exist by maximum likelihood."""
+
+    column: int
+    configuration: int
+    label: int
+    n: float
+    n_parents: int
+
+
+class Solver(Protocol):
+    """The regressions of the attributes of a partition on their parents."""
+
+    def terms(self, table: Table) -> Iterator[Terms]:
+        """What the log density of every row, attribute and class is made of, in parts."""
+
+    def log_likelihood(self, table: Table) -> Floats:
+        """The log densities, summed over the attributes: (rows, classes)."""
+
+    def left_out(self, table: Table) -> Floats:
+        """The log densities of training rows, each by the regressions without it: (rows, classes)."""
+
+    def log_evidences(self) -> Iterator[tuple[Family, float]]:
+        """The log evidence of every family; defined where the estimation has one."""
+
+    def singular(self) -> Singular | None:
+        """The first attribute whose maximum likelihood regression does not exist, if there is one."""
+
+
+def rounding(centre: Floats) -> Floats:
+    """The variance that a constant far from the origin seems to have."""
+    return np.square(8 * np.finfo(float).eps * centre)
+
+
+def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units: Units) -> Floats:
+    """Some of a table's values in standard units, (positions, rows): long loops over rows are fast ones."""
+    values = take(table.values, rows, positions).T
+    standard: Floats = np.empty(values.shape)
+    np.subtract(values, units.origin[:, None], out=standard)
+    with np.errstate(over="ignore"):
+        standard /= units.unit[:, None]
+    return np.clip(standard, -FARTHEST, FARTHEST, out=standard)
+
+
+def rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Rows]]:
+    """Each configuration that occurs, with its rows."""
+    if not cells.columns:
+        yield 0, slice(0, table.n_rows)
+    else:
+        yield from rows_by_cell(cells.index(table), cells.n)
+
+
+def n_of(rows: Rows) -> int:
+    """How many they are."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def parts_of(rows: Rows, step: int) -> Iterator[Rows]:
+    """The same rows (or blocks), so many at a time."""
+    for start in range(0, n_of(rows), step):
+        if isinstance(rows, slice):
+            yield slice(rows.start + start, min(rows.start + start + step, rows.stop))
+        else:
+            yield rows[start : start + step]

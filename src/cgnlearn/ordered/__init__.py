@@ -1,1 +1,0 @@
-"""Ordered columns: k-BAND and k-BOX, every k at once."""

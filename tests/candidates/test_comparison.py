@@ -1,0 +1,523 @@
+"""The mixture that tunes itself: its parts against brute force, and what it promises."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cgnlearn import CGNClassifier, CGNClassifierCV, Prior, Tree, load, save
+from cgnlearn.candidates.power import likelihood_power
+from cgnlearn.candidates.weights import (
+    N_BOOTSTRAPS,
+    SPREAD,
+    TRUSTED,
+    not_worse_than,
+    pseudo_bma,
+    stacking,
+    worth_keeping,
+)
+from cgnlearn.data.splits import stratified
+from cgnlearn.data.transforms import Bins, Power
+from cgnlearn.estimators import mixture_classifier
+from cgnlearn.networks.model import NotExact
+from cgnlearn.data.table import read_training
+
+FEW = ["naive_bayes", "complete", "logistic"]
+
+
+def two_classes(n=60, p=3, seed=0, shift=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, p)) + shift * y[:, None]
+    X[:, 0] = np.exp(X[:, 0])
+    return X, y
+
+
+def mixed(n=80, seed=1):
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    return pd.DataFrame(
+        {
+            "length": rng.normal(size=n) + y,
+            "weight": rng.lognormal(size=n),
+            "colour": pd.Categorical(np.array(["red", "green", "blue"])[(y + (rng.random(n) < 0.3)) % 3]),
+            "size": pd.Categorical(rng.integers(0, 2, n).astype(str)),
+        }
+    ), np.array(["a", "b", "c"])[y]
+
+
+def table_of(X, y=None):
+    return read_training(X, np.arange(len(X)) % 2 if y is None else y)[0]
+
+
+# ---- transforms
+
+
+def test_powers_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(size=300), rng.normal(size=300) ** 3, -rng.gamma(2.0, size=300) + 1])
+    expected = PowerTransformer(standardize=False).fit(X)
+    found = Power.of(table_of(X))
+    np.testing.assert_allclose(found.powers, expected.lambdas_, atol=1e-3)
+    np.testing.assert_allclose(Power(expected.lambdas_)(table_of(X)).values, expected.transform(X), atol=1e-9)
+
+
+def test_the_jacobian_is_the_derivative():
+    X = np.linspace(-3, 4, 50)[:, None] + [[0.0, 0.1]]
+    power, step = Power(np.array([0.3, 1.9])), 1e-6
+    derivative = (power(table_of(X + step)).values - power(table_of(X - step)).values) / (2 * step)
+    np.testing.assert_allclose(power.log_jacobian(table_of(X)), np.log(derivative), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e100])
+def test_powers_of_hostile_columns_are_finite(scale):
+    rng = np.random.default_rng(0)
+    X = scale * np.column_stack([np.ones(50), 1e6 + rng.normal(size=50), rng.standard_cauchy(50), np.arange(50) == 7])
+    assert np.isfinite(Power.of(table_of(X))(table_of(X)).values).all()
+
+
+def test_bins_have_as_many_rows_each():
+    X = np.column_stack([np.random.default_rng(0).permutation(100), np.repeat([0.0, 1.0], [90, 10]), np.ones(100)])
+    binned = Bins.of(table_of(X), 5)(table_of(X))
+    assert np.bincount(binned.codes[:, 0]).tolist() == [20] * 5
+    assert np.unique(binned.codes[:, 1]).tolist() == [0, 1]
+    assert [len(levels) for levels in binned.schema.levels] == [5, 2, 1]
+
+
+# ---- temperatures and weights
+
+
+@pytest.mark.parametrize("stretch", [0.3, 4.0, 30.0])
+def test_the_temperature_is_the_best_of_a_fine_grid(stretch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 80)
+    scores = stretch * (np.eye(3)[y] + rng.normal(size=(80, 3)))
+    prior, weights = np.log([0.2, 0.3, 0.5]), rng.uniform(0.5, 2, 80)
+
+    def judged(tau):
+        joint = tau * scores + prior
+        log_proba = joint - logsumexp(joint, axis=1, keepdims=True)
+        truth, doubt = (np.average(log_proba[np.arange(80), of], weights=weights) for of in (y, second))
+        return truth + (0.25 * doubt - 0.4 * np.log(tau) ** 2) / weights.sum()
+
+    second = np.array([max({0, 1, 2} - {own}, key=row.__getitem__) for own, row in zip(y, scores + prior, strict=True)])
+
+    grid = np.geomspace(1e-4, 1, 4001)
+    best = grid[np.argmax([judged(tau) for tau in grid])]
+    assert likelihood_power(scores, prior, y, weights) == pytest.approx(best, rel=5e-3)
+
+
+def test_where_no_row_is_wrong_a_quarter_of_one_is_supposed_to_be():
+    y, even = np.arange(10) % 2, np.log([0.5, 0.5])
+    assert likelihood_power(2.0 * np.eye(2)[y], even, y, np.ones(10)) == 1.0  # not sure anyway
+    for margin in (10.0, 30.0):
+        doubt = 1 / (1 + np.exp(margin * likelihood_power(margin * np.eye(2)[y], even, y, np.ones(10))))
+        assert 0.25 / 10.25 / 10 < doubt < 0.25 / 10.25
+
+
+def test_one_class_has_no_second():
+    assert likelihood_power(np.zeros((5, 1)), np.zeros(1), np.zeros(5, int), np.ones(5)) == 1.0
+
+
+def test_a_mixture_that_was_always_right_is_not_sure():
+    rng = np.random.default_rng(0)
+    y = np.arange(12) % 2
+    X = rng.normal(size=(12, 400)) + 10.0 * y[:, None]
+    proba = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y).predict_proba(X)[np.arange(12), y]
+    assert proba.min() > 0.9
+    assert proba.max() < 1 - 0.25 / 12.25  # 0.994 without any doubt
+
+
+def left_out_truth(n=40, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.log(rng.beta(2, 1, size=(n, k)) * [0.9, 0.8, 0.95, 0.1]), rng.uniform(0.5, 2.0, n)
+
+
+def test_pseudo_bma_by_a_loop_over_bootstraps():
+    truth, weights = left_out_truth()
+    found = pseudo_bma(truth, weights, np.random.RandomState(3))
+    drawn = np.random.RandomState(3).standard_gamma(weights, (N_BOOTSTRAPS, len(weights)))
+    expected = np.mean([softmax(TRUSTED * weights.sum() * (row / row.sum()) @ truth) for row in drawn], axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_stacking_has_the_best_penalised_likelihood():
+    truth, weights = left_out_truth()
+
+    def loss(free):
+        w = softmax(free)
+        return -(weights @ np.log(np.exp(truth) @ w) + SPREAD / len(w) * np.log(w).sum())
+
+    expected = softmax(minimize(loss, np.zeros(4), tol=1e-12).x)
+    np.testing.assert_allclose(stacking(truth, weights), expected, atol=1e-4)
+
+
+def test_only_what_has_next_to_no_weight_is_dropped():
+    assert worth_keeping(np.array([0.004, 0.9, 0.005, 0.091])).tolist() == [False, True, False, True]
+    assert worth_keeping(np.full(300, 1 / 300)).sum() > 295
+
+
+# ---- what candidates say of rows left out
+
+
+def test_left_out_scores_are_those_of_refits():
+    X, y = two_classes(24)
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete"], transforms=["none"]).fit(X, y)
+    held = Prior(location=X.mean(axis=0), scale=X.var(axis=0))
+    results = model.cv_results_
+    for kind in ("naive_bayes", "complete"):
+        for sharing in (0.0, 0.3):
+            (at,) = np.flatnonzero((results["param_kind"] == kind) & (results["param_sharing"] == sharing))
+            truth = []
+            for i in range(len(y)):
+                rest = np.arange(len(y)) != i
+                settings = {"sharing": sharing, "prior": held, "temperature": results["temperature"][at]}
+                refit = CGNClassifier(kind, **settings).fit(X[rest], y[rest])
+                truth.append(refit.predict_log_proba(X[[i]])[0, y[i]])
+            assert results["mean_test_log_loss"][at] == pytest.approx(-np.mean(truth), abs=1e-9)
+
+
+def test_out_of_fold_scores_are_those_of_refits():
+    X, y = two_classes(40)
+    model = CGNClassifierCV(candidates=[Tree()], cv=2).fit(X, y)
+    results = model.cv_results_
+    (at,) = np.flatnonzero((results["param_kind"] == "tan") & (results["param_transform"] == "none"))
+    assert results["by"][at] == "2 folds"
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    from sklearn.model_selection import StratifiedKFold
+
+    truth = np.empty(len(y))
+    for train, test in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, y):
+        refit = CGNClassifier("tan", temperature=results["temperature"][at]).fit(X[train], y[train])
+        truth[test] = refit.predict_log_proba(X[test])[np.arange(len(test)), y[test]]
+    assert results["mean_test_log_loss"][at] == pytest.approx(-truth.mean(), abs=1e-9)
+
+
+def test_one_column_has_a_logistic_regression():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 1))
+    y = (rng.uniform(size=400) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
+    results = CGNClassifierCV(candidates=["naive_bayes", "logistic"], transforms=["none"]).fit(x, y).cv_results_
+    linear = results["mean_test_log_loss"][results["param_terms"] == "linear"]
+    assert len(linear) > 4
+    said = cross_val_predict(LogisticRegression(), x, y, cv=LeaveOneOut(), method="predict_log_proba")
+    assert linear.min() == pytest.approx(-said[np.arange(400), y].mean(), abs=2e-3)
+
+
+def test_where_nothing_can_be_learned_a_row_says_so():
+    X, y = two_classes(30)
+    model = CGNClassifierCV(candidates=["naive_bayes", "logistic"]).fit(X, y, sample_weight=np.full(30, 1e-6))
+    results = model.cv_results_
+    assert all("nothing can be learned" in reason for reason in results["reason"][results["param_kind"] == "logistic"])
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+# ---- the mixture
+
+
+def test_it_is_the_weighted_sum_of_its_members():
+    X, y = two_classes(50)
+    model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
+    expected = np.zeros((50, 2))
+    for member in model.members_:
+        if member.description["kind"] == "frequencies":
+            expected += member.weight * np.array([0.5, 0.5])
+        else:
+            settings = {"sharing": member.description["sharing"], "temperature": member.temperature}
+            expected += member.weight * CGNClassifier(**settings).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
+    assert model.weights_.sum() == pytest.approx(1)
+    assert (np.diff(model.weights_) <= 0).all()
+
+
+def test_densities_are_densities():
+    """The Jacobian of the power transform included: the mixture integrates to one."""
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = rng.lognormal(sigma=0.7, size=(80, 1)) * (1 + y[:, None])
+    model = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
+    assert {member.description["transform"] for member in model.members_} == {"none", "power"}
+    grid = np.linspace(-60, 200, 400_001)[:, None]
+    assert np.exp(model.score_samples(grid)).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1, abs=2e-3)
+
+
+def test_the_whole_life_on_mixed_columns(tmp_path):
+    X, y = mixed()
+    model = CGNClassifierCV().fit(X, y)
+    log_proba = model.predict_log_proba(X)
+    np.testing.assert_allclose(np.exp(log_proba).sum(axis=1), 1)
+    assert model.score(X, y) > 0.6
+    # what the contributions leave unsaid is what remains
+    told = model.contributions(X).sum(axis=1) + model.class_log_prior_ + model.contributions_remainder(X)
+    np.testing.assert_allclose(told - logsumexp(told, axis=1, keepdims=True), log_proba, atol=1e-8)
+    joint = model.predict_joint_log_proba(X)
+    np.testing.assert_allclose(logsumexp(joint, axis=1), model.score_samples(X))
+    far = X.assign(length=1e3)
+    assert (model.surprise(far) < 0.05).all()
+    assert 0.3 < model.surprise(X).mean() < 0.7
+    with pytest.raises(NotExact, match="take folds"):
+        model.leave_one_out_log_proba(X, y)
+    results = model.cv_results_
+    assert len({len(column) for column in results.values()}) == 1
+    assert {"selective_naive_bayes", "tan", "aode", "logistic"} <= set(results["param_kind"])
+    path = tmp_path / "mixture.skops"
+    save(model, path)
+    again = load(path)
+    np.testing.assert_array_equal(again.predict_log_proba(X), log_proba)
+    np.testing.assert_array_equal(again.surprise(X), model.surprise(X))
+    html = model._repr_html_()
+    assert str(model.members_[0]) in html
+    assert html.count("<div") == html.count("</div>")
+
+
+def test_leaving_out_again_gives_what_was_left_out():
+    X, y = two_classes(40)
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "aode"]).fit(X, y)
+    np.testing.assert_allclose(model.leave_one_out_log_proba(X, y), model.left_out_log_proba_, atol=1e-9)
+
+
+def test_another_prevalence_needs_no_refit():
+    X, y = two_classes(50)
+    model = CGNClassifierCV(candidates=FEW).fit(X, y)
+    other = model.with_class_prior([0.9, 0.1])
+    given = CGNClassifierCV(candidates=FEW, class_prior=[0.9, 0.1]).fit(X, y)
+    np.testing.assert_array_equal(other.predict_proba(X), given.predict_proba(X))
+    np.testing.assert_array_equal(other.surprise(X), given.surprise(X))
+    assert (other.predict_proba(X)[:, 0] > model.predict_proba(X)[:, 0]).all()
+
+
+def test_the_best_one_alone():
+    X, y = two_classes(50)
+    model = CGNClassifierCV(candidates=FEW, combine="best").fit(X, y)
+    assert model.weights_.tolist() == [1.0]
+    assert model.best_ == model.members_[0]
+    assert model.best_.log_loss == np.nanmin(model.cv_results_["mean_test_log_loss"])
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+
+
+def end_games():
+    """Every board on which a game of noughts and crosses can end, and whether the first player has won."""
+    found = {}
+
+    def play(board, player):
+        won = [any(all(board[i] == one for i in line) for line in LINES) for one in (1, 2)]
+        if any(won) or 0 not in board:
+            found[board] = won[0]
+            return
+        for i in (i for i in range(9) if board[i] == 0):
+            play((*board[:i], player, *board[i + 1 :]), 3 - player)
+
+    play((0,) * 9, 1)
+    return np.array(sorted(found)), np.array([found[board] for board in sorted(found)], int)
+
+
+def test_penalties_that_only_tempering_makes_alike_do_not_end_the_path():
+    X, y = end_games()
+    assert X.shape == (958, 9)
+    some = np.random.default_rng(1).permutation(958)[:50]
+    model = CGNClassifierCV(candidates=["naive_bayes", "logistic"], categorical_features=list(range(9)))
+    results = model.fit(X[some], y[some]).cv_results_
+    assert results["param_penalty"][results["param_terms"] == "linear"].min() == pytest.approx(1e-3)
+
+
+def test_the_same_numbers_whatever_n_jobs():
+    X, y = mixed(60)
+    found = [CGNClassifierCV(n_jobs=n_jobs).fit(X, y).predict_log_proba(X) for n_jobs in (None, 2)]
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("p", [3, 400])
+def test_never_worse_than_knowing_nothing(p):
+    """On noise, narrow and wide, it comes down to the class frequencies."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40, p)), (np.arange(40) % 3 == 0).astype(int)
+    new, truth = rng.normal(size=(400, p)), (np.arange(400) % 3 == 0).astype(int)
+    model = CGNClassifierCV().fit(X, y)
+    knowing_nothing = np.log([2 / 3, 1 / 3])[truth].mean()
+    assert model.predict_log_proba(new)[np.arange(400), truth].mean() > knowing_nothing - 0.12
+    results = model.cv_results_
+    floor = -results["mean_test_log_loss"][results["param_kind"] == "frequencies"]
+    assert model.left_out_log_proba_[np.arange(40), y].mean() >= floor - 1e-12
+
+
+def test_groups_are_never_parted():
+    """Every person has four equal rows and a class by chance: nothing can be known of another person."""
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(30, 3)), 4, axis=0), np.repeat(np.arange(30) % 2, 4)
+    X += 1e-3 * rng.normal(size=X.shape)
+    candidates = ["complete", "logistic", "aode"]
+    model = CGNClassifierCV(candidates=candidates).fit(X, y, groups=np.repeat(np.arange(30), 4))
+    assert {by for by in model.cv_results_["by"] if by} == {"5 folds"}
+    honest, fooled = model.left_out_log_proba_, CGNClassifierCV(candidates=candidates).fit(X, y).left_out_log_proba_
+    at = np.arange(len(y)), y
+    assert honest[at].mean() < -0.55 < fooled[at].mean()
+
+
+def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
+    X, y = two_classes(400)
+    whole = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
+    monkeypatch.setattr(mixture_classifier, "MOST_SAMPLES", 100)
+    model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
+    assert len(model.compared_in_) == 100
+    assert len(whole.compared_in_) == 400
+    assert model.left_out_log_proba_.shape == (100, 2)
+    assert {part.fitted.statistics.classes.sum() for part in model._mixture.parts} == {400}
+
+
+def test_rows_of_no_weight_change_nothing():
+    X, y = two_classes(60)
+    weights = np.r_[np.ones(50), np.zeros(10)]
+    model = CGNClassifierCV(candidates=FEW).fit(X, y, sample_weight=weights)
+    without = CGNClassifierCV(candidates=FEW).fit(X[:50], y[:50], sample_weight=weights[:50])
+    np.testing.assert_array_equal(model.predict_proba(X), without.predict_proba(X))
+
+
+def test_ordered_columns_have_bands():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.cumsum(rng.normal(size=(60, 30)), axis=1) + np.where(np.arange(30) > 15, 1.0, 0.0) * y[:, None]
+    model = CGNClassifierCV(candidates=["band", "band_average"], ordered=True).fit(X, y)
+    results = model.cv_results_
+    assert (results["param_kind"] == "band").sum() == 60
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    assert model.contributions(X).shape == (60, 30, 2)
+    unordered = CGNClassifierCV(candidates=["band", "naive_bayes"]).fit(X, y)
+    assert "band" not in set(unordered.cv_results_["param_kind"][unordered.cv_results_["reason"] == ""])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"candidates": ["forest"]}, "candidates must be learners or among"),
+        ({"transforms": ["log"]}, 'transforms must be "none" or "power"'),
+        ({"combine": "vote"}, 'combine must be "mixture" or "best"'),
+        ({"cv": 1}, "at least 2"),
+        ({"class_prior": [0.5]}, "one probability for each"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        CGNClassifierCV(**settings).fit(*two_classes(20))
+
+
+def test_hostile_tables_are_fitted():
+    X, y = load_iris(return_X_y=True)
+    tiny = np.r_[0, 1, 50, 51, 100]  # of the last class one row
+    assert CGNClassifierCV().fit(X[tiny], y[tiny]).predict_proba(X).shape == (150, 3)
+    constant = np.column_stack([X[::5], np.ones(30), X[::5, 0]])
+    assert np.isfinite(CGNClassifierCV().fit(constant, y[::5]).predict_log_proba(constant)).all()
+    each = CGNClassifierCV().fit([[0.0], [1.0]], [0, 1])
+    assert np.isfinite(each.predict_log_proba([[0.5]])).all()
+
+
+def test_in_a_pipeline_and_cloned(tmp_path):
+    X, y = two_classes(40)
+    pipe = make_pipeline(StandardScaler(), CGNClassifierCV(candidates=["naive_bayes"])).fit(X, y)
+    save(pipe, tmp_path / "pipe.skops")
+    np.testing.assert_array_equal(load(tmp_path / "pipe.skops").predict(X), pipe.predict(X))
+    assert not hasattr(clone(pipe)[-1], "members_")
+    assert not hasattr(pipe[-1], "partial_fit")
+
+
+@parametrize_with_checks(
+    [CGNClassifierCV(candidates=["naive_bayes"], transforms=("none",))],
+    expected_failed_checks=lambda _: dict.fromkeys(
+        ["check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"],
+        "leaving out a row of weight 2 is not leaving out one of two",
+    ),
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+# ---- missing values
+
+
+def test_missing_values_are_taken_in_training_and_in_prediction():
+    X, y = mixed(120)
+    holes = X.copy()
+    rng = np.random.default_rng(0)
+    for name in ("length", "colour"):
+        holes.loc[rng.random(len(X)) < 0.3, name] = np.nan
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "tan_average", "aode"]).fit(holes, y)
+    assert np.isfinite(model.predict_log_proba(holes)).all()
+    assert np.isfinite(model.score_samples(holes)).all()
+    reasons = set(model.cv_results_["reason"])
+    assert "values are missing, and it takes whole rows" in reasons
+    nothing = X.iloc[:1].copy()
+    nothing.loc[:, :] = np.nan
+    np.testing.assert_allclose(model.predict_log_proba(nothing), model.class_log_prior_[None], atol=0.15)
+
+
+def test_a_search_is_judged_by_searches_of_its_own_in_every_fold():
+    X, y = two_classes(60, p=4)
+    model = CGNClassifierCV(candidates=["fwgjan"], transforms=("none",), cv=3, random_state=0).fit(X, y)
+    found = model.cv_results_
+    (row,) = np.flatnonzero((found["param_kind"] == "fwgjan") & (found["param_sharing"] == 0.0))
+    seed = check_random_state(0).randint(np.iinfo(np.int32).max)
+    told = np.empty(len(y))
+    for train, test in stratified(y, 3, seed, None).pairs:
+        alone = CGNClassifier("fwgjan").fit(X[train], y[train])
+        joint = found["temperature"][row] * (alone.predict_joint_log_proba(X[test]) - alone.class_log_prior_)
+        joint += alone.class_log_prior_
+        told[test] = (joint - logsumexp(joint, axis=1, keepdims=True))[np.arange(len(test)), y[test]]
+    np.testing.assert_allclose(found["mean_test_log_loss"][row], -told.mean(), rtol=1e-9)
+
+
+def test_both_estimators_choose_by_one_rule():
+    """A single model's sharing and likelihood power are those of the same settings in a mixture."""
+    X, y = two_classes(60, p=4)
+    for name in ("naive_bayes", "tan", "selective_naive_bayes", "fwgjan"):
+        alone = CGNClassifier(name, sharing="cv", temperature="cv").fit(X, y)
+        mixture = CGNClassifierCV(candidates=[name], transforms=("none",)).fit(X, y)
+        here = np.flatnonzero(mixture.cv_results_["param_kind"] == name)
+        for column in ("param_sharing", "temperature", "mean_test_log_loss", "mean_test_accuracy"):
+            np.testing.assert_array_equal(alone.cv_results_[column], mixture.cv_results_[column][here])
+        best = here[mixture.cv_results_["mean_test_log_loss"][here].argmin()]
+        assert alone.sharing_ == mixture.cv_results_["param_sharing"][best]
+        assert alone.temperature_ == mixture.cv_results_["temperature"][best]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_is_skipped_has_a_reason(ordered):
+    X, y = two_classes(30, p=2)
+    results = CGNClassifierCV(candidates=["band", "naive_bayes"], ordered=ordered).fit(X, y).cv_results_
+    (reason,) = results["reason"][results["param_kind"] == "band"]
+    assert reason.startswith("fewer than three" if ordered else "the order of the columns means nothing")
+
+
+def test_rows_with_holes_are_left_to_the_members_that_take_them():
+    X, y = two_classes(60)
+    model = CGNClassifierCV(candidates=["tan_average", "naive_bayes"]).fit(X, y)
+    able = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
+    assert "tan_average" in {member.description["kind"] for member in model.members_}
+    holed = X[:5].copy()
+    holed[::2, 1] = np.nan
+    found = model.predict_proba(holed)
+    np.testing.assert_array_equal(found[1::2], model.predict_proba(X[1:5:2]))
+    np.testing.assert_allclose(found[::2], able.predict_proba(holed)[::2], atol=0.1)
+    assert model.contributions(holed).shape == (5, 3, 2)
+    assert (model.contributions(holed)[::2, 1] == model.contributions(holed)[::2, 1][0]).all()
+
+
+def test_a_mixture_worse_than_its_floor_is_moved_to_it():
+    truth = np.log(np.array([[0.5, 0.9], [0.5, 0.01], [0.5, 0.01]]))
+    moved = not_worse_than(0, np.array([0.0, 1.0]), truth, np.ones(3))
+    assert moved.sum() == pytest.approx(1)
+    assert moved[0] > 0.8
+    assert np.log(np.exp(truth) @ moved).sum() >= truth[:, 0].sum()
+    better = np.log(np.array([[0.5, 0.9], [0.5, 0.8]]))
+    assert not_worse_than(0, np.array([0.1, 0.9]), better, np.ones(2)).tolist() == [0.1, 0.9]
