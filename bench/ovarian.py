@@ -22,10 +22,10 @@ from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import Band, BandAverage, CGNClassifier, CGNClassifierCV, Prior, ordered_path
 from cgnlearn.candidates.power import likelihood_power
+from cgnlearn.data.table import read, read_training
 from cgnlearn.networks.densities import normalised, of_truth
 from cgnlearn.networks.estimation import Bayes
 from cgnlearn.networks.statistics import collect
-from cgnlearn.data.table import read, read_training
 from cgnlearn.structures.band import EveryK, every_family
 from measuring import parser, publish, versions
 

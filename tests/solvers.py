@@ -3,8 +3,8 @@
 from functools import partial
 
 from cgnlearn.networks.blocks import Blocks
-from cgnlearn.networks.network import Network
 from cgnlearn.networks.lattice import Lattice
+from cgnlearn.networks.network import Network
 
 PLAIN = partial(Blocks.of, compiled_from=float("inf"))
 COMPILED = partial(Blocks.of, compiled_from=0)

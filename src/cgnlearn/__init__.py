@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from cgnlearn.networks.estimation import SampleNotAcceptable as SampleNotAcceptable
     from cgnlearn.networks.prior import Prior as Prior
     from cgnlearn.networks.structure import Structure as Structure
-    from cgnlearn.structures.band_average import BandAverage as BandAverage
-    from cgnlearn.structures.band import Band as Band
-    from cgnlearn.structures.band import Box as Box
-    from cgnlearn.structures.ordered_path import ordered_path as ordered_path
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
     from cgnlearn.streams import fit_stream as fit_stream
     from cgnlearn.streams import predict_stream as predict_stream
+    from cgnlearn.structures.band import Band as Band
+    from cgnlearn.structures.band import Box as Box
+    from cgnlearn.structures.band_average import BandAverage as BandAverage
     from cgnlearn.structures.fixed import Complete as Complete
     from cgnlearn.structures.fixed import Jan as Jan
     from cgnlearn.structures.fixed import NaiveBayes as NaiveBayes
-    from cgnlearn.structures.tan_average import TreeAverage as TreeAverage
+    from cgnlearn.structures.ordered_path import ordered_path as ordered_path
     from cgnlearn.structures.search import GreedyJan as GreedyJan
     from cgnlearn.structures.selective_naive_bayes import SelectiveNaiveBayes as SelectiveNaiveBayes
     from cgnlearn.structures.tan import Tree as Tree
+    from cgnlearn.structures.tan_average import TreeAverage as TreeAverage
 
 __version__ = "0.1.0"
 

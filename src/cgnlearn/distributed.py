@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.data.frames import chosen_columns, is_missing
+from cgnlearn.data.schema import NO_LEVELS, Levels, Schema
+from cgnlearn.data.table import read, schema_of
 from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.networks.families import Families
-from cgnlearn.data.frames import chosen_columns, is_missing
 from cgnlearn.networks.moments import numeric_libraries
-from cgnlearn.data.schema import NO_LEVELS, Levels, Schema
 from cgnlearn.networks.statistics import Statistics, collect
-from cgnlearn.data.table import read, schema_of
 
 FAN_IN = 8  # statistics that are added by one task
 BY_CLASS = ("predict_proba", "predict_log_proba", "predict_joint_log_proba")

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cgnlearn.data.splits import hashed
+from cgnlearn.data.table import Table, to_training_type
 from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.statistics import Statistics, collect
-from cgnlearn.data.table import Table, to_training_type
 from cgnlearn.tables.batches import Agreed, Stream, stream_of
 from cgnlearn.tables.formats import source_of
 from cgnlearn.tables.read import BATCH_ROWS, Part, model_frames

@@ -25,10 +25,10 @@ from cgnlearn.candidates.weights import (
     worth_keeping,
 )
 from cgnlearn.data.splits import stratified
+from cgnlearn.data.table import read_training
 from cgnlearn.data.transforms import Bins, Power
 from cgnlearn.estimators import mixture_classifier
 from cgnlearn.networks.model import NotExact
-from cgnlearn.data.table import read_training
 
 FEW = ["naive_bayes", "complete", "logistic"]
 

@@ -10,8 +10,8 @@ from cgnlearn import CGNClassifier, CGNClassifierCV, Jan
 from cgnlearn.candidates.candidate import Candidate, Profile, Skipped
 from cgnlearn.candidates.registry import CANDIDATES, MIXTURE, NAMES, NETWORKS, candidate_class, in_words, suited
 from cgnlearn.cli.main import main
-from cgnlearn.networks.prior import Prior
 from cgnlearn.data.table import read_training
+from cgnlearn.networks.prior import Prior
 
 DOCS = Path(__file__).parents[2] / "docs"
 

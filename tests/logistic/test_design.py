@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from cgnlearn.data.table import read_training
 from cgnlearn.logistic.design import Design, Features
 from cgnlearn.logistic.expansion import Expansion
 from cgnlearn.logistic.optimiser import Samples, fitted
-from cgnlearn.data.table import read_training
 
 
 def table_of(X, y):

@@ -22,17 +22,16 @@ from cgnlearn import (
     Structure,
     TreeAverage,
 )
-from cgnlearn.networks import components
-from cgnlearn.networks import implied
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
+from cgnlearn.networks import components, implied
 from cgnlearn.networks.estimation import Bayes, MaximumLikelihood
 from cgnlearn.networks.network import Network
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import collect
-from cgnlearn.data.table import Table
 from cgnlearn.structures.pairs import pair_families, pair_scores
-from tests.oracles import paper
 from tests.networks.test_leave_one_out import HELD, STRUCTURES, assert_same, joint, refitted
 from tests.networks.test_leave_one_out import data as discrete_and_continuous
+from tests.oracles import paper
 
 EVERY_WAY = pytest.mark.parametrize("compiled_from", [0, np.inf])
 

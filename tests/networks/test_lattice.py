@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from scipy.special import multigammaln
 
 from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, kernels, ordered_path
+from cgnlearn.data.table import read, schema_of
 from cgnlearn.kernels.lattice import log_dets, regressions
 from cgnlearn.networks import network as networks
 from cgnlearn.networks import prior
 from cgnlearn.networks.blocks import Blocks
 from cgnlearn.networks.estimation import Bayes, MaximumLikelihood
+from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import collect
-from cgnlearn.data.table import read, schema_of
 from cgnlearn.structures.band import every_family
-from cgnlearn.networks.lattice import Lattice
 from tests.oracles import paper
 from tests.solvers import joint, network
 

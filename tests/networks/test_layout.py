@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from cgnlearn import Structure
-from cgnlearn.networks.layout import Layout, Pairs
 from cgnlearn.data.schema import Schema
+from cgnlearn.networks.layout import Layout, Pairs
 
 
 def layout_of(structure, n=6, discrete=()):

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgnlearn import Band, Box, CGNClassifier, Prior, Structure
+from cgnlearn.data.table import read_training
 from cgnlearn.networks.estimation import Bayes
 from cgnlearn.networks.statistics import collect
-from cgnlearn.data.table import read_training
 from cgnlearn.structures.band import EveryK, every_family
 from tests.solvers import COMPILED, SOLVERS, lattice_where_it_can, network
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgnlearn import Structure
-from cgnlearn.networks.layout import Layout
 from cgnlearn.data.schema import Schema
-from cgnlearn.networks.statistics import collect
 from cgnlearn.data.table import Table
+from cgnlearn.networks.layout import Layout
+from cgnlearn.networks.statistics import collect
 
 LEVELS = ((0, 1), None, None, None, None)  # one discrete column, four continuous ones
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.special import logsumexp
 
 from cgnlearn import CGNClassifier, Prior, load, save
+from cgnlearn.data.table import evenly_spaced
 from cgnlearn.networks import typicality as surprise
 from cgnlearn.networks.model import NotExact
-from cgnlearn.data.table import evenly_spaced
 
 CLASS_PRIOR = [0.7, 0.2, 0.1]
 

@@ -17,10 +17,10 @@ from sklearn.model_selection import (
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptable
-from cgnlearn.networks.estimation import Bayes, MaximumLikelihood
 from cgnlearn.data.table import read, schema_of
-from cgnlearn.structures.leave_one_out_scores import EachRowLeftOut
+from cgnlearn.networks.estimation import Bayes, MaximumLikelihood
 from cgnlearn.structures.fold_scores import Folds
+from cgnlearn.structures.leave_one_out_scores import EachRowLeftOut
 from cgnlearn.structures.search import Scores
 
 WAYS = {"ml": MaximumLikelihood, "bayes": Bayes}

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from cgnlearn.candidates.candidate import Candidate, Fitted, Profile, Samples, Settings, Skipped
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 
 Codes = NDArray[np.integer[Any]]
 

@@ -12,9 +12,10 @@ from scipy.special import logsumexp
 from cgnlearn.candidates.candidate import Fitted, HeldOut, Samples, frequencies, held_out_frequencies
 from cgnlearn.candidates.comparison import Scores
 from cgnlearn.candidates.mixture import Mixture, Part, mixed_density
-from cgnlearn.networks.densities import Floats, normalised
-from cgnlearn.networks.typicality import MOST_ROWS, Reference
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import evenly_spaced
+from cgnlearn.networks.densities import normalised
+from cgnlearn.networks.typicality import MOST_ROWS, Reference
 
 
 class Assembled(NamedTuple):

@@ -10,12 +10,12 @@ import numpy as np
 
 from cgnlearn.candidates.candidate import CELLS, Fitted, Profile, Samples, Settings, Skipped
 from cgnlearn.candidates.networks import MISSING, NO_EVIDENCE, NetworkCandidate, grid
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.indicators import Indicators
 from cgnlearn.networks.statistics import Statistics, collect
-from cgnlearn.structures.band_average import BandAverage
 from cgnlearn.structures.band import Band, Box, EveryK, Ordered, every_family
+from cgnlearn.structures.band_average import BandAverage
 from cgnlearn.structures.learner import Learner
 
 K_MAX = 50

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.data.transforms import Transform, learned
-from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats
-from cgnlearn.networks.prior import Prior
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
+from cgnlearn.data.transforms import Transform, learned
+from cgnlearn.networks import densities
+from cgnlearn.networks.prior import Prior
 from cgnlearn.structures.fixed import FEW_COLUMNS
 
 Settings = Mapping[str, Any]  # the kind, the transform, and what the grid varies, by name

@@ -21,10 +21,11 @@ from cgnlearn.candidates.candidate import (
     held_out_frequencies,
 )
 from cgnlearn.candidates.power import likelihood_power, second_best
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import stratified
-from cgnlearn.networks.densities import Floats, normalised, of_truth, right
-from cgnlearn.networks.model import NotExact
 from cgnlearn.data.table import Table
+from cgnlearn.networks.densities import normalised, of_truth, right
+from cgnlearn.networks.model import NotExact
 
 FOLDS = 5
 NOTHING = "the rows weigh so little, or the columns vary so little, that nothing can be learned"

@@ -19,13 +19,14 @@ from cgnlearn.candidates.candidate import (
     frequencies,
 )
 from cgnlearn.candidates.power import likelihood_power
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.data.transforms import Bins
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.expansion import Expansion
 from cgnlearn.logistic.path import fits, penalties, steps
-from cgnlearn.networks.densities import Floats, normalised, of_truth
+from cgnlearn.networks.densities import normalised, of_truth
 from cgnlearn.networks.model import NotExact
-from cgnlearn.data.table import Table
 
 N_STEPS = 8  # bins between whose edges features step
 MOST_FEATURES = 1000  # besides the columns themselves

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from cgnlearn.candidates.candidate import Fitted, Samples
-from cgnlearn.data.transforms import Transform
-from cgnlearn.networks.densities import Floats, normalised
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
+from cgnlearn.data.transforms import Transform
+from cgnlearn.networks.densities import normalised
 
 CHUNK = 1 << 22  # numbers of one part's predictions that are held at once
 

@@ -10,18 +10,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cgnlearn.candidates.candidate import CELLS, Candidate, Fitted, HeldOut, Profile, Samples, Settings, Skipped
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators
 from cgnlearn.networks.model import Model, NotExact
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.structures.fixed import FEW_COLUMNS, Complete, Jan, NaiveBayes
-from cgnlearn.structures.tan_average import TreeAverage
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import GreedyJan
 from cgnlearn.structures.selective_naive_bayes import SelectiveNaiveBayes
 from cgnlearn.structures.tan import Tree
+from cgnlearn.structures.tan_average import TreeAverage
 
 SHARINGS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0)  # all from the same moments
 FEW_SHARINGS = (0.0, 0.1, 0.4, 1.0)  # in folds

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 
 LEAST_POWER = 1e-4
 PSEUDO_COUNT = 0.25  # samples more, of the class that comes second: where none is wrong, a model is else too sure

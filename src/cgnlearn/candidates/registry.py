@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cgnlearn.candidates.candidate import Candidate, Profile, Settings, Skipped
     from cgnlearn.candidates.networks import NetworkCandidate
-    from cgnlearn.networks.estimation import Estimation
     from cgnlearn.data.schema import Schema
+    from cgnlearn.networks.estimation import Estimation
     from cgnlearn.structures.learner import Learner
 
 # Where the candidate of each name stands. It is fetched on first use: `cgnlearn --help` must not wait for scikit-learn.

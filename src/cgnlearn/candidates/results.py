@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.candidates.candidate import HeldOut, Settings, Skipped
 from cgnlearn.candidates.comparison import Scores
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 
 
 class Member(NamedTuple):

@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from cgnlearn.candidates.comparison import Scores
 from cgnlearn.candidates.power import PSEUDO_COUNT
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 
 N_BOOTSTRAPS = 400
 N_STEPS = 300  # of expectation and maximisation; the weights that still move then are of settings that are alike

@@ -1,1 +1,1 @@
-"""Tables: what the columns are, and how samples are divided."""
+"""Data in memory: columns and classes, samples, transforms and folds."""

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
-from cgnlearn.data.warning import DataWarning
 from cgnlearn.data.frames import as_array, as_frame, chosen_columns, is_missing
 from cgnlearn.data.labels import class_codes, labels_of, target
 from cgnlearn.data.schema import NO_LEVELS, Levels, Schema
+from cgnlearn.data.warning import DataWarning
 
 MISSING = -1  # the code of a missing level
 _UNKNOWN = -2  # of a level unknown from training, until the warning has counted it

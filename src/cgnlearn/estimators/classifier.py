@@ -19,21 +19,21 @@ from cgnlearn.candidates.candidate import Samples, Skipped
 from cgnlearn.candidates.comparison import FOLDS, Comparison, Scores
 from cgnlearn.candidates.registry import candidate_of, learner_of
 from cgnlearn.candidates.results import results
+from cgnlearn.data.frames import readable
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table, UnknownLevels, read_training
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.fitted_network import FittedNetwork
 from cgnlearn.logistic.correction import fit_discriminative
 from cgnlearn.networks.estimation import SampleNotAcceptable, estimation_of, is_number
-from cgnlearn.data.frames import readable
 from cgnlearn.networks.indicators import without_indicators
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.prior import Prior
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
 from cgnlearn.networks.typicality import scored, subsample
-from cgnlearn.data.table import Table, UnknownLevels, read_training
-from cgnlearn.structures.band import Ordered
 from cgnlearn.progress import Watched, reported, watched
+from cgnlearn.structures.band import Ordered
 from cgnlearn.structures.learner import Learner
 
 

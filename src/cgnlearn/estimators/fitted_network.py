@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table, to_training_type
 from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.logistic.correction import Discriminative
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.networks.model import Model
@@ -21,7 +22,6 @@ from cgnlearn.networks.network import Network
 from cgnlearn.networks.sampling import draw
 from cgnlearn.networks.structure import Structure
 from cgnlearn.networks.typicality import Reference, Unscored, scored
-from cgnlearn.data.table import Table, to_training_type
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import SearchState
 

@@ -18,20 +18,21 @@ from cgnlearn.candidates.mixture import Mixture
 from cgnlearn.candidates.registry import CANDIDATES, suited
 from cgnlearn.candidates.results import members, results
 from cgnlearn.candidates.weights import mixture_weights
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.frames import readable
 from cgnlearn.data.splits import one_part
+from cgnlearn.data.table import Table, UnknownLevels, read_training
 from cgnlearn.data.transforms import learned
 from cgnlearn.estimators.chart import bars
 from cgnlearn.estimators.classifier import fitting, without_weightless
 from cgnlearn.estimators.prediction import Predictions
-from cgnlearn.networks.densities import Floats, normalised
+from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
-from cgnlearn.data.frames import readable
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import collect
 from cgnlearn.networks.structure import Structure
 from cgnlearn.networks.typicality import Reference
-from cgnlearn.data.table import Table, UnknownLevels, read_training
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 

@@ -12,12 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cgnlearn.networks.densities import Floats, normalised
-from cgnlearn.networks.estimation import class_prior_of
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
+from cgnlearn.data.table import Table, UnknownLevels, read
+from cgnlearn.networks.densities import normalised
+from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import Reference, Unscored
-from cgnlearn.data.table import Table, UnknownLevels, read
 
 
 class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

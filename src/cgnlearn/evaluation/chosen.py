@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import evidence as why
 from cgnlearn.evaluation.evidence import Evidence
 from cgnlearn.evaluation.grouped import last_step
 from cgnlearn.evaluation.study import EXPLAINS, FoldResult, Study, fitted, fold_result
-from cgnlearn.networks.densities import Floats
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import rankdata
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.estimates import Estimate, Z, share
 from cgnlearn.evaluation.study import Study, pooled, repetitions
-from cgnlearn.networks.densities import Floats
 
 THRESHOLD = 0.5
 THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve

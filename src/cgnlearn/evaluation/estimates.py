@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 
 ALPHA = 0.05
 Z = 1.959963984540054  # of the standard normal distribution, 97.5 %

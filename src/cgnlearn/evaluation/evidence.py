@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.networks.densities import Floats, right
+from cgnlearn.data.arrays import Floats
+from cgnlearn.networks.densities import right
 
 N_REASONS = 8
 MOST_ROWS = 400  # told of one by one: half the least certain, half the most certain

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 from cgnlearn.spectra.peaks import peak_regions
 
 BETWEEN = "between the peaks"

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.networks.densities import Floats, of_truth, right
+from cgnlearn.data.arrays import Floats
+from cgnlearn.networks.densities import of_truth, right
 
 Labels = NDArray[np.intp]
 N_BINS = 10  # of the calibration error

@@ -31,8 +31,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from cgnlearn import __version__
+from cgnlearn.data.arrays import Floats
 from cgnlearn.files import add_whole, held, write_whole
-from cgnlearn.networks.densities import Floats
 
 Result = TypeVar("Result")
 Row = Sequence[Any]

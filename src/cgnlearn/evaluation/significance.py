@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import stats
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.estimates import ALPHA
-from cgnlearn.networks.densities import Floats
 
 Mark = Literal["win", "draw", "loss"]
 

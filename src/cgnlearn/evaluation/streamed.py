@@ -13,18 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
 from cgnlearn.data.splits import hashed
+from cgnlearn.data.table import Table
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.study import BASELINE, fitted
 from cgnlearn.evaluation.summaries import Place, Summary
-from cgnlearn.networks.densities import Floats, normalised
+from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import SampleNotAcceptable
 from cgnlearn.networks.moments import numeric_libraries
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics, all_but_each, collect
-from cgnlearn.data.table import Table
 from cgnlearn.streams import SAMPLE_ROWS, Progress, agreed_on, chance, frame_of
 from cgnlearn.tables.batches import Agreed, Stream, stream_of
 from cgnlearn.tables.read import BATCH_ROWS

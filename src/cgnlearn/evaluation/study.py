@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptable
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import Split
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
@@ -22,7 +23,6 @@ from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.run import Row, Unit, Work
 from cgnlearn.evaluation.summaries import Summary
-from cgnlearn.networks.densities import Floats
 
 BASELINE = "class frequencies"  # the classifier that looks at nothing; it has nothing to explain
 EXPLAINS = "contributions"  # the method of a model that can be explained

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import estimates
 from cgnlearn.evaluation.decisions import answers
 from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.metrics import CALIBRATION_ERROR, MEANS, N_BINS, bin_of
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
-from cgnlearn.networks.densities import Floats, of_truth, right
+from cgnlearn.networks.densities import of_truth, right
 
 N_DRAWS = 500
 SMALL = 0.05  # a calibration error that few decisions depend on

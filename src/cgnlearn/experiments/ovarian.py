@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure, ordered_path
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import cut
 from cgnlearn.datasets import make_spectra
 from cgnlearn.evaluation.run import Row, Unit, Work
 from cgnlearn.experiments.scores import fold_scores
 from cgnlearn.experiments.uci import description, folds_work
-from cgnlearn.networks.densities import Floats, normalised
+from cgnlearn.networks.densities import normalised
 from cgnlearn.spectra import Bin, read
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")

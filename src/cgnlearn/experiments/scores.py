@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.networks.densities import Floats, normalised, of_truth, right
+from cgnlearn.data.arrays import Floats
+from cgnlearn.networks.densities import normalised, of_truth, right
 
 LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import allowed, cut, scarce
 from cgnlearn.datasets import UCI, load, make_waveform
 from cgnlearn.evaluation.run import Row, Unit, Work, fingerprint
 from cgnlearn.evaluation.significance import Comparison, compare
 from cgnlearn.experiments import published
 from cgnlearn.experiments.scores import fold_scores
-from cgnlearn.networks.densities import Floats
 
 SEARCHES = ("forward", "backward", "condensed")
 FRACTIONS = (1.0, 0.2)

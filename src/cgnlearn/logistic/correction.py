@@ -13,18 +13,19 @@ from functools import partial
 
 import numpy as np
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import stratified
+from cgnlearn.data.table import Table
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import features_of
 from cgnlearn.logistic.path import N_FOLDS, penalties, steps
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats, of_truth
+from cgnlearn.networks.densities import of_truth
 from cgnlearn.networks.model import LeftOut, Model, NotExact
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 
 MOST_BYTES = 2 << 30  # of the features of all training samples
 SMALL = 300  # parameters for which one thread is as fast as several

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from cgnlearn.logistic.optimiser import Point, Samples, contrasts_of
-from cgnlearn.networks.densities import Floats
-from cgnlearn.networks.families import Columns
+from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.table import Table
+from cgnlearn.logistic.optimiser import Point, Samples, contrasts_of
 
 CHUNK = 1 << 22  # features held at once in a prediction
 CONSTANT = 1e-9  # deviation of a feature that says nothing, relative to its greatest value

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cgnlearn.logistic.design import Features, centred
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
+from cgnlearn.logistic.design import Features, centred
 
 
 @dataclass(frozen=True, eq=False)

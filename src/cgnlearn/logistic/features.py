@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Columns
+from cgnlearn.data.table import Table
 from cgnlearn.logistic.design import Features
-from cgnlearn.networks.families import Columns
 from cgnlearn.networks.layout import Cells, Partition
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
-from cgnlearn.data.table import Table
 
 
 def features_of(network: Network, table: Table) -> Features:

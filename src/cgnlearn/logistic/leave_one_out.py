@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotri
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, cholesky
-from cgnlearn.networks.densities import Floats
 
 
 class LeaveOneOut(NamedTuple):

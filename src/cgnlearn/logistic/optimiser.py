@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.optimize import minimize
 
-from cgnlearn.networks.densities import Floats, normalised, of_truth
-from cgnlearn.networks.families import Columns
+from cgnlearn.data.arrays import Columns, Floats
+from cgnlearn.networks.densities import normalised, of_truth
 
 Factor = tuple[Floats, bool]  # Cholesky's
 

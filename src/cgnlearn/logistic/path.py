@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.splits import stratified
 from cgnlearn.logistic.leave_one_out import leave_one_out
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, fitted
-from cgnlearn.networks.densities import Floats, of_truth
-from cgnlearn.networks.families import Columns
+from cgnlearn.networks.densities import of_truth
 
 Fold = tuple[Columns, Columns]  # training and test samples
 

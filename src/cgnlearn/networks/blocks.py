@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.networks.families import Family
 from cgnlearn.networks.layout import Partition
 from cgnlearn.networks.moments import COMPILED_PAYS
 from cgnlearn.networks.regressions import Regressions
 from cgnlearn.networks.solver import Singular
-from cgnlearn.data.table import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.networks.elimination import bits, plans, with_observed_descendants, without
 from cgnlearn.networks.estimation import Estimation, Posterior
 from cgnlearn.networks.implied import Implied, Node, Tasks
 from cgnlearn.networks.solver import Solver
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 
 MOST_COMBINATIONS = 4096  # of the levels of missing attributes that are summed over
 MOST_NODES = 2000  # whose joint distribution is held

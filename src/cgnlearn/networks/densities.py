@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-Floats = NDArray[np.float64]
+from cgnlearn.data.arrays import Floats
 
 
 def categorical(counts: Floats, weight: float) -> Floats:

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.layout import Cells, Pairs, Partition
 from cgnlearn.networks.moments import Moments
 from cgnlearn.networks.prior import Prior
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 
 LEAST_UNIT = 1e-152  # squares of smaller numbers lose digits

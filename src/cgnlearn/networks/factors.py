@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 
 
 def whiten(factor: Floats, residual: Floats) -> Floats:

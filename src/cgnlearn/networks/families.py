@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cgnlearn.data.arrays import Columns
 
 Node = Any  # a column's index or name
-Columns = NDArray[np.intp]
 
 
 class Family(NamedTuple):

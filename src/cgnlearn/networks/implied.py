@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.kernels import arguments
 from cgnlearn.kernels.limits import FARTHEST
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Estimation, Posterior, Terms
 from cgnlearn.networks.factors import factorised
 from cgnlearn.networks.moments import COMPILED_PAYS
-from cgnlearn.data.table import Table
 
 CHUNK = 1 << 20  # numbers of the factors that are held at once
 

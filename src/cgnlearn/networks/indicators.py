@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import MISSING, Table
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Estimation, SampleNotAcceptable
 from cgnlearn.networks.model import LeftOut, Model
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import MISSING, Table
 
 
 @dataclass(frozen=True, eq=False)

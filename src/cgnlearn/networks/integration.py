@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.networks.components import Component, Mask, Whole
-from cgnlearn.networks.densities import Floats
-from cgnlearn.networks.implied import Node
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
+from cgnlearn.networks.components import Component, Mask, Whole
+from cgnlearn.networks.implied import Node
 
 CHUNK = 1 << 22  # densities that are held at once
 

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.picking import rows_by_cell
+from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Chain, LeavingPath, LeavingSums, MixedLaw, PathLaw, PathSums, Stretch
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.networks.families import Family
-from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.layout import Partition
-from cgnlearn.data.picking import rows_by_cell
+from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.solver import Singular, rounding, standard_values
-from cgnlearn.data.table import Table
 
 SHAPES = ("band", "box")
 STRETCH = 2048  # attributes of one job; each job repeats the K - 1 before its own

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
 
-from cgnlearn.networks.families import Families, Family
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
+from cgnlearn.networks.families import Families, Family
 
 MOST_CELLS = 10_000_000  # of one family
 MOST_APART = 1 << 28  # products of two members, of families that are counted apart

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.schema import Schema
-from cgnlearn.networks.structure import Structure
 from cgnlearn.data.table import Table
+from cgnlearn.networks.structure import Structure
 
 
 class LeftOut(NamedTuple):

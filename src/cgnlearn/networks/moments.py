@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from cgnlearn.networks.densities import Floats
-from cgnlearn.networks.layout import Cells, Pairs, Partition
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.picking import rows_by_cell, take
 from cgnlearn.data.table import Table
+from cgnlearn.networks.layout import Cells, Pairs, Partition
 
 CHUNK = 1 << 16  # numbers of one chunk of samples: half a megabyte, which stays in cache
 ROWS_TO_A_COLUMN = 2  # of a chunk from which a full Gram matrix is computed

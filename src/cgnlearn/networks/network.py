@@ -9,19 +9,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
 from cgnlearn.networks.blocks import Blocks
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, no_variance
 from cgnlearn.networks.families import Family
 from cgnlearn.networks.integration import Integration
+from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.layout import Partition
 from cgnlearn.networks.model import LeftOut, NotExact
 from cgnlearn.networks.solver import Solver
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
-from cgnlearn.networks.lattice import Lattice
 
 MOST_REFITS = 2000  # factorisations for leave-one-out, one for each sample and solver
 WORTH_A_LATTICE = 100_000  # numbers in the windows of a chain; fewer are factorised in no time

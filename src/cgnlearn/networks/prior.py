@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
 
 LEAST_SCALE = 1e-8  # of Ψ0 in standard units: duplicate columns must not make Ψ' singular
 

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Leaving, Members, Scales
 from cgnlearn.kernels.limits import SINGULAR
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms, Units
 from cgnlearn.networks.factors import factorised, sums_before, whiten
-from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.layout import Cells, Partition, Stack
+from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.moments import CHUNK, COMPILED_PAYS
 from cgnlearn.networks.solver import (
     Rows,
@@ -33,7 +34,6 @@ from cgnlearn.networks.solver import (
     rows_by_configuration,
     standard_values,
 )
-from cgnlearn.data.table import Table
 
 
 @dataclass(frozen=True, eq=False)

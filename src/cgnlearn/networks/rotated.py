@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.networks.model import LeftOut, require_complete
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.rotation import RotatedBlock
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 
 
 @dataclass(frozen=True, eq=False)

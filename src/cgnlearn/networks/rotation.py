@@ -15,20 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.picking import rows_by_cell
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Bayes, Posterior, Units
 from cgnlearn.networks.factors import factorised, whiten
 from cgnlearn.networks.families import Families, Family
-from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.layout import Cells, Layout, Partition
+from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.moments import CHUNK, Moments, moments_of
-from cgnlearn.data.picking import rows_by_cell
 from cgnlearn.networks.prior import Prior
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics, collect
-from cgnlearn.data.table import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
 from cgnlearn.networks.layout import Stack
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.regressions import Regressions
-from cgnlearn.data.table import Table
 
 
 def draw(network: Network, labels: NDArray[np.intp], rng: Any) -> Table:

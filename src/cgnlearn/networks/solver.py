@@ -11,13 +11,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.picking import rows_by_cell, take
+from cgnlearn.data.table import Table
 from cgnlearn.kernels.limits import FARTHEST
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Terms, Units
 from cgnlearn.networks.families import Family
 from cgnlearn.networks.layout import Cells
-from cgnlearn.data.picking import rows_by_cell, take
-from cgnlearn.data.table import Table
 
 Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
 

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.layout import DiscreteFamily, Layout, Partition
 from cgnlearn.networks.moments import Moments, moments_of
-from cgnlearn.data.schema import Schema
-from cgnlearn.data.table import Table
 
 
 class NotCounted(ValueError):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.networks.families import Families, Family, Node
 from cgnlearn.data.schema import Schema
+from cgnlearn.networks.families import Families, Family, Node
 
 if TYPE_CHECKING:
     import networkx

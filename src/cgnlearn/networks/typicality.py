@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from cgnlearn.networks.densities import Floats
-from cgnlearn.networks.model import Model, NotExact
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table, evenly_spaced
+from cgnlearn.networks.model import Model, NotExact
 
 MOST_ROWS = 1000  # resolves a tail of one in a thousand; the samples are kept until they have been scored
 

@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.study import Study
-from cgnlearn.networks.densities import Floats
 
 MOST_CARDS = 20
 MOST_LISTED = 300  # names below the cards

@@ -11,12 +11,12 @@ import numpy as np
 from markupsafe import Markup, escape
 from sklearn.metrics import roc_curve
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.decisions import Decisions, Part, answers, decision_curve, decisions, one_class
 from cgnlearn.evaluation.features import mean_spectrum
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.evaluation.verdict import answered
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.structure import Structure
 from cgnlearn.plots import PathDisplay, ReliabilityDisplay, SpectrumDisplay, StructureDisplay
 from cgnlearn.plots.style import GREY, INK, LINES, TINT, without_frame, wrapped

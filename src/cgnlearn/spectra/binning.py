@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.spectra.peaks import peaks_in_common
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError, first_and_count
 from cgnlearn.spectra.steps import SpectraTransformer
 
-Floats = NDArray[np.float64]
 MAX_BINS = 1_000_000
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import signal, stats
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.spectra.spectrum import Spectrum
-
-Floats = NDArray[np.float64]
 
 
 def find_peaks(spectrum: Spectrum, half_window: int, noise: float) -> NDArray[np.intp]:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.spectra.spectrum import Spectrum
-
-Floats = NDArray[np.float64]
 
 
 class OfSamples(NamedTuple):

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 from sklearn.utils import check_random_state
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.files import write_whole
 from cgnlearn.spectra.spectrum import Spectrum
 from cgnlearn.spectra.writers import FORMATS
-
-Floats = NDArray[np.float64]
 
 ISOTOPE_SPACING = 1.00235  # Da, the mean of peptides
 HEAVY_ISOTOPES = 1 / 1_800  # per Da: a peptide of 1,800 Da has one heavy isotope on average

@@ -6,11 +6,10 @@ import io
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
 
-Floats = NDArray[np.float64]
 MAX_HEADER_LINES = 50
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.kernels.arguments import Elimination
-from cgnlearn.networks.densities import Floats
 
 
 def eliminated(log_weights: Floats) -> Elimination:

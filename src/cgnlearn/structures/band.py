@@ -9,17 +9,17 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.networks.blocks import Blocks
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.families import Families, Family
+from cgnlearn.networks.lattice import EveryOrder, Lattice
 from cgnlearn.networks.model import LeftOut, require_complete
 from cgnlearn.networks.network import Network
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure, check_order
-from cgnlearn.data.table import Table
-from cgnlearn.networks.lattice import EveryOrder, Lattice
 from cgnlearn.structures.fixed import Fixed
 
 

@@ -9,17 +9,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
+from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.model import LeftOut, NotExact
 from cgnlearn.networks.network import Network
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure, check_order
-from cgnlearn.data.table import Table
 from cgnlearn.structures.band import every_family, refuse_holes_in_order
-from cgnlearn.networks.lattice import Lattice
 from cgnlearn.structures.learner import Learner
 
 

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.model import require_complete
 from cgnlearn.networks.network import Network
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 from cgnlearn.structures.learner import Learner, Watch
 from cgnlearn.structures.rotated import RotatedComplete, without_likelihood
 

@@ -14,8 +14,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.kernels.limits import SINGULAR
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Estimation, Posterior, SampleNotAcceptable
 from cgnlearn.networks.factors import factorised
 from cgnlearn.networks.families import Families, Family
@@ -24,7 +25,6 @@ from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics, all_but_each, collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 
 Group = tuple[int, ...]  # columns of X
 

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.model import Model
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
-from cgnlearn.data.table import Table
 
 Watch = Callable[[Iterable[Any]], Iterable[Any]]  # passes on the states of a search and reports them
 

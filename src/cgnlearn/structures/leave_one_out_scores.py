@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.kernels import downdate
 from cgnlearn.kernels.limits import LEAST_LEFT, SINGULAR
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Estimation, Posterior
 from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.model import NotExact
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 from cgnlearn.structures.fold_scores import Folds
 
 LEAST_ACCURATE = 1e-4  # what must be left of |Ψ'| without a row, for a distance that is a difference to be good enough

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import read, read_training
 from cgnlearn.networks.estimation import SampleNotAcceptable, estimation_of
+from cgnlearn.networks.lattice import SHAPES
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import collect
 from cgnlearn.networks.structure import check_order
-from cgnlearn.data.table import read, read_training
 from cgnlearn.structures.band import EveryK, every_family
-from cgnlearn.networks.lattice import SHAPES
 
 
 def ordered_path(

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Bayes, Units
 from cgnlearn.networks.families import Families, Family
 from cgnlearn.networks.layout import Cells, Pairs, Partition
 from cgnlearn.networks.moments import Moments
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 
 MOST_BYTES = 2 << 30  # of the moments of all pairs, and of what is made of them

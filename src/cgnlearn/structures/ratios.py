@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import PairStudents
 from cgnlearn.networks import densities
 from cgnlearn.networks.blocks import Blocks
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Bayes, Units
 from cgnlearn.networks.layout import DiscreteFamily
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics
-from cgnlearn.data.table import Table
 from cgnlearn.structures.pairs import conditional_scale
 
 

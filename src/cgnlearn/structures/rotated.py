@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation, SampleNotAcceptable, no_variance
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.rotated import RotatedNetwork
 from cgnlearn.networks.rotation import RotatedBlock, Rotation
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 from cgnlearn.structures.learner import Learner
 
 

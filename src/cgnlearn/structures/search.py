@@ -14,21 +14,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
 from cgnlearn.data.splits import stratified
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation, MaximumLikelihood
 from cgnlearn.networks.families import Families, Node
 from cgnlearn.networks.model import Model
 from cgnlearn.networks.moments import CHUNK, numeric_libraries
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 from cgnlearn.structures.fixed import Jan
+from cgnlearn.structures.fold_scores import Folds, Group
 from cgnlearn.structures.learner import Learner, Watch
 from cgnlearn.structures.leave_one_out_scores import EachRowLeftOut
 from cgnlearn.structures.moves import NEIGHBOURS, Groups, Move
-from cgnlearn.structures.fold_scores import Folds, Group
 
 SAME = 1e-12  # scores closer than this are equal: the order in which folds are summed must break no tie
 MOST_BYTES = 1 << 29  # of remembered log odds

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Students
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Bayes, Estimation, Units, is_number
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.model import LeftOut
 from cgnlearn.networks.moments import COMPILED_PAYS
 from cgnlearn.networks.network import Network
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 from cgnlearn.structures.learner import Learner, with_evidence
 from cgnlearn.structures.single import left_out_singly
 

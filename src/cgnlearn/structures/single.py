@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Estimation, Posterior, Units
-from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.layout import DiscreteFamily
+from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
-from cgnlearn.data.table import Table
 
 
 class LeftOutSingly(NamedTuple):

@@ -10,13 +10,13 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from cgnlearn.networks.densities import Floats
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.model import Model
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.prior import Prior
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.learner import Learner

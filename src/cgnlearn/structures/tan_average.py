@@ -8,16 +8,16 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Elimination
-from cgnlearn.networks.densities import Floats
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.model import LeftOut, NotExact, require_complete
 from cgnlearn.networks.network import Network
-from cgnlearn.data.schema import Schema
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.data.table import Table
 from cgnlearn.structures.arborescence import eliminated, heaviest_parents, log_arc_probabilities
 from cgnlearn.structures.learner import Learner, with_evidence
 from cgnlearn.structures.pairs import pair_families, pair_scores
