@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from cgnlearn import Band, BandAverage, CGNClassifier, Prior, SelectiveNaiveBayes, TreeAverage
+from cgnlearn import Band, BandAverage, CGNClassifier, Prior, SelectiveNaiveBayes, TANAverage
 from cgnlearn.datasets import make_waveform
 from cgnlearn.logistic.features import features_of
 from cgnlearn.logistic.path import N_PENALTIES
@@ -31,9 +31,9 @@ def leave_one_out_rows():
         yield f"leave-one-out of 5,000 × 21, 3 classes, {structure}, sharing {sharing:g}", "predict_proba", *times, most
     X, y = data(216, 4000)
     groups = np.arange(216)  # each sample its own group: folds instead of leave-one-out
-    model = CGNClassifier(Band("cv", k_max=110, cv=10), sharing=1.0, temperature="cv")
+    model = CGNClassifier(Band("cv", k_max=110, cv=10), sharing=1.0, likelihood_power="cv")
     times = seconds(lambda: model.fit(X, y), lambda: model.fit(X, y, groups=groups), repeats=2)
-    yield 'Band("cv", k_max=110) and temperature, 216 × 4,000, sharing 1', "the same with ten folds", *times, 0.5
+    yield 'Band("cv", k_max=110) and likelihood power, 216 × 4,000, sharing 1', "the same with ten folds", *times, 0.5
 
 
 def selective_rows():
@@ -50,10 +50,10 @@ def selective_rows():
 
 def forest_rows():
     X, y = make_waveform(5000, random_state=0)
-    ours, tree = CGNClassifier(TreeAverage()), CGNClassifier("tan")
+    ours, tree = CGNClassifier(TANAverage()), CGNClassifier("tan")
     fit = seconds(lambda: ours.fit(X, y), lambda: tree.fit(X, y))
     predict = seconds(lambda: ours.predict_proba(X), lambda: tree.predict_proba(X), repeats=10)
-    yield "TreeAverage, 5,000 × 21, 3 classes: fit", "tree", *fit, 60.0
+    yield "TANAverage, 5,000 × 21, 3 classes: fit", "tree", *fit, 60.0
     yield "the same: predict_proba", "tree", *predict, 60.0
 
 
@@ -88,7 +88,7 @@ def rotation_rows():
 def discriminative_rows():
     X, y = make_waveform(5000, random_state=0)
     for sharing in (1.0, 0.0):
-        ours = CGNClassifier(sharing=sharing, parameters="discriminative").fit(X, y)
+        ours = CGNClassifier(sharing=sharing, estimation="discriminative").fit(X, y)
         same = StandardScaler().fit_transform(features_of(ours._generative, ours._table(X)).values)
         theirs = LogisticRegressionCV(Cs=N_PENALTIES, cv=5, scoring="neg_log_loss", max_iter=1000)
         # One BLAS thread for both: the peer's threads would wait for each other.

@@ -75,15 +75,15 @@ def rows(name, data_dir):
                 groups = np.unique(data["sample"], return_inverse=True)[1]
     else:
         table = pd.read_csv(path)
-        y, attributes = table["class"].to_numpy(), table.drop(columns="class")
+        y, features = table["class"].to_numpy(), table.drop(columns="class")
         few = FEW_VALUES if name.startswith("mixed/") else 0
         categorical = [
             i
-            for i, (_, column) in enumerate(attributes.items())
+            for i, (_, column) in enumerate(features.items())
             if not pd.api.types.is_numeric_dtype(column) or 1 < column.nunique() <= few
         ]
-        coded = {i: pd.factorize(attributes.iloc[:, i], sort=True)[0] for i in categorical}
-        X = np.column_stack([coded.get(i, attributes.iloc[:, i]) for i in range(attributes.shape[1])]).astype(float)
+        coded = {i: pd.factorize(features.iloc[:, i], sort=True)[0] for i in categorical}
+        X = np.column_stack([coded.get(i, features.iloc[:, i]) for i in range(features.shape[1])]).astype(float)
     for i in categorical:  # a missing category is a separate level
         codes = np.unique(np.nan_to_num(X[:, i], nan=-1.0), return_inverse=True)[1]
         X[:, i] = codes
@@ -94,8 +94,8 @@ def rows(name, data_dir):
     return Rows(X[:, varying], np.unique(y, return_inverse=True)[1], kept, groups)
 
 
-def n_training(size, n_rows):
-    return min(MOST_TRAINING, n_rows // 2) if size == "half" else int(size)
+def n_training(size, n_samples):
+    return min(MOST_TRAINING, n_samples // 2) if size == "half" else int(size)
 
 
 def division(data, size, seed):

@@ -50,7 +50,7 @@ def table(folder, name, data_dir):
         described = json.loads(Path(data_dir, folder, f"{name}.schema.json").read_text())
         y = frame.pop("class").to_numpy()
         X = frame
-        for column in described["attributes"][:-1]:
+        for column in described["features"][:-1]:
             if column["type"] == "discrete":
                 X[column["name"]] = pd.Categorical(X[column["name"]], categories=column["values"])
     found, counts = np.unique(y, return_counts=True)
@@ -82,7 +82,7 @@ def contestants(X):
     ours = {"naive Bayes": "naive_bayes", "tree": "tan", "joint": joined(X)}
     found = {
         f"{name}{', indicator' if indicator else ''}": CGNClassifier(
-            structure, temperature="cv", missing_indicator=indicator
+            structure, likelihood_power="cv", missing_indicator=indicator
         )
         for name, structure in ours.items()
         for indicator in (False, True)
@@ -147,12 +147,12 @@ def curve(name, data_dir):
 
 
 def integrated(structure):
-    return lambda X, y: CGNClassifier(structure, sharing="cv", temperature="cv").fit(X, y).predict_log_proba
+    return lambda X, y: CGNClassifier(structure, sharing="cv", likelihood_power="cv").fit(X, y).predict_log_proba
 
 
 def imputed(structure):
     def fit(X, y):
-        model, imputer = CGNClassifier(structure, sharing="cv", temperature="cv").fit(X, y), SimpleImputer().fit(X)
+        model, imputer = CGNClassifier(structure, sharing="cv", likelihood_power="cv").fit(X, y), SimpleImputer().fit(X)
         return lambda incomplete: model.predict_log_proba(imputer.transform(incomplete))
 
     return fit
@@ -244,7 +244,8 @@ def report(data_dir, curves):
             "### Tables with missing values",
             "",
             "Log loss (lower is better) / accuracy, stratified five-fold cross-validation with the same folds for all.",
-            'Ours have `temperature="cv"`; *joint* is complete over the continuous columns, with the discrete ones as '
+            'Ours have `likelihood_power="cv"`; *joint* is complete over the continuous columns, with the discrete '
+            "ones as "
             "naive Bayes nodes; *indicator*: `missing_indicator=True`.",
             "HistGradientBoosting handles NaN itself, with its defaults; logistic regression is `LogisticRegressionCV` "
             "by log loss after median and most frequent imputation, scaling and dummies.",
@@ -257,7 +258,7 @@ def report(data_dir, curves):
             "",
             "Trained on two thirds of the samples, complete; a share of the cells of the others is removed at random. "
             f"Means over {N_SEEDS} splits, with standard errors of the paired differences from the first line. "
-            'Ours have `sharing="cv"` and `temperature="cv"`; the best values are bold.',
+            'Ours have `sharing="cv"` and `likelihood_power="cv"`; the best values are bold.',
             "",
             "![Log loss against the share of cells removed](images/missing-curve.png)",
             "",

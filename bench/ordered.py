@@ -43,7 +43,7 @@ def lines_beside_naive_bayes():
     X, y = data(194 + N_TEST, 11_300)
     settings = {
         "Bayes": {},
-        "maximum likelihood": {"parameters": "ml"},
+        "maximum likelihood": {"estimation": "ml"},
         "Bayes, sharing=1": {"sharing": 1.0},
         'Bayes, location="paper"': {"prior": Prior(location="paper")},
     }
@@ -101,7 +101,7 @@ def lines_beside_pybnesian():
             return np.column_stack([network.logl(rows) for rows in tests])
 
         def ours(X=X, y=y):
-            model = CGNClassifier(Band(5), parameters="ml").fit(X[:-N_TEST], y[:-N_TEST])
+            model = CGNClassifier(Band(5), estimation="ml").fit(X[:-N_TEST], y[:-N_TEST])
             return model.predict_joint_log_proba(X[-N_TEST:])
 
         took = seconds(ours, theirs, repeats=2)

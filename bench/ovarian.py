@@ -1,4 +1,4 @@
-"""Ovarian cancer spectra: bands with k and temperature chosen inside the folds, compared with common classifiers.
+"""Ovarian cancer spectra: bands with k and likelihood power chosen inside the folds, compared with common classifiers.
 
 ``python bench/ovarian.py [--data-dir DIR]`` prints the table; ``--write`` also puts it into docs/bench-ovarian.md.
 """
@@ -30,9 +30,9 @@ from cgnlearn.structures.band import EveryK, every_family
 from measuring import parser, publish, versions
 
 K_MAX = 110
-BAND = "k-BAND, k and temperature chosen by leave-one-out, sharing=1"
+BAND = "k-BAND, k and likelihood power chosen by leave-one-out, sharing=1"
 AVERAGED = "the same, averaged over k (pseudo-BMA+)"
-BY_NODE = "BandAverage, temperature chosen"
+BY_NODE = "BandAverage, likelihood power chosen"
 MIXTURE = "CGNClassifierCV(ordered=True)"
 LOGISTIC = "LogisticRegressionCV"
 PAPER = "the paper's k-BAND of each class"
@@ -40,8 +40,8 @@ PAPER = "the paper's k-BAND of each class"
 
 def models():
     return {
-        BAND: CGNClassifier(Band("cv", k_max=K_MAX), sharing=1.0, temperature="cv"),
-        BY_NODE: CGNClassifier(BandAverage(50), temperature="cv"),
+        BAND: CGNClassifier(Band("cv", k_max=K_MAX), sharing=1.0, likelihood_power="cv"),
+        BY_NODE: CGNClassifier(BandAverage(50), likelihood_power="cv"),
         MIXTURE: CGNClassifierCV(ordered=True),
         LOGISTIC: make_pipeline(StandardScaler(), LogisticRegressionCV(**LOGISTIC_SETTINGS)),
         "shrinkage LDA on PCA scores": make_pipeline(
@@ -62,7 +62,7 @@ def scores(log_proba, classes, y):
 
 
 def averaged(X, y, X_test, draws=400):
-    """Every k with its own temperature, weighted by its leave-one-out predictions (pseudo-BMA+; Yao et al. 2018)."""
+    """Every k with its own likelihood power, weighted by leave-one-out predictions (pseudo-BMA+, Yao et al. 2018)."""
     table, classes = read_training(X, y)
     how = Bayes(sharing=1.0)
     statistics = collect(table, every_family(table.schema, K_MAX))
@@ -81,7 +81,7 @@ def averaged(X, y, X_test, draws=400):
 
 
 def evaluated(X, y, seeds, jobs):
-    """Model → seed → its folds, each with accuracies, log losses and seconds; and the k and temperature chosen."""
+    """Model → seed → its folds, each with accuracies, log losses and seconds; and the k and likelihood power chosen."""
     of_seeds = Parallel(jobs)(delayed(of_seed)(X, y, seed) for seed in seeds)
     found = {name: {seed: of[0][name] for seed, of in zip(seeds, of_seeds, strict=True)} for name in of_seeds[0][0]}
     return found, [chosen for of in of_seeds for chosen in of[1]]
@@ -99,7 +99,7 @@ def of_seed(X, y, seed):
             took = time.perf_counter() - start
             if name == BAND:
                 log_proba = model.predict_log_proba(X[test])
-                chosen.append((model.k_, model.temperature_))
+                chosen.append((model.k_, model.likelihood_power_))
             found.setdefault(name, []).append((*scores(log_proba, model.classes_, y[test]), took))
         start = time.perf_counter()
         log_proba, classes = averaged(X[train], y[train], X[test])
@@ -124,7 +124,7 @@ def table(found):
         right, loss = (
             np.array([np.concatenate([fold[part] for fold in folds], axis=-1) for folds in of_seeds.values()])
             for part in (0, 1)
-        )  # (seeds, [k,] rows)
+        )  # (seeds, [k,] samples)
         if name == PAPER:
             best = int(np.argmax(right.mean(axis=(0, 2))))
             right, loss = right[:, best], loss[:, best]
@@ -159,7 +159,7 @@ def report(data_dir, n_seeds, jobs):
     data = np.load(data_dir / "ms" / "ovarian_216x4000.npz", allow_pickle=False)
     X, y = data["X"].astype(float), data["y"]
     found, chosen = evaluated(X, y, range(n_seeds), jobs)
-    k, temperature = np.array(chosen).T
+    k, likelihood_power = np.array(chosen).T
     logistic = ", ".join(f"{key}={value!r}" for key, value in LOGISTIC_SETTINGS.items())
     lines = [
         "# Ovarian cancer spectra",
@@ -172,10 +172,11 @@ def report(data_dir, n_seeds, jobs):
         "",
         *table(found),
         "",
-        f"Chosen inside the folds: k from {k.min():.0f} to {k.max():.0f} (median {np.median(k):.0f}), temperature from "
-        f"{temperature.min():.2f} to {temperature.max():.2f} (median {np.median(temperature):.2f}).",
+        f"Chosen inside the folds: k from {k.min():.0f} to {k.max():.0f} (median {np.median(k):.0f}), likelihood "
+        "power from "
+        f"{likelihood_power.min():.2f} to {likelihood_power.max():.2f} (median {np.median(likelihood_power):.2f}).",
         "",
-        f'The band is `CGNClassifier(Band("cv", k_max={K_MAX}), sharing=1.0, temperature="cv")`,',
+        f'The band is `CGNClassifier(Band("cv", k_max={K_MAX}), sharing=1.0, likelihood_power="cv")`,',
         f"the logistic regression `LogisticRegressionCV({logistic})`",
         "on standardised columns.",
         "These spectra are known to differ between the classes by more than biology (Baggerly, Morris and Coombes",

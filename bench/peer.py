@@ -102,7 +102,7 @@ class Pgmpy:
         from pgmpy.models import NaiveBayes
 
         if X.shape[1] > 1000:
-            raise Cannot("elimination over more than 1,000 attributes")
+            raise Cannot("elimination over more than 1,000 features")
         continuous = [i for i in range(X.shape[1]) if i not in self.categorical]
         inner = np.linspace(0, 1, LEVELS + 1)[1:-1]
         self.cuts = {i: np.unique(np.quantile(X[:, i], inner)) for i in continuous}

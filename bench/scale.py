@@ -36,16 +36,16 @@ HELD = 720_000  # samples in the memory of the workers
 GROUP_ROWS = 1 << 17
 
 
-def generate(folder: Path, n_rows: int, n_columns: int) -> None:
-    """Write correlated columns whose means differ between the classes, in files of a million rows."""
+def generate(folder: Path, n_samples: int, n_columns: int) -> None:
+    """Write correlated columns whose means differ between the classes, in files of a million samples."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(0)
     mixing = rng.normal(size=(n_columns, n_columns)) / np.sqrt(n_columns)
     shift = rng.normal(size=(CLASSES, n_columns)) / 4
-    for number, start in enumerate(range(0, n_rows, FILE_ROWS)):
-        n = min(FILE_ROWS, n_rows - start)
+    for number, start in enumerate(range(0, n_samples, FILE_ROWS)):
+        n = min(FILE_ROWS, n_samples - start)
         label = rng.integers(0, CLASSES, n)
         X = rng.normal(size=(n, n_columns)) @ mixing + shift[label]
         columns = {f"x{i}": X[:, i] for i in range(n_columns)} | {"class": np.array(["a", "b", "c"])[label]}
@@ -108,7 +108,7 @@ def two_workers() -> list[tuple[float, float]]:
 
 
 def pieces(folder: Path, what: str) -> dict[str, float]:
-    """For a partition of 2¹⁷ rows: seconds to read it and to count it, and bytes and seconds of merging two."""
+    """For a partition of 2¹⁷ samples: seconds to read it and to count it, and bytes and seconds of merging two."""
     import pyarrow.parquet as pq
 
     from cgnlearn import CGNClassifier
@@ -141,7 +141,7 @@ def cluster_estimate(what: str, of: dict[str, float]) -> str:
     rounds = math.ceil(math.log2(WORKERS))
     counting, merging = share * (of["read"] + of["count"] + of["merge"]), rounds * of["merge"]
     return (
-        f"{what}: {ROWS_OF_ESTIMATE:,} rows on {WORKERS} workers are {share} partitions each: {counting:.1f} s to "
+        f"{what}: {ROWS_OF_ESTIMATE:,} samples on {WORKERS} workers are {share} partitions each: {counting:.1f} s to "
         f"read, count and add them, then {rounds} rounds of merging in {1e3 * merging:.1f} ms and "
         f"{(WORKERS - 1) * of['bytes'] / 1e6:.1f} MB sent"
     )
@@ -167,8 +167,8 @@ def main() -> None:
         if not list(folder.glob("*.parquet")):
             generate(folder, given.rows, given.columns)
         size = sum(path.stat().st_size for path in folder.glob("*.parquet")) / 2**30
-        n_rows = ds.dataset(folder).count_rows()
-        print(f"{n_rows:,} × {given.columns} rows, {CLASSES} classes, {size:.2f} GB of Parquet")
+        n_samples = ds.dataset(folder).count_rows()
+        print(f"{n_samples:,} × {given.columns} samples, {CLASSES} classes, {size:.2f} GB of Parquet")
         structures = ("naive_bayes", "complete")
         whats = (*SCANS, *structures)
 
@@ -190,7 +190,7 @@ def main() -> None:
             )
             print(f"| {what} | {cells} | {max(run[what]['memory'] for run in runs):.2f} |")
         parts = {what: alone(f"pieces {what}") for what in structures}
-        print(f"\n| a partition of {GROUP_ROWS:,} rows | ms to read | ms to count | kB sent | ms to merge two |")
+        print(f"\n| a partition of {GROUP_ROWS:,} samples | ms to read | ms to count | kB sent | ms to merge two |")
         print("|---|---|---|---|---|")
         for what, of in parts.items():
             read, count, merge = (1e3 * of[key] for key in ("read", "count", "merge"))

@@ -1,7 +1,7 @@
 """Times of structure searches and trees, relative to quadratic discriminant analysis of scikit-learn.
 
 ``python bench/search.py`` prints the tables; ``--write`` also puts them into docs/bench-search.md; ``--quick`` omits
-the long rows of the growth tables.
+the long samples of the growth tables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from threadpoolctl import threadpool_limits
 
-from cgnlearn import CGNClassifier, GreedyJan, Jan, Tree
+from cgnlearn import TAN, CGNClassifier, GreedyJan, Jan
 from cgnlearn.datasets import make_waveform
 from measuring import parser, publish, seconds, versions
 
@@ -26,11 +26,11 @@ TITLE = "# Speed of searches and trees"
 ABOUT = """Waveforms (Breiman), 4,500 × 21, 3 classes; best of several runs, all in one process with one BLAS thread.
 Made by `python bench/search.py --write`; absolute times depend on the machine, ratios less so.
 The cost of refitting each structure is extrapolated from cross-validations of some visited ones."""
-GROWTH = "Growth of the time with the numbers of attributes (columns beyond 21 are noise) and of samples:"
+GROWTH = "Growth of the time with the numbers of features (columns beyond 21 are noise) and of samples:"
 
 
 def waveform(n, p, seed=0):
-    """The first p attributes of waveforms, or all and noise up to p."""
+    """The first p features of waveforms, or all and noise up to p."""
     X, y = make_waveform(n, random_state=seed)
     noise = np.random.default_rng(seed).normal(size=(n, max(p - 21, 0)))
     return np.column_stack([X[:, :p], noise]), y
@@ -39,7 +39,7 @@ def waveform(n, p, seed=0):
 def refit_seconds(X, y, path):
     """Mean time of a cross-validation by refitting, over structures of the path."""
     some = [path[i] for i in np.unique(np.linspace(0, len(path) - 1, 6).astype(int))]
-    models = [CGNClassifier(Jan(state.groups), parameters="ml") for state in some]
+    models = [CGNClassifier(Jan(state.groups), estimation="ml") for state in some]
     cross_val_score(models[0], X, y, cv=FOLDS)  # compile
     times = [seconds(lambda model=model: cross_val_score(model, X, y, cv=FOLDS), repeats=1) for model in models]
     return float(np.mean(times))
@@ -58,8 +58,8 @@ def ratios():
     works = {
         "CV": lambda: cross_val_score(qda, X, y, cv=FOLDS),
         "fit": lambda: [qda.fit(X, y) for _ in range(5)],
-        **{name: lambda s=s: CGNClassifier(GreedyJan(s), parameters="ml").fit(X, y) for name, s in SEARCHES.items()},
-        **{f"TAN, {s}": lambda s=s: [CGNClassifier(Tree(s)).fit(X, y) for _ in range(5)] for s in SCORES},
+        **{name: lambda s=s: CGNClassifier(GreedyJan(s), estimation="ml").fit(X, y) for name, s in SEARCHES.items()},
+        **{f"TAN, {s}": lambda s=s: [CGNClassifier(TAN(s)).fit(X, y) for _ in range(5)] for s in SCORES},
     }
     took = dict(zip(works, seconds(*works.values(), repeats=8), strict=True))
     rows = []
@@ -93,9 +93,9 @@ def growth(sizes):
     for n, p in sizes:
         X, y = waveform(n, p)
         searches = [lambda s=s, X=X, y=y: CGNClassifier(GreedyJan(s)).fit(X, y) for s in SEARCHES.values()]
-        took = seconds(*searches, lambda X=X, y=y: CGNClassifier(Tree()).fit(X, y), repeats=1)
+        took = seconds(*searches, lambda X=X, y=y: CGNClassifier(TAN()).fit(X, y), repeats=1)
         rows.append([f"{n:,}", p, *(f"{one:.3g} s" for one in took)])
-    return table(["samples", "attributes", *SEARCHES, "TAN"], rows)
+    return table(["samples", "features", *SEARCHES, "TAN"], rows)
 
 
 def report(*, quick):
@@ -108,7 +108,7 @@ def report(*, quick):
 
 if __name__ == "__main__":
     options = parser(__doc__, "bench-search.md")
-    options.add_argument("--quick", action="store_true", help="omit the long rows of the growth tables")
+    options.add_argument("--quick", action="store_true", help="omit the long samples of the growth tables")
     arguments = options.parse_args()
     warnings.simplefilter("ignore")
     publish(report(quick=arguments.quick), "bench-search.md", write=arguments.write)

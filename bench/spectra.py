@@ -83,8 +83,10 @@ def models():
     band = Band("cv", k_max=K_MAX)
     return {
         "mixture, ordered": CGNClassifierCV(ordered=True, random_state=SEED),
-        "band, k and temperature cv, sharing 1": CGNClassifier(band, sharing=1.0, temperature="cv", random_state=SEED),
-        "naive Bayes, temperature cv": CGNClassifier(temperature="cv", random_state=SEED),
+        "band, k and likelihood power cv, sharing 1": CGNClassifier(
+            band, sharing=1.0, likelihood_power="cv", random_state=SEED
+        ),
+        "naive Bayes, likelihood power cv": CGNClassifier(likelihood_power="cv", random_state=SEED),
         "logistic regression": make_pipeline(
             StandardScaler(), LogisticRegressionCV(Cs=5, cv=3, scoring="neg_log_loss", max_iter=300)
         ),
@@ -193,7 +195,7 @@ try:
 except ImportError as error:
     sys.exit(f"skipped: {error}")
 spectra = np.load(sys.argv[1])
-frames = [pd.DataFrame({"mass": spectra["mz"], "intensity": row}) for row in spectra["X"]]
+frames = [pd.DataFrame({"mass": spectra["mz"], "intensity": sample}) for sample in spectra["X"]]
 chain = Pipeline.default()
 for step in dict(chain.steps).values():
     if isinstance(step, SNIPBaseline):
@@ -203,11 +205,10 @@ for step in dict(chain.steps).values():
 best = np.inf
 for _ in range(3):
     start = time.process_time()
-    rows = [bin_spectrum(preprocess(frame, chain), bin_width=3) for frame in frames]
+    samples = [bin_spectrum(preprocess(frame, chain), bin_width=3) for frame in frames]
     best = min(best, time.process_time() - start)
-table = np.array([np.asarray((row[0] if isinstance(row, tuple) else row)["intensity"], float) for row in rows])
-np.save(sys.argv[2], table)
-print(json.dumps({"seconds": best, "version": maldiamrkit.__version__}))
+table = np.array([np.asarray((sample[0] if isinstance(sample, tuple) else sample)["intensity"], float) for sample in
+samples]) np.save(sys.argv[2], table) print(json.dumps({"seconds": best, "version": maldiamrkit.__version__}))
 """
 
 
@@ -247,7 +248,7 @@ def truth_ranks(seed, n_samples=100):
     found = {}
     for name, model in (
         ("mixture", CGNClassifierCV(ordered=True, random_state=SEED)),
-        ("band", CGNClassifier(Band("cv", k_max=20), sharing=1.0, temperature="cv")),
+        ("band", CGNClassifier(Band("cv", k_max=20), sharing=1.0, likelihood_power="cv")),
     ):
         evidence = np.zeros(X.shape[1])
         for split in cut(made.target, n_folds=3, seed=SEED):

@@ -27,14 +27,14 @@ def logistic():
     return make_pipeline(StandardScaler(), LogisticRegressionCV(Cs=10, cv=5, max_iter=1000, **settings))
 
 
-def many(n_rows):
+def many(n_samples):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_rows, 20))
+    X = rng.normal(size=(n_samples, 20))
     score = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * np.square(X[:, 3])
-    return X, (score + rng.logistic(size=n_rows) > 0.5).astype(int)
+    return X, (score + rng.logistic(size=n_samples) > 0.5).astype(int)
 
 
-def rows(n_rows):
+def rows(n_samples):
     wine = load_wine(return_X_y=True)
     wave = make_waveform(5000, random_state=0)
     spectra = make_spectra(216, 4000, random_state=0)
@@ -50,14 +50,14 @@ def rows(n_rows):
         with threadpool_limits(1, user_api="blas"):
             on_one = seconds(*fits, repeats=repeats)
         yield work, LOGISTIC, times, on_one, most
-    X, y = many(n_rows)
+    X, y = many(n_samples)
     ours, theirs = CGNClassifierCV(), HistGradientBoostingClassifier()
     ours.fit(X[:20_000], y[:20_000])
     times = seconds(lambda: ours.fit(X, y), lambda: theirs.fit(X, y), repeats=1)
-    yield f"{n_rows:,} × 20, 2 classes", "HistGradientBoostingClassifier()", times, None, 1
+    yield f"{n_samples:,} × 20, 2 classes", "HistGradientBoostingClassifier()", times, None, 1
 
 
-def report(n_rows):
+def report(n_samples):
     lines = [
         "# Cost of tuning",
         "",
@@ -69,7 +69,7 @@ def report(n_rows):
         "| CGNClassifierCV | compared with | ours, s | theirs, s | ratio | limit | | theirs, one thread, s | ratio |",
         "|---|---|---:|---:|---:|---:|---|---:|---:|",
     ]
-    for work, beside, (ours, theirs), on_one, most in rows(n_rows):
+    for work, beside, (ours, theirs), on_one, most in rows(n_samples):
         ratio = ours / theirs
         verdict = "met" if ratio <= most else "missed"
         alone = "| |" if on_one is None else f"{on_one[1]:.2f} | {on_one[0] / on_one[1]:.2f} |"

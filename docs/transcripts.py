@@ -88,7 +88,7 @@ def visits(_: Path | None, folder: Path) -> None:
 
 
 def clinic(_: Path | None, folder: Path) -> None:
-    """A table as a German Excel writes it: semicolons, decimal commas, dates, and holes."""
+    """A table as a German Excel writes it: semicolons, decimal commas, dates, and missing values."""
     rng = np.random.default_rng(0)
     lines = ["Patient;Datum;Größe;Blutgruppe;CRP;Diagnose"]
     for i in range(63):
@@ -104,7 +104,7 @@ def clinic(_: Path | None, folder: Path) -> None:
 
 SESSIONS = (
     Session(
-        "Holes: heart-hungarian.csv",
+        "Missing values: heart-hungarian.csv",
         "One cell in five is empty, and of three columns most. Nothing has to be imputed. Maximum likelihood has no answer where a class lacks\n"
         "a level of some column, and says which.",
         copied("mixed/heart-hungarian.csv", 3),
@@ -130,14 +130,14 @@ SESSIONS = (
         "Spectra: a folder of raw files",
         "Bruker's folders as the instrument leaves them, three spectra of each sample; bins and all else are learned within the folds.",
         species,
-        ("evaluate spectra --labels labels.csv --groups sample --structure naive_bayes --parameters bayes --width 20 --cv 2",),
+        ("evaluate spectra --labels labels.csv --groups sample --structure naive_bayes --estimation bayes --width 20 --cv 2",),
     ),
     Session(
         "Ids and groups: visits.csv",
         "Three visits of each patient. `--id` names the rows, `--groups` keeps a patient's visits together, here and inside the fit.",
         visits,
         (
-            "evaluate visits.csv --target diagnosis --id visit --groups patient --structure complete --parameters bayes --cv 5",
+            "evaluate visits.csv --target diagnosis --id visit --groups patient --structure complete --estimation bayes --cv 5",
             "fit visits.csv --target diagnosis --id visit --groups patient --structure complete --output visits.skops",
             "predict visits.skops new.csv",
         ),

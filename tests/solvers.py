@@ -10,11 +10,11 @@ PLAIN = partial(Blocks.of, compiled_from=float("inf"))
 COMPILED = partial(Blocks.of, compiled_from=0)
 
 
-def lattice_where_it_can(partition, posterior, how):
+def lattice_where_it_can(partition, posterior, estimation):
     """The lattice for every chain, however short."""
     if partition.k is None or partition.k < 2:
-        return PLAIN(partition, posterior, how)
-    return Lattice(partition, posterior, how)
+        return PLAIN(partition, posterior, estimation)
+    return Lattice(partition, posterior, estimation)
 
 
 SOLVERS = {"plain": PLAIN, "compiled": COMPILED, "lattice": lattice_where_it_can}
@@ -28,4 +28,4 @@ def network(model, solver):
 def joint(model, X, solver):
     """Its `predict_joint_log_proba`."""
     found = network(model, solver)
-    return model.temperature_ * found.log_likelihood(model._table(X)) + found.class_log_prior
+    return model.likelihood_power_ * found.log_likelihood(model._table(X)) + found.class_log_prior

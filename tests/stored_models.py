@@ -7,6 +7,7 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 
 from cgnlearn import (
+    TAN,
     Band,
     BandAverage,
     Box,
@@ -19,8 +20,7 @@ from cgnlearn import (
     Prior,
     SelectiveNaiveBayes,
     Structure,
-    Tree,
-    TreeAverage,
+    TANAverage,
 )
 from cgnlearn.spectra import Peaks, make_raw_spectra, preset
 from cgnlearn.structures import fixed
@@ -29,8 +29,8 @@ LEARNERS = {
     "naive Bayes": NaiveBayes(),
     "selective naive Bayes": SelectiveNaiveBayes(),
     "complete": Complete(),
-    "TAN": Tree(),
-    "average of TANs": TreeAverage(),
+    "TAN": TAN(),
+    "average of TANs": TANAverage(),
     "JAN": Jan([[0, 1]]),
     "search": GreedyJan("forward", cv=3),
     "band": Band(2),
@@ -62,9 +62,9 @@ def stored_models():
     X, y = continuous()
     for name, learner in LEARNERS.items():
         yield name, CGNClassifier(learner).fit(X, y)
-    yield "maximum likelihood", CGNClassifier("complete", parameters="ml").fit(X, y)
-    yield "discriminative", CGNClassifier(parameters="discriminative").fit(X, y)
-    yield "chosen", CGNClassifier(Band("cv", k_max=2, cv=2), sharing="cv", temperature="cv").fit(X, y)
+    yield "maximum likelihood", CGNClassifier("complete", estimation="ml").fit(X, y)
+    yield "discriminative", CGNClassifier(estimation="discriminative").fit(X, y)
+    yield "chosen", CGNClassifier(Band("cv", k_max=2, cv=2), sharing="cv", likelihood_power="cv").fit(X, y)
     with mock.patch.object(fixed, "FEW_COLUMNS", 2):
         yield "rotated", CGNClassifier("complete").fit(X[:3], y[:3])
     yield "statistics", CGNClassifier("tan").fit(X, y).statistics_

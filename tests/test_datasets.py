@@ -87,7 +87,7 @@ def no_packages(monkeypatch):
 def test_embedded_sets_are_as_known(name):
     found = load(name)
     assert dict(Counter(found.target.tolist())) == SETS[name].counts
-    assert found.data.shape == (sum(SETS[name].counts.values()), SETS[name].n_attributes)
+    assert found.data.shape == (sum(SETS[name].counts.values()), SETS[name].n_features)
     assert checksum(found.data, found.target) in SETS[name].checksums.split()
     assert not found.generated
 

@@ -19,7 +19,7 @@ from cgnlearn import (  # noqa: E402
     CGNClassifier,
     CGNClassifierCV,
     SelectiveNaiveBayes,
-    TreeAverage,
+    TANAverage,
     fit_dask,
     predict_dask,
 )
@@ -49,7 +49,7 @@ def assert_equal_fits(found, whole, X):
     assert found.structure_ == whole.structure_
 
 
-@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tan", Band(2), TreeAverage(), SelectiveNaiveBayes()])
+@pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tan", Band(2), TANAverage(), SelectiveNaiveBayes()])
 def test_frames_with_categoricals(structure, rows):
     X, y = rows
     model = CGNClassifier(structure, categorical_features=["site", "kind"])
@@ -103,7 +103,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(rows):
     for structure in (Band("cv"), "fwgjan"):
         with pytest.raises(ValueError, match=r"fit_dask cannot learn the structure .*: fit once"):
             fit_dask(CGNClassifier(structure), cut, labels)
-    with pytest.raises(TypeError, match=r"fit_dask cannot fit a CGNClassifierCV, which needs rows: .* a sample"):
+    with pytest.raises(TypeError, match=r"fit_dask cannot fit a CGNClassifierCV, which needs samples: .* a sample"):
         fit_dask(CGNClassifierCV(), cut, labels)
     with pytest.raises(ValueError, match=r"different partitions \(3, 2\): rechunk or repartition"):
         fit_dask(CGNClassifier(), cut, dd.from_pandas(y, npartitions=2))

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from cgnlearn import CGNClassifier, load, save
 from cgnlearn.cli.main import main
 from cgnlearn.evaluation.run import Run
-from cgnlearn.files import FolderInUse, NotWritten, check_writable, held, whole_file, write_whole
+from cgnlearn.files import FolderInUseError, NotWrittenError, check_writable, held, whole_file, write_whole
 from tests.evaluation.test_run import UNITS, WORK
 
 
@@ -59,11 +59,11 @@ def test_devices_are_written_to_and_not_replaced(tmp_path):
 
 
 def test_outputs_are_tried_beforehand(tmp_path, monkeypatch):
-    with pytest.raises(NotWritten, match="there is no folder"):
+    with pytest.raises(NotWrittenError, match="there is no folder"):
         check_writable(tmp_path / "a" / "b")
     check_writable(tmp_path / "a" / "b", makes_folder=True)
     (tmp_path / "file").touch()
-    with pytest.raises(NotWritten, match="is no folder"):
+    with pytest.raises(NotWrittenError, match="is no folder"):
         check_writable(tmp_path / "file" / "b")
     assert os.listdir(tmp_path) == ["file"]
 
@@ -71,7 +71,7 @@ def test_outputs_are_tried_beforehand(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "touch", refuse)
-    with pytest.raises(NotWritten, match=r"Permission denied\)"):
+    with pytest.raises(NotWrittenError, match=r"Permission denied\)"):
         check_writable(tmp_path / "other")
 
 
@@ -94,7 +94,7 @@ def test_a_second_run_is_refused_while_the_first_lives(tmp_path):
     first = Run(WORK, tmp_path).go_on()
     next(first)
     second = Run(WORK, tmp_path)
-    with pytest.raises(FolderInUse, match="in use by another run"):
+    with pytest.raises(FolderInUseError, match="in use by another run"):
         next(second.go_on())
     list(first)
     assert list(second.go_on()) == []  # and it computes nothing twice
@@ -118,7 +118,7 @@ def test_a_killed_process_keeps_out_nobody(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout.readline() == b"held\n"
-        with pytest.raises(FolderInUse), held(tmp_path):
+        with pytest.raises(FolderInUseError), held(tmp_path):
             pass
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -156,7 +156,7 @@ def test_a_run_killed_beside_a_second_one_ends_the_same(tmp_path):
             time.sleep(moment)
             try:
                 list(Run(WORK, folder).go_on())
-            except FolderInUse:
+            except FolderInUseError:
                 process.send_signal(signal.SIGKILL)
             process.wait()
         list(Run(WORK, folder).go_on())
@@ -172,5 +172,5 @@ def test_save_replaces_a_model_in_one_step(model, tmp_path, mixed):
         old = reader.read()
     assert old[:2] == b"PK"
     np.testing.assert_array_equal(load(path).predict(mixed[2]), model.predict(mixed[2]))
-    with pytest.raises(NotWritten, match="No such file"):
+    with pytest.raises(NotWrittenError, match="No such file"):
         save(model, tmp_path / "absent" / "model.skops")

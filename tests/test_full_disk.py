@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from cgnlearn import CGNClassifier, save
 from cgnlearn.cli.main import main
 from cgnlearn.evaluation.run import Run
-from cgnlearn.files import NotWritten, add_whole, write_whole
+from cgnlearn.files import NotWrittenError, add_whole, write_whole
 from cgnlearn.spectra import make_raw_spectra
 from cgnlearn.spectra.writers import FORMATS
 from tests.evaluation.test_run import UNITS, WORK
@@ -71,7 +71,7 @@ def test_a_full_disk_leaves_the_good_file_and_nothing_else(disk):
             write_whole(path, good)
         before = disk.files
         disk.fill()
-        with pytest.raises(NotWritten, match=r"file\.txt cannot be written \(No space left on device\)") as raised:
+        with pytest.raises(NotWrittenError, match=r"file\.txt cannot be written \(No space left on device\)") as raised:
             write_whole(path, "x" * 100_000)
         assert "\n" not in str(raised.value)
         assert disk.files == before
@@ -128,7 +128,7 @@ def test_every_writer_leaves_the_good_file(name, disk, model):
         own.write_bytes(b"good")
     before = disk.files
     disk.fill()
-    with pytest.raises(NotWritten, match="No space left"):
+    with pytest.raises(NotWrittenError, match="No space left"):
         WRITERS[name](model, path)
     assert disk.files == before
     disk.make_room()
@@ -145,7 +145,7 @@ def test_every_format_of_spectra_leaves_the_good_files(format, disk):
     first.write(disk.folder, format)
     before = disk.files
     disk.fill()
-    with pytest.raises(NotWritten, match="No space left"):
+    with pytest.raises(NotWrittenError, match="No space left"):
         second.write(disk.folder, format)
     assert disk.files == before
     disk.make_room()
@@ -154,7 +154,7 @@ def test_every_format_of_spectra_leaves_the_good_files(format, disk):
     assert all(disk.files[name] != before[name] for name in before if not name.endswith(("acqus", "labels.csv")))
 
 
-# ---- a run that adds rows as it goes
+# ---- a run that adds samples as it goes
 
 
 def test_a_run_on_a_full_disk_keeps_what_it_had(disk):
@@ -163,7 +163,7 @@ def test_a_run_on_a_full_disk_keeps_what_it_had(disk):
     first.close()
     before = disk.files
     disk.fill()
-    with pytest.raises(NotWritten, match="No space left"):
+    with pytest.raises(NotWrittenError, match="No space left"):
         list(Run(WORK, disk.folder).go_on())
     assert disk.files == before
     disk.make_room()
@@ -179,7 +179,7 @@ def test_rows_are_added_whole_or_not_at_all(tmp_path):
     try:
         for text in ("1,2\n3,4\n5,6\n", "7,8\n"):
             if len(text) > 4:
-                with pytest.raises(NotWritten, match=r"rows\.csv cannot be written"):
+                with pytest.raises(NotWrittenError, match=r"samples\.csv cannot be written"):
                     add_whole(path, text)
             else:
                 add_whole(path, text)
@@ -199,7 +199,7 @@ def given(tmp_path_factory):
     label = np.arange(60) % 2
     rows = pd.DataFrame(rng.normal(size=(60, 3)) + label[:, None], columns=list("abc")).assign(y=label)
     rows.to_csv(folder / "rows.csv", index=False)
-    rows.to_parquet(folder / "rows.parquet")
+    rows.to_parquet(folder / "samples.parquet")
     model = CGNClassifier().fit(rows[list("abc")], label.astype(str))
     save(model, folder / "model.skops")
     save(model.statistics_, folder / "part.stats")
@@ -208,13 +208,13 @@ def given(tmp_path_factory):
 
 
 DATA = ["rows.csv", "--target", "y", "-s", "naive_bayes"]
-PARTS = ["rows.parquet", "--target", "y", "-s", "naive_bayes", "--memory", "1KB"]
+PARTS = ["samples.parquet", "--target", "y", "-s", "naive_bayes", "--memory", "1KB"]
 COMMANDS = {  # a word that begins with @ is a path on the full disk
     "fit": ["fit", *DATA, "-o", "@model.skops"],
     "fit, statistics": ["fit", *DATA, "-o", "@part.stats"],
     "fit, in parts": ["fit", *PARTS, "-o", "@model.skops"],
     "predict": ["predict", "model.skops", "rows.csv", "-o", "@predictions.csv"],
-    "predict, in parts": ["predict", "model.skops", "rows.parquet", "--memory", "1KB", "-o", "@predictions.csv"],
+    "predict, in parts": ["predict", "model.skops", "samples.parquet", "--memory", "1KB", "-o", "@predictions.csv"],
     "evaluate": ["evaluate", *DATA, "--cv", "2", "-o", "@results"],
     "evaluate, report": ["evaluate", *DATA, "--cv", "2", "--report", "@report.html"],
     "evaluate, in parts": ["evaluate", *PARTS, "--cv", "2", "-o", "@results"],

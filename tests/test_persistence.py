@@ -13,14 +13,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PowerTransformer, StandardScaler
 
 import cgnlearn
-from cgnlearn import Band, Box, CGNClassifier, GreedyJan, Jan, Prior, Structure, Tree
+from cgnlearn import TAN, Band, Box, CGNClassifier, GreedyJan, Jan, Prior, Structure
 from cgnlearn.persistence import FORMAT, HEADER, ModelFileError, _packed, load, read_header, save
 
 STRUCTURES = {
     "naive_bayes": "naive_bayes",
     "complete": "complete",
     "tan": "tan",
-    "mutual information": Tree("mutual_information"),
+    "mutual information": TAN("mutual_information"),
     "band": Band(3),
     "box": Box(2),
     "jan": Jan([[0, 2], [3, 4]]),
@@ -46,10 +46,10 @@ def saved(path, mixed):
 
 
 @pytest.mark.parametrize("structure", STRUCTURES.values(), ids=STRUCTURES)
-@pytest.mark.parametrize("options", [{}, {"parameters": "ml"}, {"sharing": 0.5, "prior": Prior(location="paper")}])
+@pytest.mark.parametrize("options", [{}, {"estimation": "ml"}, {"sharing": 0.5, "prior": Prior(location="paper")}])
 def test_round_trip_is_exact(structure, options, path, mixed):
     X, y, new = mixed
-    discrete = [] if "parameters" in options else [0, 1]  # maximum likelihood needs rows in every cell
+    discrete = [] if "parameters" in options else [0, 1]  # maximum likelihood needs samples in every cell
     model = CGNClassifier(structure, categorical_features=discrete, **options).fit(X, y)
     save(model, path)
     back = load(path)
@@ -157,7 +157,7 @@ def test_foreign_types_are_refused_and_not_built(saved):
 )
 def test_functions_cannot_be_smuggled_in(saved, name, loader):
     _, path = saved
-    module, _, attribute = name.rpartition(".")
+    module, _, feature = name.rpartition(".")
 
     def change(entry, content):
         if entry != "model.json":
@@ -166,7 +166,7 @@ def test_functions_cannot_be_smuggled_in(saved, name, loader):
         inner = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": '["x"]'}
         parts = dict.fromkeys(("func", "args", "kwds", "namespace"), inner)
         schema["content"]["content"]["structure"] = {
-            "__class__": attribute, "__module__": module, "__loader__": loader, "__id__": 1,
+            "__class__": feature, "__module__": module, "__loader__": loader, "__id__": 1,
             "content": parts if loader == "PartialNode" else inner,
         }  # fmt: skip
         return json.dumps(schema).encode()

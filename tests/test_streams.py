@@ -1,4 +1,4 @@
-"""Fits to files that do not fit into memory equal fits to all rows at once."""
+"""Fits to files that do not fit into memory equal fits to all samples at once."""
 
 import numpy as np
 import pandas as pd
@@ -76,7 +76,7 @@ def test_great_batches_are_counted_along_columns_and_agree(structure, kind, rng,
     X = pd.DataFrame((rng.normal(size=(40_000, 8)) @ rng.normal(size=(8, 8)) + label[:, None] + 1e8).astype(kind))
     X.columns = [f"x{i}" for i in X.columns]
     X["x0"] -= kind(1e8)
-    X.assign(y=label).to_parquet(tmp_path / "rows.parquet")
+    X.assign(y=label).to_parquet(tmp_path / "samples.parquet")
     found = fit_stream(CGNClassifier(structure), tmp_path, "y", batch_rows=30_000)
     whole = CGNClassifier(structure).fit(np.ascontiguousarray(X), label)
     for own, other in zip(found.statistics_.moments, whole.statistics_.moments, strict=True):
@@ -97,7 +97,7 @@ def test_predictions_come_in_batches(rows, tmp_path):
 def test_only_the_needed_columns_are_read(rows, tmp_path):
     """A column that cannot be read does no harm where it is not asked for."""
     rows["when"] = pd.Timestamp("2026-01-01")
-    path = tmp_path / "rows.parquet"
+    path = tmp_path / "samples.parquet"
     rows.to_parquet(path)
     found = fit_stream(CGNClassifier(), path, "class", columns=["a", "b"])
     assert found.feature_names_in_.tolist() == ["a", "b"]
@@ -142,7 +142,7 @@ def test_what_cannot_be_streamed_is_refused_in_one_line(rows, tmp_path):
     folder = tmp_path / "csv"
     folder.mkdir()
     written(rows, folder, "csv")
-    for structure, options in ((Band("cv"), {}), ("fwgjan", {}), ("tan", {"temperature": "cv"})):
+    for structure, options in ((Band("cv"), {}), ("fwgjan", {}), ("tan", {"likelihood_power": "cv"})):
         with pytest.raises(ValueError, match=r"fit_stream cannot (learn|choose).*: fit once, then pass on"):
             fit_stream(CGNClassifier(structure, **options), "nowhere", "class")
     for wrong, message in (
@@ -189,13 +189,13 @@ def test_commands_read_in_parts_what_does_not_fit(form, rows, tmp_path, monkeypa
     for name, memory in (("whole", "1GB"), ("parts", "20kB")):
         options = ("-t", "class", "--categorical", "kind", "-s", "tan", "--memory", memory, "-o", f"{name}.skops")
         code, _, err = run("fit", data, *options)
-        assert (code, "3000 rows, 5 attributes" in err) == (0, True), err
+        assert (code, "3000 samples, 5 features" in err) == (0, True), err
         code, _, err = run("predict", f"{name}.skops", data, "--memory", memory, "-o", f"{name}.csv")
-        assert (code, "3000 rows" in err) == (0, True), err
+        assert (code, "3000 samples" in err) == (0, True), err
         made[name] = load(f"{name}.skops"), pd.read_csv(f"{name}.csv")
     (whole, expected), (parts, found) = made.values()
     assert parts.statistics_.schema == whole.statistics_.schema
-    told = ["surprise", "unusual"]  # of models that have seen rows, not only counted them
+    told = ["typicality", "unusual"]  # of models that have seen samples, not only counted them
     assert found[told].isna().all(axis=None)
     pd.testing.assert_frame_equal(found.drop(columns=told), expected.drop(columns=told), rtol=1e-9)
     code, out, err = run("predict", "parts.skops", data, "--memory", "1kB")

@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from cgnlearn import CGNClassifier, Tree, load, save, type_names
+from cgnlearn import TAN, CGNClassifier, load, save, type_names
 from cgnlearn.type_names import OURS, RENAMED, TYPES, nodes
 from tests.snapshots import stored_schemas
 
@@ -16,7 +16,7 @@ from tests.snapshots import stored_schemas
 @pytest.fixture
 def saved(tmp_path, mixed):
     X, y, new = mixed
-    model = CGNClassifier(Tree("mutual_information"), categorical_features=[0, 1]).fit(X, y)
+    model = CGNClassifier(TAN("mutual_information"), categorical_features=[0, 1]).fit(X, y)
     save(model, tmp_path / "model.skops")
     return tmp_path / "model.skops", new, model.predict_log_proba(new)
 

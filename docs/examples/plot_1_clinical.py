@@ -1,5 +1,5 @@
 """
-A clinical table with holes
+A clinical table with missing values
 ===========================
 
 A few hundred patients, numbers and categories side by side, cells left empty: no encoding, no imputation, one line to fit.
@@ -30,7 +30,7 @@ model = CGNClassifierCV().fit(patients[::2], diagnosis[::2])
 print(f"accuracy {model.score(patients[1::2], diagnosis[1::2]):.2f}")
 
 # %%
-# What the columns said of one patient, as log odds of being ill; a hole says nothing.
+# What the columns said of one patient, as log odds of being ill; a missing value says nothing.
 patient = patients.iloc[[1]]
 said = model.contributions(patient)[0]
 print(patient.T.iloc[:, 0].to_string())

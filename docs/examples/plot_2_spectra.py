@@ -18,9 +18,9 @@ differ = simulated.effects != 0
 print(f"{len(spectra)} spectra of {len(spectra[0].mz)} points; {differ.sum()} peaks differ")
 
 # %%
-# One pipeline: trim, square root, smooth, baseline, normalise, bin; then a band whose width and temperature are chosen by leave-one-out. Bins are ten m/z wide,
+# One pipeline: trim, square root, smooth, baseline, normalise, bin; then a band whose width and likelihood power are chosen by leave-one-out. Bins are ten m/z wide,
 # so that a peak stays in its bin though every spectrum is calibrated a little otherwise.
-band = CGNClassifier(Band("cv", k_max=20), sharing=1.0, temperature="cv")
+band = CGNClassifier(Band("cv", k_max=20), sharing=1.0, likelihood_power="cv")
 model = make_pipeline(preset("maldi").set_params(bin__width=10.0), band)
 model.fit(spectra[:60], labels[:60])
 print(f"accuracy on the other forty: {model.score(spectra[60:], labels[60:]):.2f}")

@@ -32,7 +32,7 @@ from cgnlearn.plots import StructureDisplay
 StructureDisplay.from_estimator(known)
 
 # %%
-# What each attribute said of one wine, given those it depends on:
+# What each feature said of one wine, given those it depends on:
 from cgnlearn.plots import ContributionsDisplay
 
 ContributionsDisplay.from_estimator(known, X, row=83)

@@ -1,8 +1,8 @@
 """
-More rows than memory
+More samples than memory
 =====================
 
-All that is kept of the training data are sums, so a model over many files is a sum over them, and equals the model of all rows at once.
+All that is kept of the training data are sums, so a model over many files is a sum over them, and equals the model of all samples at once.
 """
 
 # %%
@@ -29,12 +29,12 @@ model = fit_stream(CGNClassifier("tan"), folder, "wave")
 whole = CGNClassifier("tan").fit(pd.DataFrame(X, columns=columns), y)
 streamed = np.concatenate([np.asarray(part) for part in predict_stream(model, folder)])
 print(
-    "greatest difference from the fit to all rows:",
+    "greatest difference from the fit to all samples:",
     f"{abs(streamed - whole.predict_proba(pd.DataFrame(X, columns=columns))).max():.0e}",
 )
 
 # %%
-# And on, day after day, with the past fading: rows of the day before count 0.9 times as much.
+# And on, day after day, with the past fading: samples of the day before count 0.9 times as much.
 from sklearn.metrics import log_loss
 
 later = CGNClassifier("naive_bayes")

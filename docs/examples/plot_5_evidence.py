@@ -2,7 +2,7 @@
 Comparing structures by evidence
 ================================
 
-The evidence is the probability of the training data with all parameters integrated out: it rewards fit and punishes needless parameters, without holding a single row back.
+The evidence is the probability of the training data with all parameters integrated out: it rewards fit and punishes needless parameters, without holding a single sample back.
 """
 
 # %%
@@ -30,7 +30,7 @@ for name, structure in structures.items():
         print(f"{name:12} sharing {sharing}: log evidence {model.log_evidence_:9.1f}, log loss {log_loss:.3f}")
 
 # %%
-# Differences are log Bayes factors. Evidence speaks of attributes and class together, leave-one-out of the class alone, so their order may differ: waveforms are
+# Differences are log Bayes factors. Evidence speaks of features and class together, leave-one-out of the class alone, so their order may differ: waveforms are
 # smooth curves and neighbours hang together, which the evidence sees whether or not it helps to tell the classes apart.
 best = max(evidence for evidence, _ in found.values())
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")

@@ -2,11 +2,11 @@
 Probabilities that can be trusted
 =================================
 
-Few rows and many columns: where maximum likelihood is sure and wrong, and what averaging and a temperature do about it.
+Few samples and many columns: where maximum likelihood is sure and wrong, and what averaging and a likelihood power do about it.
 """
 
 # %%
-# Thirty rows to learn from, 569 - 30 to look at.
+# Thirty samples to learn from, 569 - 30 to look at.
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -24,7 +24,7 @@ penalties = {"logisticregression__C": np.geomspace(1e-4, 1e4, 10)}
 models = {
     "GaussianNB": GaussianNB(),
     "naive Bayes, averaged": CGNClassifier(),
-    "with a temperature": CGNClassifier(temperature="cv"),
+    "with a likelihood power": CGNClassifier(likelihood_power="cv"),
     "logistic regression": GridSearchCV(
         make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)), penalties, scoring="neg_log_loss"
     ),

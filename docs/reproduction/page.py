@@ -137,7 +137,7 @@ the cell. {tables.LEGEND} The paper numbers the sets of its third table from 0; 
 A true class whose probability is no positive double counts as the smallest one (−744.4 nats). They
 are on page blocks, one class of which has 28 rows, and on vehicle. If ML did not exist for the chosen structure in the
 whole training part, the class alone would answer in its place: *folds without ML*. A search may also end with the class
-alone (*folds without attributes*, of 900): on haberman, liver and page blocks, where few structures beat it or have ML.
+alone (*folds without features*, of 900): on haberman, liver and page blocks, where few structures beat it or have ML.
 
 {tables.zeros_table(cells)}
 """
@@ -209,13 +209,13 @@ have them); the run below is on the 4,000 processed variables of the same 216 sp
 - No number of the paper's figures is known to us: their order and shape are compared, not their values.
 - The classes of these spectra are known to differ by more than biology (Baggerly, Morris and Coombes 2004): what is compared
   here are classifiers, not diagnoses.
-- All of these models are overconfident: thousands of attributes each add a little, and the best CLL of the paper's models
+- All of these models are overconfident: thousands of features each add a little, and the best CLL of the paper's models
   is worse than that of guessing (−0.69).
 
 ### Beyond the paper
 
-Regressions common to the classes (`sharing=1`) and a temperature, chosen by CLL inside the training part, mend that. With k and
-temperature both chosen inside each training part, accuracy is {chosen.accuracy:.3f} and CLL {chosen.cll:.3f} per spectrum; with
+Regressions common to the classes (`sharing=1`) and a likelihood power, chosen by CLL inside the training part, mend that. With k and
+likelihood power both chosen inside each training part, accuracy is {chosen.accuracy:.3f} and CLL {chosen.cll:.3f} per spectrum; with
 an average over k, weighted by inner CLL, {averaged.accuracy:.3f} and {averaged.cll:.3f}.
 
 {tables.best_table(points)}

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from cgnlearn.estimators.classifier import CGNClassifier as CGNClassifier
     from cgnlearn.estimators.mixture_classifier import CGNClassifierCV as CGNClassifierCV
     from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
-    from cgnlearn.networks.estimation import SampleNotAcceptable as SampleNotAcceptable
+    from cgnlearn.networks.estimation import SampleNotAcceptableError as SampleNotAcceptableError
     from cgnlearn.networks.prior import Prior as Prior
     from cgnlearn.networks.structure import Structure as Structure
     from cgnlearn.persistence import load as load
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cgnlearn.structures.ordered_path import ordered_path as ordered_path
     from cgnlearn.structures.search import GreedyJan as GreedyJan
     from cgnlearn.structures.selective_naive_bayes import SelectiveNaiveBayes as SelectiveNaiveBayes
-    from cgnlearn.structures.tan import Tree as Tree
-    from cgnlearn.structures.tan_average import TreeAverage as TreeAverage
+    from cgnlearn.structures.tan import TAN as TAN
+    from cgnlearn.structures.tan_average import TANAverage as TANAverage
 
 __version__ = "0.1.0"
 
@@ -43,11 +43,11 @@ _HOMES = {
     "Jan": "structures.fixed",
     "NaiveBayes": "structures.fixed",
     "Prior": "networks.prior",
-    "SampleNotAcceptable": "networks.estimation",
+    "SampleNotAcceptableError": "networks.estimation",
     "SelectiveNaiveBayes": "structures.selective_naive_bayes",
     "Structure": "networks.structure",
-    "Tree": "structures.tan",
-    "TreeAverage": "structures.tan_average",
+    "TAN": "structures.tan",
+    "TANAverage": "structures.tan_average",
     "evaluate_stream": "evaluation.streamed",
     "fit_dask": "distributed",
     "fit_stream": "streams",
@@ -63,7 +63,7 @@ __all__ = sorted(_HOMES)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'cgnlearn' has no attribute {name!r}")
+        raise AttributeError(f"module 'cgnlearn' has no feature {name!r}")
     found = getattr(import_module(f"cgnlearn.{_HOMES[name]}"), name)
     globals()[name] = found
     return found

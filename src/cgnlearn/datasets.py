@@ -149,7 +149,7 @@ def make_spectra(
 class Known:
     """The known size and content of a data set, by which every copy is checked."""
 
-    n_attributes: int
+    n_features: int
     counts: dict[str, int]  # samples of each class
     openml: int | None = None  # its number at OpenML; None if OpenML has it in another form only
     checksums: str = ""  # `checksum` of each known version
@@ -251,7 +251,7 @@ def _checked(name: str, rows: Rows, source: str, *, exact: bool = False) -> Bunc
     """The data set with its usual class names, if it is as known."""
     known, (X, y) = SETS[name], rows
     counts = dict(sorted(Counter(y.tolist()).items()))
-    shape = (sum(known.counts.values()), known.n_attributes)
+    shape = (sum(known.counts.values()), known.n_features)
     if X.shape != shape or sorted(counts.values()) != sorted(known.counts.values()):
         raise ValueError(
             f"{source} is not the data set {name}: it has {X.shape[0]} × {X.shape[1]} values and the class counts "

@@ -33,7 +33,7 @@ def fit_dask(model: CGNClassifier, X: Any, y: Any, sample_weight: Any = None) ->
     ----------
     model : CGNClassifier
         Its structure must be one that statistics tell: nothing searched or chosen by ``"cv"``.
-    X : dask array or dask data frame (rows, attributes)
+    X : dask array or dask data frame (rows, features)
     y : dask array or dask series (rows,)
         Cut into the same partitions as X.
     sample_weight : dask array or dask series (rows,), optional

@@ -14,11 +14,11 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 
-class NotWritten(OSError):
+class NotWrittenError(OSError):
     """A file that could not be written; what stood in its place before still does."""
 
 
-class FolderInUse(RuntimeError):
+class FolderInUseError(RuntimeError):
     """Another process works in the folder."""
 
 
@@ -95,15 +95,15 @@ def check_writable(path: str | Path, *, makes_folder: bool = False) -> None:
     target = Path(os.path.realpath(path))
     if _is_special(target):
         if not os.access(target, os.W_OK):
-            raise NotWritten(f"{path} cannot be written: choose another")
+            raise NotWrittenError(f"{path} cannot be written: choose another")
         return
     folder = target if target.is_dir() else target.parent
     while makes_folder and not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.exists():
-        raise NotWritten(f"{path} cannot be written: there is no folder {folder}, make it first")
+        raise NotWrittenError(f"{path} cannot be written: there is no folder {folder}, make it first")
     if not folder.is_dir():
-        raise NotWritten(f"{path} cannot be written: {folder} is no folder, choose another")
+        raise NotWrittenError(f"{path} cannot be written: {folder} is no folder, choose another")
     try:
         with _beside(folder / target.name) as trial:
             trial.touch(exist_ok=False)
@@ -118,7 +118,9 @@ def held(folder: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        raise FolderInUse(f"{folder} is in use by another run: wait for its end, or choose another folder") from error
+        raise FolderInUseError(
+            f"{folder} is in use by another run: wait for its end, or choose another folder"
+        ) from error
     try:
         yield
     finally:
@@ -145,6 +147,8 @@ def _is_about(error: OSError, target: Path) -> bool:
     return Path(os.fsdecode(error.filename)).parent == target.parent
 
 
-def _not_written(path: str | Path, error: OSError, target: Path) -> NotWritten:
+def _not_written(path: str | Path, error: OSError, target: Path) -> NotWrittenError:
     kept = "; the file that was there is as it was" if target.is_file() else ""
-    return NotWritten(f"{path} cannot be written ({error.strerror or error}){kept}: make room or choose another place")
+    return NotWrittenError(
+        f"{path} cannot be written ({error.strerror or error}){kept}: make room or choose another place"
+    )

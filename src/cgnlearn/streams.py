@@ -58,7 +58,7 @@ def fit_stream(
     target : str
         The column of the classes.
     columns : list of str, optional
-        The attributes; None: all but the target.
+        The features; None: all but the target.
     categorical_features : collection of str
         Columns, maybe the target, whose numbers are mere labels: they are read as text, 1 and 1.0 as one level.
     drop_missing : bool
@@ -150,27 +150,27 @@ def _fitted_to_sample(model: Any, stream: Stream, agreed: Agreed, sample_rows: i
     """A copy of the model, fitted to some rows."""
     import pandas as pd
 
-    schema, n_rows = agreed.schema, agreed.n_rows
+    schema, n_samples = agreed.schema, agreed.n_samples
     tables, n_seen, n_done = [], 0, 0
     for part in stream.parts():
         n_done += len(part.kept)
         if part.kept.any():
             table = stream.table(part, schema)
-            tables.append(table.rows(np.flatnonzero(chance(n_seen, table.n_rows) < sample_rows / n_rows)))
-            n_seen += table.n_rows
+            tables.append(table.rows(np.flatnonzero(chance(n_seen, table.n_samples) < sample_rows / n_samples)))
+            n_seen += table.n_samples
         progress(n_done, agreed.n_read)
     y = np.array(schema.classes)[np.concatenate([table.labels for table in tables if table.labels is not None])]
     absent = set(schema.classes) - set(y.tolist())
     if absent:
         raise ValueError(f"the sample has no row of class {min(absent, key=str)!s}: give more sample_rows")
-    if len(y) < n_rows:
-        warnings.warn(f"fitted to a random sample of {len(y):,} of {n_rows:,} rows", UserWarning, stacklevel=4)
+    if len(y) < n_samples:
+        warnings.warn(f"fitted to a random sample of {len(y):,} of {n_samples:,} rows", UserWarning, stacklevel=4)
     return clone(model).fit(pd.concat([frame_of(table) for table in tables], ignore_index=True), y)
 
 
-def chance(start: int, n_rows: int) -> NDArray[np.float64]:
+def chance(start: int, n_samples: int) -> NDArray[np.float64]:
     """For rows with consecutive numbers a random number from 0 to 1 each, the same whenever it is asked for."""
-    return hashed(np.arange(start, start + n_rows, dtype=np.uint64), seed=1 << 20) / 2.0**64
+    return hashed(np.arange(start, start + n_samples, dtype=np.uint64), seed=1 << 20) / 2.0**64
 
 
 def frame_of(table: Table) -> Any:

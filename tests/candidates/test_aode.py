@@ -13,7 +13,7 @@ LEVELS = (2, 3, 4, 1)
 
 
 def oracle(codes, labels, weights, row, label, backoff, dirichlet):
-    """p(levels | class) of one row, from sums over rows written out."""
+    """p(levels | class) of one sample, from sums over samples written out."""
 
     def count(**wanted):
         return sum(
@@ -89,7 +89,7 @@ def test_the_chunk_does_not_matter(rows, monkeypatch):
     codes, labels, weights = rows
     whole = PairCounts.of(codes, labels, weights, LEVELS, 3)
     before = AODE(whole, 1.0, 0.3).leave_one_out(codes, labels, weights)
-    monkeypatch.setattr(aode, "CHUNK", 30)  # three rows at a time
+    monkeypatch.setattr(aode, "CHUNK", 30)  # three samples at a time
     again = AODE(PairCounts.of(codes, labels, weights, LEVELS, 3), 1.0, 0.3).leave_one_out(codes, labels, weights)
     np.testing.assert_allclose(again, before, atol=1e-12)
 

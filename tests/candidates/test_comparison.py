@@ -13,7 +13,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cgnlearn import CGNClassifier, CGNClassifierCV, Prior, Tree, load, save
+from cgnlearn import TAN, CGNClassifier, CGNClassifierCV, Prior, load, save
 from cgnlearn.candidates.power import likelihood_power
 from cgnlearn.candidates.weights import (
     N_BOOTSTRAPS,
@@ -28,7 +28,7 @@ from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import read_training
 from cgnlearn.data.transforms import Bins, Power
 from cgnlearn.estimators import mixture_classifier
-from cgnlearn.networks.model import NotExact
+from cgnlearn.networks.model import NotExactError
 
 FEW = ["naive_bayes", "complete", "logistic"]
 
@@ -94,11 +94,11 @@ def test_bins_have_as_many_rows_each():
     assert [len(levels) for levels in binned.schema.levels] == [5, 2, 1]
 
 
-# ---- temperatures and weights
+# ---- likelihood powers and weights
 
 
 @pytest.mark.parametrize("stretch", [0.3, 4.0, 30.0])
-def test_the_temperature_is_the_best_of_a_fine_grid(stretch):
+def test_the_likelihood_power_is_the_best_of_a_fine_grid(stretch):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 80)
     scores = stretch * (np.eye(3)[y] + rng.normal(size=(80, 3)))
@@ -167,7 +167,7 @@ def test_only_what_has_next_to_no_weight_is_dropped():
     assert worth_keeping(np.full(300, 1 / 300)).sum() > 295
 
 
-# ---- what candidates say of rows left out
+# ---- what candidates say of samples left out
 
 
 def test_left_out_scores_are_those_of_refits():
@@ -181,7 +181,7 @@ def test_left_out_scores_are_those_of_refits():
             truth = []
             for i in range(len(y)):
                 rest = np.arange(len(y)) != i
-                settings = {"sharing": sharing, "prior": held, "temperature": results["temperature"][at]}
+                settings = {"sharing": sharing, "prior": held, "likelihood_power": results["likelihood_power"][at]}
                 refit = CGNClassifier(kind, **settings).fit(X[rest], y[rest])
                 truth.append(refit.predict_log_proba(X[[i]])[0, y[i]])
             assert results["mean_test_log_loss"][at] == pytest.approx(-np.mean(truth), abs=1e-9)
@@ -189,7 +189,7 @@ def test_left_out_scores_are_those_of_refits():
 
 def test_out_of_fold_scores_are_those_of_refits():
     X, y = two_classes(40)
-    model = CGNClassifierCV(candidates=[Tree()], cv=2).fit(X, y)
+    model = CGNClassifierCV(candidates=[TAN()], cv=2).fit(X, y)
     results = model.cv_results_
     (at,) = np.flatnonzero((results["param_kind"] == "tan") & (results["param_transform"] == "none"))
     assert results["by"][at] == "2 folds"
@@ -198,7 +198,7 @@ def test_out_of_fold_scores_are_those_of_refits():
 
     truth = np.empty(len(y))
     for train, test in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, y):
-        refit = CGNClassifier("tan", temperature=results["temperature"][at]).fit(X[train], y[train])
+        refit = CGNClassifier("tan", likelihood_power=results["likelihood_power"][at]).fit(X[train], y[train])
         truth[test] = refit.predict_log_proba(X[test])[np.arange(len(test)), y[test]]
     assert results["mean_test_log_loss"][at] == pytest.approx(-truth.mean(), abs=1e-9)
 
@@ -233,7 +233,7 @@ def test_it_is_the_weighted_sum_of_its_members():
         if member.description["kind"] == "frequencies":
             expected += member.weight * np.array([0.5, 0.5])
         else:
-            settings = {"sharing": member.description["sharing"], "temperature": member.temperature}
+            settings = {"sharing": member.description["sharing"], "likelihood_power": member.likelihood_power}
             expected += member.weight * CGNClassifier(**settings).fit(X, y).predict_proba(X)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
     assert model.weights_.sum() == pytest.approx(1)
@@ -263,9 +263,9 @@ def test_the_whole_life_on_mixed_columns(tmp_path):
     joint = model.predict_joint_log_proba(X)
     np.testing.assert_allclose(logsumexp(joint, axis=1), model.score_samples(X))
     far = X.assign(length=1e3)
-    assert (model.surprise(far) < 0.05).all()
-    assert 0.3 < model.surprise(X).mean() < 0.7
-    with pytest.raises(NotExact, match="take folds"):
+    assert (model.typicality(far) < 0.05).all()
+    assert 0.3 < model.typicality(X).mean() < 0.7
+    with pytest.raises(NotExactError, match="take folds"):
         model.leave_one_out_log_proba(X, y)
     results = model.cv_results_
     assert len({len(column) for column in results.values()}) == 1
@@ -274,7 +274,7 @@ def test_the_whole_life_on_mixed_columns(tmp_path):
     save(model, path)
     again = load(path)
     np.testing.assert_array_equal(again.predict_log_proba(X), log_proba)
-    np.testing.assert_array_equal(again.surprise(X), model.surprise(X))
+    np.testing.assert_array_equal(again.typicality(X), model.typicality(X))
     html = model._repr_html_()
     assert str(model.members_[0]) in html
     assert html.count("<div") == html.count("</div>")
@@ -283,7 +283,7 @@ def test_the_whole_life_on_mixed_columns(tmp_path):
 def test_leaving_out_again_gives_what_was_left_out():
     X, y = two_classes(40)
     model = CGNClassifierCV(candidates=["naive_bayes", "complete", "aode"]).fit(X, y)
-    np.testing.assert_allclose(model.leave_one_out_log_proba(X, y), model.left_out_log_proba_, atol=1e-9)
+    np.testing.assert_allclose(model.leave_one_out_log_proba(X, y), model.oof_log_proba_, atol=1e-9)
 
 
 def test_another_prevalence_needs_no_refit():
@@ -292,7 +292,7 @@ def test_another_prevalence_needs_no_refit():
     other = model.with_class_prior([0.9, 0.1])
     given = CGNClassifierCV(candidates=FEW, class_prior=[0.9, 0.1]).fit(X, y)
     np.testing.assert_array_equal(other.predict_proba(X), given.predict_proba(X))
-    np.testing.assert_array_equal(other.surprise(X), given.surprise(X))
+    np.testing.assert_array_equal(other.typicality(X), given.typicality(X))
     assert (other.predict_proba(X)[:, 0] > model.predict_proba(X)[:, 0]).all()
 
 
@@ -350,18 +350,18 @@ def test_never_worse_than_knowing_nothing(p):
     assert model.predict_log_proba(new)[np.arange(400), truth].mean() > knowing_nothing - 0.12
     results = model.cv_results_
     floor = -results["mean_test_log_loss"][results["param_kind"] == "frequencies"]
-    assert model.left_out_log_proba_[np.arange(40), y].mean() >= floor - 1e-12
+    assert model.oof_log_proba_[np.arange(40), y].mean() >= floor - 1e-12
 
 
 def test_groups_are_never_parted():
-    """Every person has four equal rows and a class by chance: nothing can be known of another person."""
+    """Every person has four equal samples and a class by chance: nothing can be known of another person."""
     rng = np.random.default_rng(0)
     X, y = np.repeat(rng.normal(size=(30, 3)), 4, axis=0), np.repeat(np.arange(30) % 2, 4)
     X += 1e-3 * rng.normal(size=X.shape)
     candidates = ["complete", "logistic", "aode"]
     model = CGNClassifierCV(candidates=candidates).fit(X, y, groups=np.repeat(np.arange(30), 4))
     assert {by for by in model.cv_results_["by"] if by} == {"5 folds"}
-    honest, fooled = model.left_out_log_proba_, CGNClassifierCV(candidates=candidates).fit(X, y).left_out_log_proba_
+    honest, fooled = model.oof_log_proba_, CGNClassifierCV(candidates=candidates).fit(X, y).oof_log_proba_
     at = np.arange(len(y)), y
     assert honest[at].mean() < -0.55 < fooled[at].mean()
 
@@ -371,9 +371,9 @@ def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
     whole = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
     monkeypatch.setattr(mixture_classifier, "MOST_SAMPLES", 100)
     model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
-    assert len(model.compared_in_) == 100
-    assert len(whole.compared_in_) == 400
-    assert model.left_out_log_proba_.shape == (100, 2)
+    assert len(model.tuning_indices_) == 100
+    assert len(whole.tuning_indices_) == 400
+    assert model.oof_log_proba_.shape == (100, 2)
     assert {part.fitted.statistics.classes.sum() for part in model._mixture.parts} == {400}
 
 
@@ -415,7 +415,7 @@ def test_what_cannot_be_meant_is_refused(settings, words):
 
 def test_hostile_tables_are_fitted():
     X, y = load_iris(return_X_y=True)
-    tiny = np.r_[0, 1, 50, 51, 100]  # of the last class one row
+    tiny = np.r_[0, 1, 50, 51, 100]  # of the last class one sample
     assert CGNClassifierCV().fit(X[tiny], y[tiny]).predict_proba(X).shape == (150, 3)
     constant = np.column_stack([X[::5], np.ones(30), X[::5, 0]])
     assert np.isfinite(CGNClassifierCV().fit(constant, y[::5]).predict_log_proba(constant)).all()
@@ -436,7 +436,7 @@ def test_in_a_pipeline_and_cloned(tmp_path):
     [CGNClassifierCV(candidates=["naive_bayes"], transforms=("none",))],
     expected_failed_checks=lambda _: dict.fromkeys(
         ["check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"],
-        "leaving out a row of weight 2 is not leaving out one of two",
+        "leaving out a sample of weight 2 is not leaving out one of two",
     ),
 )
 def test_scikit_learn_contract(estimator, check):
@@ -456,7 +456,7 @@ def test_missing_values_are_taken_in_training_and_in_prediction():
     assert np.isfinite(model.predict_log_proba(holes)).all()
     assert np.isfinite(model.score_samples(holes)).all()
     reasons = set(model.cv_results_["reason"])
-    assert "values are missing, and it takes whole rows" in reasons
+    assert "values are missing, and it takes whole samples" in reasons
     nothing = X.iloc[:1].copy()
     nothing.loc[:, :] = np.nan
     np.testing.assert_allclose(model.predict_log_proba(nothing), model.class_log_prior_[None], atol=0.15)
@@ -471,7 +471,7 @@ def test_a_search_is_judged_by_searches_of_its_own_in_every_fold():
     told = np.empty(len(y))
     for train, test in stratified(y, 3, seed, None).pairs:
         alone = CGNClassifier("fwgjan").fit(X[train], y[train])
-        joint = found["temperature"][row] * (alone.predict_joint_log_proba(X[test]) - alone.class_log_prior_)
+        joint = found["likelihood_power"][row] * (alone.predict_joint_log_proba(X[test]) - alone.class_log_prior_)
         joint += alone.class_log_prior_
         told[test] = (joint - logsumexp(joint, axis=1, keepdims=True))[np.arange(len(test)), y[test]]
     np.testing.assert_allclose(found["mean_test_log_loss"][row], -told.mean(), rtol=1e-9)
@@ -481,14 +481,14 @@ def test_both_estimators_choose_by_one_rule():
     """A single model's sharing and likelihood power are those of the same settings in a mixture."""
     X, y = two_classes(60, p=4)
     for name in ("naive_bayes", "tan", "selective_naive_bayes", "fwgjan"):
-        alone = CGNClassifier(name, sharing="cv", temperature="cv").fit(X, y)
+        alone = CGNClassifier(name, sharing="cv", likelihood_power="cv").fit(X, y)
         mixture = CGNClassifierCV(candidates=[name], transforms=("none",)).fit(X, y)
         here = np.flatnonzero(mixture.cv_results_["param_kind"] == name)
-        for column in ("param_sharing", "temperature", "mean_test_log_loss", "mean_test_accuracy"):
+        for column in ("param_sharing", "likelihood_power", "mean_test_log_loss", "mean_test_accuracy"):
             np.testing.assert_array_equal(alone.cv_results_[column], mixture.cv_results_[column][here])
         best = here[mixture.cv_results_["mean_test_log_loss"][here].argmin()]
         assert alone.sharing_ == mixture.cv_results_["param_sharing"][best]
-        assert alone.temperature_ == mixture.cv_results_["temperature"][best]
+        assert alone.likelihood_power_ == mixture.cv_results_["likelihood_power"][best]
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -22,7 +22,7 @@ KINDS = ("csv", "csv.gz", "parquet", "npz")
 COMMANDS = ("evaluate", "fit", "predict")
 COLUMNS = ("-t", "diagnosis", "--categorical", "stage", "--id", "subject")
 QUICK = ("-s", "naive_bayes", "-p", "bayes")
-ATTRIBUTES = ("stage", "sex", "marker", "ratio")  # npz files lack the column of words
+FEATURES = ("stage", "sex", "marker", "ratio")  # npz files lack the column of words
 
 
 def run(*words):
@@ -52,7 +52,7 @@ def content(kind):
     """The bytes of an undamaged file."""
     frame, buffer = table(), io.BytesIO()
     if kind == "npz":
-        names = [name for name in ATTRIBUTES if name != "sex"]
+        names = [name for name in FEATURES if name != "sex"]
         np.savez_compressed(
             buffer, X=frame[names], feature_names=names, diagnosis=frame["diagnosis"].to_numpy(str),
             subject=frame["subject"],
@@ -87,7 +87,7 @@ def damaged(whole, way, rng):
 
 
 def rows_of(found, kind):
-    """The attributes of each row as another reader finds them; None where it finds none."""
+    """The features of each row as another reader finds them; None where it finds none."""
     try:
         if kind == "npz":
             with np.load(io.BytesIO(found), allow_pickle=False) as arrays:
@@ -96,7 +96,7 @@ def rows_of(found, kind):
             frame = pd.read_parquet(io.BytesIO(found))
         else:
             frame = pd.read_csv(io.BytesIO(gzip.decompress(found) if kind == "csv.gz" else found))
-        return [tuple(map(str, row)) for row in frame[[n for n in ATTRIBUTES if n in frame]].to_numpy().tolist()]
+        return [tuple(map(str, row)) for row in frame[[n for n in FEATURES if n in frame]].to_numpy().tolist()]
     except Exception:  # whatever a foreign reader stumbles over
         return None
 

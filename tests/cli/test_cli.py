@@ -210,7 +210,7 @@ def test_searched_structures(wine, tmp_path):
     works("fit", wine, *few, "-o", tmp_path / "model.skops")
     told = json.loads(works("inspect", tmp_path / "model.skops", "--json"))
     assert told["structure"] == "bwgjan"
-    assert told["attributes"] == len(load(tmp_path / "model.skops").structure_.nodes)
+    assert told["features"] == len(load(tmp_path / "model.skops").structure_.nodes)
     assert len(works("predict", tmp_path / "model.skops", wine).splitlines()) == 179
 
 
@@ -284,25 +284,25 @@ def test_wide_npz(tmp_path):
     X = rng.normal(size=(40, 500)) + 2 * y[:, None] * (np.arange(500) < 40)
     np.savez(tmp_path / "wide.npz", X=X.astype(np.float32), y=np.array(["no", "yes"])[y], mz=np.linspace(700, 900, 500))
     found = json.loads(
-        works("evaluate", tmp_path / "wide.npz", "-s", "band", "--k", "3", "--temperature", "0.2", "--cv", "4",
+        works("evaluate", tmp_path / "wide.npz", "-s", "band", "--k", "3", "--likelihood-power", "0.2", "--cv", "4",
               "--json", "--report", tmp_path / "wide.html")
     )["models"]  # fmt: skip
-    assert found[1]["model"] == "band 3 bayes, temperature 0.2"
+    assert found[1]["model"] == "band 3 bayes, likelihood power 0.2"
     assert found[1]["accuracy"]["mean"] > 0.8
     assert "Evidence along the spectrum" in (tmp_path / "wide.html").read_text()
 
 
-def test_k_and_temperature_by_cross_validation(wine, tmp_path):
-    chosen = ("-t", "class", "-s", "band", "--k", "cv", "--k-max", "4", "--temperature", "cv")
+def test_k_and_likelihood_power_by_cross_validation(wine, tmp_path):
+    chosen = ("-t", "class", "-s", "band", "--k", "cv", "--k-max", "4", "--likelihood-power", "cv")
     found = json.loads(
         works("evaluate", wine, *chosen, "--cv", "3", "--json", "-p", "bayes", "--report", tmp_path / "r.html")
     )["models"]
-    assert found[0]["model"] == "band cv bayes, temperature cv"
+    assert found[0]["model"] == "band cv bayes, likelihood power cv"
     assert "Inner scores of every k" in (tmp_path / "r.html").read_text()
     works("fit", wine, *chosen, "-o", tmp_path / "model.skops")
     model = load(tmp_path / "model.skops")
     told = json.loads(works("inspect", tmp_path / "model.skops", "--json"))
-    assert told["temperature"] == model.temperature_
+    assert told["likelihood_power"] == model.likelihood_power_
     assert model.structure_.n_edges == sum(min(v, model.k_ - 1) for v in range(13)) == told["edges"]
 
 
@@ -346,10 +346,10 @@ def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
     assert "Missing option '-o'" in fails(2, "fit", wine, "-t", "class")
     for words, error in (
         (("-s", "band", "--k", "0"), "'0' is not a whole number above 0, nor cv"),
-        (("-s", "tan", "--temperature", "-1"), "'-1' is not a number above 0, nor cv"),
-        (("-s", "tan", "--temperature", "nan"), "'nan' is not a number above 0"),
+        (("-s", "tan", "--likelihood-power", "-1"), "'-1' is not a number above 0, nor cv"),
+        (("-s", "tan", "--likelihood-power", "nan"), "'nan' is not a number above 0"),
         (("--jobs", "0"), "--jobs must be a number of processes"),
-        (("--temperature", "cv"), "--temperature belongs to the structure of a network"),
+        (("--likelihood-power", "cv"), "--likelihood-power belongs to the structure of a network"),
         (("-s", "tan", "--ordered"), "--ordered is for the mixture"),
         (("--id", "name"), "has no column 'name' (--id)"),
         (("--groups", "subject"), "has no column 'subject' (--groups)"),
@@ -371,7 +371,7 @@ def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
     few.write_text("".join(wine.read_text().splitlines(keepends=True)[i] for i in (0, 1, 2, 3, 80, 81, 82)))
     error = fails(1, "fit", few, "-t", "class", *ml)
     assert "maximum likelihood does not exist for column" in error
-    assert "use --parameters bayes" in error
+    assert "use --estimation bayes" in error
     assert "drop the column with --ignore" in error
     words = ("evaluate", wine, "-t", "class", "--cv", "3", "-s", "naive_bayes", "-o", tmp_path / "out")
     works(*words)
@@ -460,7 +460,7 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
         assert "left out column 'seen', which holds dates or times" in err
         assert load(model).feature_names_in_.tolist() == ["stage", "sex", "marker"]
         works("predict", model, dated, "--memory", memory, "-o", out)
-        said[name] = pd.read_csv(out).drop(columns=["surprise", "unusual"])
+        said[name] = pd.read_csv(out).drop(columns=["typicality", "unusual"])
     pd.testing.assert_frame_equal(said["whole"], said["parts"], rtol=1e-9)
     assert said["parts"]["id"].tolist() == frame["subject"].tolist()
     semicolons = tmp_path / "semicolons.csv"
@@ -483,7 +483,7 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
             code, _, err = run("fit", data, *columns, *more, "--memory", memory, "-o", model)
             assert (code, why in err) == (0, True), err
             works("predict", model, data, "--memory", memory, "-o", out)
-            said[name] = pd.read_csv(out).drop(columns=["surprise", "unusual"])
+            said[name] = pd.read_csv(out).drop(columns=["typicality", "unusual"])
         pd.testing.assert_frame_equal(said["whole"], said["parts"], rtol=1e-9)
 
 
@@ -554,7 +554,7 @@ def test_predictions_for_another_prevalence_and_least_cost(patients, tmp_path):
     assert "must name class 'healthy' in exactly one row" in fails(2, *options, "--cost", costs)
 
 
-def test_every_prediction_has_its_surprise_and_unusual_rows_are_marked(patients, tmp_path):
+def test_every_prediction_has_its_typicality_and_unusual_rows_are_marked(patients, tmp_path):
     path, frame = patients
     model, odd = tmp_path / "model.skops", tmp_path / "odd.csv"
     works("fit", path, "-t", "diagnosis", "--categorical", "stage", "--ignore", "subject", "-s", "tan", "-o", model)
@@ -564,7 +564,7 @@ def test_every_prediction_has_its_surprise_and_unusual_rows_are_marked(patients,
     rows = pd.read_csv(io.StringIO(out))
     assert rows["unusual"][:3].all()
     n = int(rows["unusual"].sum())
-    assert (rows["unusual"] == (rows["surprise"] < 0.01)).all()
+    assert (rows["unusual"] == (rows["typicality"] < 0.01)).all()
     assert f"{n} of 120 rows are unlike the training data" in err
     told = json.loads(works("predict", model, odd, "-o", tmp_path / "out.csv", "--json"))
     assert told["rows_unusual"] == n
@@ -574,8 +574,8 @@ def test_every_prediction_has_its_surprise_and_unusual_rows_are_marked(patients,
     works("merge", statistics, "-s", "tan", "-o", merged)
     code, out, err = run("predict", merged, path)
     assert code == 0
-    assert re.search("the column surprise is empty: .* only fit has them\n", err)
-    assert pd.read_csv(io.StringIO(out))["surprise"].isna().all()
+    assert re.search("the column typicality is empty: .* only fit has them\n", err)
+    assert pd.read_csv(io.StringIO(out))["typicality"].isna().all()
 
 
 def test_decisions_about_one_class(patients, tmp_path):
@@ -619,7 +619,7 @@ def test_ml_on_some_folds_is_set_beside_the_others_on_these(tmp_path):
     [line] = [line for line in err.splitlines() if "has no answer in" in line]
     n_without = ml["folds_without_answer"]
     assert line.startswith(f"cgnlearn: naive_bayes ml has no answer in {n_without} of 4 folds: {why}")
-    assert "use --parameters bayes" in line
+    assert "use --estimation bayes" in line
     assert line.endswith("drop the column with --ignore")
     n_answered = ml["folds"] - ml["folds_without_answer"]
     assert 0 < n_answered < 4
@@ -660,7 +660,7 @@ def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatc
     assert "mixture of several" in fails(2, "inspect", model, "--graph", tmp_path / "g.svg")
     rows = pd.read_csv(io.StringIO(works("predict", model, path, "--class-prior", "ill=0.2,healthy=0.8")))
     np.testing.assert_allclose(rows["p(ill)"] + rows["p(healthy)"], 1)
-    assert rows["surprise"].between(0, 1).all()
+    assert rows["typicality"].between(0, 1).all()
 
 
 def test_logistic_regression_bears_rare_classes_holes_and_new_levels(rng):

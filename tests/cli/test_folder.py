@@ -15,7 +15,7 @@ from cgnlearn.cli.main import main
 from cgnlearn.spectra import Bin, by_sample, make_raw_spectra, preset, read
 from cgnlearn.spectra.folders import read_labels
 
-MODEL = ("-s", "naive_bayes", "--temperature", "0.1")
+MODEL = ("-s", "naive_bayes", "--likelihood-power", "0.1")
 
 
 def run(*words):
@@ -40,7 +40,7 @@ def own(folder):
     known = pd.read_csv(folder / "labels.csv").set_index("file")
     labels = known.loc[[spectrum.metadata["file"] for spectrum in spectra]]
     steps = preset("maldi").set_params(bin__width=50.0).set_output(transform="pandas")
-    model = make_pipeline(steps, CGNClassifier(temperature=0.1)).fit(spectra, labels["label"].to_numpy(str))
+    model = make_pipeline(steps, CGNClassifier(likelihood_power=0.1)).fit(spectra, labels["label"].to_numpy(str))
     return labels, model, model.predict_log_proba(spectra)
 
 
@@ -58,7 +58,7 @@ def test_the_model_file_takes_raw_spectra(folder, tmp_path):
         assert table["file"].tolist() == labels.index.tolist()
         np.testing.assert_allclose(table[["p(case)", "p(control)"]], np.exp(log_proba), rtol=1e-9)
         assert table["sample"].tolist() == [file.removesuffix(".txt") for file in labels.index]
-        assert {"log_density", "surprise", "unusual"} <= set(table)
+        assert {"log_density", "typicality", "unusual"} <= set(table)
 
 
 def test_predictions_by_sample(folder):
@@ -72,10 +72,10 @@ def test_predictions_by_sample(folder):
         assert table["sample"].tolist() == true.samples.tolist()
         assert (table["spectra"] == 2).all()
         np.testing.assert_allclose(table[["p(case)", "p(control)"]], np.exp(true.log_proba), rtol=1e-9)
-        surprise = pd.Series(model[-1].surprise(model[:-1].transform(read(folder / "spectra"))))
-        least = surprise.groupby(labels["sample"].to_numpy(str)).min()
-        np.testing.assert_allclose(table["surprise"], np.minimum(2 * least, 1))
-        assert (table["unusual"] == (table["surprise"] < 0.01)).all()
+        typicality = pd.Series(model[-1].typicality(model[:-1].transform(read(folder / "spectra"))))
+        least = typicality.groupby(labels["sample"].to_numpy(str)).min()
+        np.testing.assert_allclose(table["typicality"], np.minimum(2 * least, 1))
+        assert (table["unusual"] == (table["typicality"] < 0.01)).all()
 
 
 def test_evaluation_learns_within_the_folds_and_keeps_samples_together(folder, tmp_path, monkeypatch):

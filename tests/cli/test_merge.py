@@ -169,7 +169,7 @@ def test_statistics_that_allow_no_model_are_not_written(parts):
 @pytest.mark.parametrize("structure", ["naive_bayes", "complete"])
 def test_what_has_to_be_chosen_by_rows_is_refused(structure, patients, rng):
     statistics = fitted(patients, structure).statistics_
-    for name in ("temperature", "sharing"):
+    for name in ("likelihood_power", "sharing"):
         options = {"structure": structure, name: "cv"}
         with pytest.raises(ValueError, match=f"from_statistics cannot choose the {name}: fit once, then pass on"):
             CGNClassifier.from_statistics(statistics, **options)

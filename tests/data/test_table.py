@@ -129,7 +129,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(X, categorical, message):
     assert "\n" not in str(caught.value)
 
 
-def test_unknown_levels_are_refused_by_name():
+def test_handle_unknown_are_refused_by_name():
     schema = schema_of(pandas_frame(), CLASSES, "from_dtype")
     other = pandas_frame().assign(grade=pd.Categorical(["low", "top", "low"]))
     with pytest.raises(ValueError, match=r"column 'grade' has the level 'top', unknown.*'low', 'mid', 'high'"):
@@ -299,14 +299,14 @@ def test_missing_values_survive_the_way_back_to_the_training_type():
         np.testing.assert_array_equal(again.codes, table.codes)
 
 
-def test_unknown_levels_can_count_as_missing_with_one_warning():
+def test_handle_unknown_can_count_as_missing_with_one_warning():
     frame = pd.DataFrame({"a": list("xyx"), "b": list("uvv"), "n": [1.0, 2.0, 3.0]})
     schema = schema_of(frame, CLASSES, ["a", "b"])
     other = pd.DataFrame({"a": ["z", "x", "w"], "b": ["u", None, "?"], "n": [1.0, 2.0, 3.0]})
     message = "levels unknown from training count as missing: 2 in column 'a', 1 in column 'b'"
     for X in (other, pl.from_pandas(other)):
         with pytest.warns(UserWarning, match=re.escape(message)) as caught:
-            table = read(X, schema, unknown_levels="missing")
+            table = read(X, schema, handle_unknown="missing")
         assert len(caught) == 1
         assert table.codes.tolist() == [[-1, 0], [0, -1], [-1, -1]]
     with pytest.raises(ValueError, match=r"column 'a' has the level '[zw]', unknown from training"):

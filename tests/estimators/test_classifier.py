@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn import (
+    TAN,
     Band,
     Box,
     CGNClassifier,
@@ -23,9 +24,8 @@ from cgnlearn import (
     Jan,
     NaiveBayes,
     Prior,
-    SampleNotAcceptable,
+    SampleNotAcceptableError,
     Structure,
-    Tree,
     load,
     save,
 )  # fmt: skip
@@ -80,7 +80,7 @@ def test_shifting_and_scaling_a_column_changes_nothing(exponent, shift, structur
 
 def test_bayes_tends_to_ml_as_rows_are_repeated():
     X, y = IRIS
-    ml = CGNClassifier("complete", parameters="ml").fit(X, y).predict_log_proba(X)
+    ml = CGNClassifier("complete", estimation="ml").fit(X, y).predict_log_proba(X)
     distance = [
         np.abs(CGNClassifier("complete").fit(X, y, np.full(len(y), w)).predict_log_proba(X) - ml).max()
         for w in (1.0, 1e2, 1e4, 1e7)
@@ -154,9 +154,9 @@ def test_class_priors(mixed):
     np.testing.assert_allclose(odds[:, 1] - odds[:, 0], np.log(60.01 / 30.01))
 
 
-def test_temperature_tempers_the_likelihood_alone(mixed):
+def test_likelihood_power_tempers_the_likelihood_alone(mixed):
     X, y, test = mixed
-    cool, plain = (CGNClassifier(temperature=t).fit(X[:, 2:], y) for t in (0.25, 1.0))
+    cool, plain = (CGNClassifier(likelihood_power=t).fit(X[:, 2:], y) for t in (0.25, 1.0))
     likelihood = plain.predict_joint_log_proba(test[:, 2:]) - plain.class_log_prior_
     np.testing.assert_allclose(
         cool.predict_joint_log_proba(test[:, 2:]), 0.25 * likelihood + plain.class_log_prior_, atol=1e-12
@@ -170,12 +170,12 @@ def test_score_samples_is_the_marginal():
     assert model.score_samples([[100.0] * 4])[0] < model.score_samples(X).min()
 
 
-def test_fitted_attributes():
+def test_fitted_features():
     X, y = IRIS
     model = CGNClassifier(Band(2), sharing=1.0).fit(X, y)
     assert model.structure_ == Structure.band(4, 2)
     assert model.n_parameters_ == Structure.band(4, 2).n_parameters(3, sharing=1.0)
-    assert model.temperature_ == 1.0
+    assert model.likelihood_power_ == 1.0
     assert model.statistics_.classes.tolist() == [50, 50, 50]
     assert model.n_features_in_ == 4
 
@@ -183,11 +183,11 @@ def test_fitted_attributes():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"parameters": "map"}, 'parameters must be "bayes" or "ml"'),
+        ({"estimation": "map"}, 'estimation must be "bayes" or "ml"'),
         ({"sharing": 1.5}, "sharing must be a number from 0 to 1"),
         ({"sharing": "all"}, "sharing must be a number from 0 to 1"),
-        ({"temperature": 0}, "temperature must be a positive number"),
-        ({"temperature": np.inf}, "temperature must be a positive number"),
+        ({"likelihood_power": 0}, "likelihood_power must be a positive number"),
+        ({"likelihood_power": np.inf}, "likelihood_power must be a positive number"),
         ({"structure": "forest"}, 'structure must be one of "naive_bayes"'),
         ({"structure": {0: [1], 1: [0]}}, "cycle: 0 -> 1 -> 0|cycle: 1 -> 0 -> 1"),
         ({"structure": {0: [], 9: []}}, "names column 9, but X has 4 columns"),
@@ -239,7 +239,7 @@ def test_wrong_columns_at_prediction_are_refused():
     named = CGNClassifier().fit(frame, y)
     with pytest.raises(ValueError, match="feature names should match"):
         named.predict(frame[list("badc")])
-    with pytest.raises(ValueError, match="column 'c' holds infinity in row 3"):
+    with pytest.raises(ValueError, match="column 'c' holds infinity in sample 3"):
         named.predict(frame.assign(c=frame["c"].where(np.arange(len(y)) != 3, np.inf)))
 
 
@@ -307,7 +307,7 @@ HOSTILE_STRUCTURES = ["naive_bayes", "complete", Band(3), Box(2), "tan"]
 @pytest.mark.parametrize("location", ["pooled", "paper", "cell"])
 @pytest.mark.parametrize("sharing", [0.0, 1.0])
 def test_bayes_always_answers(rng, structure, location, sharing):
-    y = np.array([0, 0, 0, 0, 1, 1, 2])  # fewer rows than columns; a class of one row
+    y = np.array([0, 0, 0, 0, 1, 1, 2])  # fewer samples than columns; a class of one sample
     X = rng.normal(size=(7, 9))
     X[:, 1] = 3.7  # constant
     X[:, 3] = X[:, 2]  # duplicated
@@ -382,19 +382,19 @@ def test_float32_and_fortran_order_are_read_as_they_are(rng):
 # ---- sampling
 
 
-@pytest.mark.parametrize("parameters", ["bayes", "ml"])
+@pytest.mark.parametrize("estimation", ["bayes", "ml"])
 @pytest.mark.parametrize("location", ["pooled", "paper"])
-def test_samples_follow_the_model(mixed, parameters, location):
+def test_samples_follow_the_model(mixed, estimation, location):
     X, y, _ = mixed
     structure = {0: [], 2: [0], 3: [2, 0], 4: [3]}
     model = CGNClassifier(
-        structure, parameters=parameters, prior=Prior(location=location, shape=4.0), categorical_features=[0, 1]
+        structure, estimation=estimation, prior=Prior(location=location, shape=4.0), categorical_features=[0, 1]
     ).fit(X, y)
     drawn, labels = model.sample(20_000, random_state=1)
     assert drawn.shape == (20_000, 5)
     np.testing.assert_allclose(np.bincount(labels) / len(labels), np.exp(model.class_log_prior_), atol=0.02)
-    # Refitting many draws by maximum likelihood gives back the densities of the training rows.
-    refitted = CGNClassifier(structure, parameters="ml", categorical_features=[0]).fit(drawn, labels)
+    # Refitting many draws by maximum likelihood gives back the densities of the training samples.
+    refitted = CGNClassifier(structure, estimation="ml", categorical_features=[0]).fit(drawn, labels)
     gap = refitted.predict_joint_log_proba(X) - model.predict_joint_log_proba(X)
     assert np.median(np.abs(gap)) < 0.1
     np.testing.assert_array_equal(model.sample(5, random_state=3)[0], model.sample(5, random_state=3)[0])
@@ -449,9 +449,11 @@ def test_representations_are_readable():
 def test_parameters_set_after_fit_change_nothing_fitted(tmp_path):
     X, y = IRIS
     prior = np.array([0.2, 0.3, 0.5])
-    model = CGNClassifier("complete", class_prior=prior, temperature=0.7).fit(X[::3], y[::3])
+    model = CGNClassifier("complete", class_prior=prior, likelihood_power=0.7).fit(X[::3], y[::3])
     expected = model.predict_proba(X)
-    model.set_params(parameters="ml", sharing=1.0, temperature=2.0, structure="naive_bayes", prior=Prior(shape=9.0))
+    model.set_params(
+        estimation="ml", sharing=1.0, likelihood_power=2.0, structure="naive_bayes", prior=Prior(shape=9.0)
+    )
     prior[:] = [0.6, 0.3, 0.1]
     save(model, tmp_path / "model.skops")
     for copy in (model, pickle.loads(pickle.dumps(model)), deepcopy(model), load(tmp_path / "model.skops")):
@@ -460,8 +462,8 @@ def test_parameters_set_after_fit_change_nothing_fitted(tmp_path):
 
 def test_a_failed_fit_leaves_nothing_fitted():
     X, y = IRIS
-    model = CGNClassifier("complete", parameters="ml").fit(X, y)
-    with pytest.raises(SampleNotAcceptable):
+    model = CGNClassifier("complete", estimation="ml").fit(X, y)
+    with pytest.raises(SampleNotAcceptableError):
         model.fit(X[::20], y[::20])
     assert not [name for name in vars(model) if name.endswith("_")]
     with pytest.raises(NotFittedError):
@@ -484,10 +486,10 @@ def test_a_failed_partial_fit_loses_nothing():
         np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
-@pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
-def test_the_density_integrates_to_one_whatever_the_temperature(temperature):
+@pytest.mark.parametrize("likelihood_power", [0.4, 1.0, 3.0])
+def test_the_density_integrates_to_one_whatever_the_likelihood_power(likelihood_power):
     X, y = IRIS
-    model = CGNClassifier(temperature=temperature).fit(X[:, :1], y)
+    model = CGNClassifier(likelihood_power=likelihood_power).fit(X[:, :1], y)
     grid = np.linspace(-60, 80, 200_001)[:, None]
     assert np.trapezoid(np.exp(model.score_samples(grid)), grid[:, 0]) == pytest.approx(1.0, abs=1e-3)
 
@@ -496,7 +498,7 @@ def test_the_density_integrates_to_one_whatever_the_temperature(temperature):
     "model",
     [
         CGNClassifier("tan"),
-        CGNClassifier("complete", temperature="cv"),
+        CGNClassifier("complete", likelihood_power="cv"),
         CGNClassifier(Band("cv", k_max=3, cv=3)),
         CGNClassifier(GreedyJan(cv=3)),
         CGNClassifier(categorical_features=[0]),
@@ -517,7 +519,7 @@ def test_rows_of_weight_zero_change_nothing(rng, model):
 
 def test_choices_are_the_same_every_time_by_default():
     X, y = load_wine(return_X_y=True)
-    for model in (CGNClassifier(Band("cv", k_max=4), temperature="cv"), CGNClassifier("fwgjan")):
+    for model in (CGNClassifier(Band("cv", k_max=4), likelihood_power="cv"), CGNClassifier("fwgjan")):
         once, again = (clone(model).fit(X, y).predict_proba(X) for _ in range(2))
         np.testing.assert_array_equal(once, again)
 
@@ -537,7 +539,7 @@ def test_scales_too_small_are_refused_as_too_large_ones_are():
     [
         ({"class_prior": {0: 0.3, 1: 0.3, 2: 0.4}}, "class_prior must be .* an array in the order of classes_, not {0"),
         ({"class_prior": [0.5, "a", 0.2]}, "class_prior must hold numbers"),
-        ({"temperature": np.ones(2)}, "temperature must be a positive number"),
+        ({"likelihood_power": np.ones(2)}, "likelihood_power must be a positive number"),
     ],
 )
 def test_odd_parameters_are_refused_in_one_line(parameters, message):
@@ -555,11 +557,11 @@ def test_rows_are_counted_as_often_as_they_have_to_be(monkeypatch):
     counted = []
 
     def counting(table, partition, n_classes):
-        counted.append(table.n_rows)
+        counted.append(table.n_samples)
         return moments_of(table, partition, n_classes)
 
     monkeypatch.setattr("cgnlearn.networks.statistics.moments_of", counting)
-    for structure, temperature, times in (
+    for structure, likelihood_power, times in (
         ("naive_bayes", 1.0, 1),
         ("tan", 1.0, 1),
         ("naive_bayes", "cv", 1),
@@ -568,11 +570,11 @@ def test_rows_are_counted_as_often_as_they_have_to_be(monkeypatch):
         (GreedyJan("backward"), 1.0, 2),
     ):
         counted.clear()
-        CGNClassifier(structure, temperature=temperature).fit(X, y)
+        CGNClassifier(structure, likelihood_power=likelihood_power).fit(X, y)
         assert sum(counted) == times * len(y), structure
 
 
-@pytest.mark.parametrize("structure", ["tan", Tree("mutual_information")], ids=str)
+@pytest.mark.parametrize("structure", ["tan", TAN("mutual_information")], ids=str)
 def test_a_tree_is_learned_in_parts(mixed, structure):
     X, y, test = mixed
     whole = CGNClassifier(structure, categorical_features=[0, 1]).fit(X, y)
@@ -586,7 +588,7 @@ def test_a_tree_is_learned_in_parts(mixed, structure):
 @pytest.mark.parametrize("structure", ["naive_bayes", "tan", "complete", Band(2), {2: [], 4: [2]}], ids=str)
 def test_from_statistics_is_fit(mixed, structure):
     X, y, test = mixed
-    parameters = {"structure": structure, "categorical_features": [0, 1], "sharing": 0.3, "temperature": 0.8}
+    parameters = {"structure": structure, "categorical_features": [0, 1], "sharing": 0.3, "likelihood_power": 0.8}
     whole = CGNClassifier(**parameters).fit(X, y)
     parts = [CGNClassifier(**parameters).partial_fit(X[i::3], y[i::3], classes=[0, 1, 2]).statistics_ for i in range(3)]
     found = CGNClassifier.from_statistics(sum(parts), **parameters)
@@ -599,7 +601,7 @@ def test_from_statistics_is_fit(mixed, structure):
 def test_from_statistics_refuses_what_needs_rows(mixed):
     X, y, _ = mixed
     statistics = CGNClassifier().fit(X, y).statistics_
-    for parameters in ({"structure": "fwgjan"}, {"structure": Band("cv")}, {"temperature": "cv"}):
+    for parameters in ({"structure": "fwgjan"}, {"structure": Band("cv")}, {"likelihood_power": "cv"}):
         with pytest.raises(ValueError, match="from_statistics cannot"):
             CGNClassifier.from_statistics(statistics, **parameters)
     with pytest.raises(ValueError, match="were not counted together"):

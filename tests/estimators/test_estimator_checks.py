@@ -5,19 +5,19 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import Band, Box, CGNClassifier
 
-FOLDS = "a row repeated may fall into two folds, a row of weight 2 may not"
+FOLDS = "a sample repeated may fall into two folds, a sample of weight 2 may not"
 NO_VARIANCE = "the check's data have a class without variance in some column: maximum likelihood does not exist"
 LEFT_OUT = "a sample repeated is held out once at a time, a sample of weight 2 with all its weight"
 
-HOLES = "several k at once take the same rows: no missing values, which this check puts in"
+HAS_MISSING = "several k at once take the same samples: no missing values, which this check puts in"
 
 
 def expected_failures(model):
-    if model.temperature == "cv":
-        return {"check_sample_weight_equivalence_on_dense_data": FOLDS, "check_estimators_pickle": HOLES}
-    if model.parameters == "discriminative":
+    if model.likelihood_power == "cv":
+        return {"check_sample_weight_equivalence_on_dense_data": FOLDS, "check_estimators_pickle": HAS_MISSING}
+    if model.estimation == "discriminative":
         return {"check_sample_weight_equivalence_on_dense_data": LEFT_OUT}
-    if model.parameters != "ml":
+    if model.estimation != "ml":
         return {}
     return dict.fromkeys(
         [
@@ -30,7 +30,7 @@ def expected_failures(model):
 
 
 @parametrize_with_checks(
-    [CGNClassifier(), CGNClassifier(Band("cv", k_max=4), temperature="cv", random_state=0)],
+    [CGNClassifier(), CGNClassifier(Band("cv", k_max=4), likelihood_power="cv", random_state=0)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_contract(estimator, check):
@@ -46,8 +46,8 @@ def test_scikit_learn_contract(estimator, check):
         CGNClassifier("tan"),
         CGNClassifier(sharing=0.3),
         CGNClassifier(sharing=1.0),
-        CGNClassifier(parameters="ml"),
-        CGNClassifier(parameters="discriminative"),
+        CGNClassifier(estimation="ml"),
+        CGNClassifier(estimation="discriminative"),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -29,7 +29,7 @@ def test_every_golden_case(shared, solver):
         n_chains += structure.k is not None
         model = CGNClassifier(
             structure,
-            parameters=case["parameters"],
+            estimation=case["parameters"],
             sharing=case["sharing"],
             prior=Prior(location=case["location"]),
             categorical_features=case["discrete"],
@@ -46,7 +46,7 @@ def test_every_golden_case(shared, solver):
 
 
 def test_a_few_of_them():
-    """So that something is checked against the reference everywhere: iris, trained on even rows."""
+    """So that something is checked against the reference everywhere: iris, trained on even samples."""
     X, y = load_iris(return_X_y=True)
     joints = {
         ("bayes", 0.0): [-2.103241449352628, -20.762154256744562, -25.930690871438006],
@@ -55,8 +55,8 @@ def test_a_few_of_them():
         ("ml", 0.25): [-1.0652588173967281, -41.5985460371135, -73.08065720817433],
     }
     evidence = {0.0: -276.2080707525108, 1.0: -265.76078339928875}
-    for (parameters, sharing), expected in joints.items():
-        model = CGNClassifier(parameters=parameters, sharing=sharing).fit(X[::2], y[::2])
+    for (estimation, sharing), expected in joints.items():
+        model = CGNClassifier(estimation=estimation, sharing=sharing).fit(X[::2], y[::2])
         np.testing.assert_allclose(model.predict_joint_log_proba(X[1:2])[0], expected, rtol=0, atol=1e-9)
-        if parameters == "bayes":
+        if estimation == "bayes":
             assert model.log_evidence_ == pytest.approx(evidence[sharing], abs=1e-9)

@@ -35,7 +35,7 @@ def die_at(point, folder):
 
 
 def deadly(unit, fatal, marker):
-    """A unit's rows; the first process that comes to the fatal unit is killed."""
+    """A unit's samples; the first process that comes to the fatal unit is killed."""
     if unit == fatal and not marker.exists():
         marker.touch()
         die()

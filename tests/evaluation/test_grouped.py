@@ -20,15 +20,15 @@ def rows(rng):
 
 def test_groups_reach_the_last_step_of_pipelines_within_pipelines(rows):
     X, y, groups = rows
-    classifier = CGNClassifier(Band("cv", k_max=4), temperature="cv")
+    classifier = CGNClassifier(Band("cv", k_max=4), likelihood_power="cv")
     model = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), classifier))
     model.fit(X, y, **fit_options(model, y, groups))
     scaled = X
     for step in steps_before(model):
         scaled = step.transform(scaled)
-    grouped = CGNClassifier(Band("cv", k_max=4), temperature="cv").fit(scaled, y, groups=groups)
-    ungrouped = CGNClassifier(Band("cv", k_max=4), temperature="cv").fit(scaled, y)
-    assert last_step(model).temperature_ == grouped.temperature_ != ungrouped.temperature_
+    grouped = CGNClassifier(Band("cv", k_max=4), likelihood_power="cv").fit(scaled, y, groups=groups)
+    ungrouped = CGNClassifier(Band("cv", k_max=4), likelihood_power="cv").fit(scaled, y)
+    assert last_step(model).likelihood_power_ == grouped.likelihood_power_ != ungrouped.likelihood_power_
     assert fit_options(model, y, None) == {}
 
 

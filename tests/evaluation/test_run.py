@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cgnlearn
-from cgnlearn.evaluation.run import OtherResults, Run, Unit, Work, csv_text, read_rows
+from cgnlearn.evaluation.run import OtherResultsError, Run, Unit, Work, csv_text, read_rows
 from tests.evaluation.kills import N_KILLS, small_experiment
 
 UNITS = [Unit("b", 0, 0), Unit("a", 0, 0), Unit("b", 0, 1)]
@@ -78,7 +78,7 @@ def test_lines_that_are_no_rows_and_units_that_stand_twice_are_computed_again(tm
 def test_a_file_with_other_columns_is_refused_and_left_alone(tmp_path):
     finished_bytes(tmp_path)
     (tmp_path / "rows.csv").write_text("dataset,other\n1,2\n")
-    with pytest.raises(OtherResults, match="other columns"):
+    with pytest.raises(OtherResultsError, match="other columns"):
         Run(WORK, tmp_path)
     assert (tmp_path / "rows.csv").read_text() == "dataset,other\n1,2\n"
 
@@ -125,22 +125,22 @@ def test_without_a_folder_results_are_in_memory(tmp_path, monkeypatch):
 
 def test_results_of_other_settings_or_another_version_are_refused(tmp_path, monkeypatch):
     before = finished_bytes(tmp_path)
-    with pytest.raises(OtherResults, match=r"another seed \(0, not 1\): choose another folder"):
+    with pytest.raises(OtherResultsError, match=r"another seed \(0, not 1\): choose another folder"):
         Run(replace(WORK, settings={"seed": 1}), tmp_path)
-    with pytest.raises(OtherResults, match=r"another data \(None, not a\.csv\)"):
+    with pytest.raises(OtherResultsError, match=r"another data \(None, not a\.csv\)"):
         Run(replace(WORK, settings={"seed": 0, "data": "a.csv"}), tmp_path)
     manifest = tmp_path / "manifest.json"
     content = json.loads(manifest.read_text())
     content["settings"]["cgnlearn"] = "0.0.9"
     manifest.write_text(json.dumps(content))
-    with pytest.raises(OtherResults, match=rf"another cgnlearn \(0\.0\.9, not {cgnlearn.__version__}\)"):
+    with pytest.raises(OtherResultsError, match=rf"another cgnlearn \(0\.0\.9, not {cgnlearn.__version__}\)"):
         Run(WORK, tmp_path)
     for text in ("{}", "{", "[]", "\xff"):
         manifest.write_bytes(text.encode("latin-1"))
-        with pytest.raises(OtherResults, match="cannot be read, or is no manifest of ours"):
+        with pytest.raises(OtherResultsError, match="cannot be read, or is no manifest of ours"):
             Run(WORK, tmp_path)
     manifest.unlink()
-    with pytest.raises(OtherResults, match=r"no manifest.json beside it"):
+    with pytest.raises(OtherResultsError, match=r"no manifest.json beside it"):
         Run(WORK, tmp_path)
     assert (tmp_path / "rows.csv").read_bytes() == before
 

@@ -1,4 +1,4 @@
-"""Cross-validation of files in parts equals that of all rows in memory with the same folds."""
+"""Cross-validation of files in parts equals that of all samples in memory with the same folds."""
 
 import json
 
@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, log_loss
 
-from cgnlearn import Band, CGNClassifier, CGNClassifierCV, SelectiveNaiveBayes, TreeAverage, evaluate_stream, fit_stream
+from cgnlearn import Band, CGNClassifier, CGNClassifierCV, SelectiveNaiveBayes, TANAverage, evaluate_stream, fit_stream
 from cgnlearn.cli.main import main
 from cgnlearn.data.splits import hashed
 from cgnlearn.evaluation.metrics import CALIBRATION_ERROR
@@ -34,8 +34,8 @@ def rows(rng):
 
 @pytest.fixture
 def path(rows, tmp_path):
-    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=170, index=False)
-    return tmp_path / "rows.parquet"
+    rows.to_parquet(tmp_path / "samples.parquet", row_group_size=170, index=False)
+    return tmp_path / "samples.parquet"
 
 
 def in_memory(model, rows, folds):
@@ -55,15 +55,15 @@ def in_memory(model, rows, folds):
     return np.array(by_fold), CALIBRATION_ERROR(np.concatenate(all_said), np.concatenate(all_true))
 
 
-@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+@pytest.mark.parametrize("estimation", ["ml", "bayes"])
 @pytest.mark.parametrize("structure", ["naive_bayes", "complete", "tan", Band(2)])
-def test_parts_equal_memory(structure, parameters, rows, path):
-    model = CGNClassifier(structure, parameters=parameters)
+def test_parts_equal_memory(structure, estimation, rows, path):
+    model = CGNClassifier(structure, estimation=estimation)
     told = []
     found = evaluate_stream({"m": model}, path, "class", columns=["a", "site", "b"], n_folds=4, seed=3,
                             batch_rows=100, progress=lambda *done: told.append(done))  # fmt: skip
     folds = hashed(np.arange(len(rows)), 3) % np.uint64(4)
-    by_fold, calibration = in_memory(CGNClassifier(structure, parameters=parameters), rows, folds)
+    by_fold, calibration = in_memory(CGNClassifier(structure, estimation=estimation), rows, folds)
     [summary, frequencies] = found.summaries
     for column, name in enumerate(("accuracy", "log_loss", "brier")):
         assert summary.metrics[name].mean == pytest.approx(by_fold[:, column].mean(), abs=1e-10)
@@ -82,7 +82,7 @@ def test_parts_equal_memory(structure, parameters, rows, path):
 
 
 def test_averages_and_repetitions(rows, path):
-    models = {"selective": CGNClassifier(SelectiveNaiveBayes()), "forests": CGNClassifier(TreeAverage())}
+    models = {"selective": CGNClassifier(SelectiveNaiveBayes()), "forests": CGNClassifier(TANAverage())}
     found = evaluate_stream(models, path, "class", columns=["a", "b"], n_folds=3, n_repeats=2)
     assert [summary.n_folds for summary in found.summaries] == [6, 6, 6]
     assert found.summaries[0].metrics["calibration_error"].sd is not None
@@ -113,15 +113,15 @@ def test_groups_stay_together(rows, path):
 
 
 def test_what_needs_rows_is_fitted_to_a_sample(rows, path):
-    models = {"tempered": CGNClassifier(temperature="cv"), "naive": CGNClassifier()}
+    models = {"tempered": CGNClassifier(likelihood_power="cv"), "naive": CGNClassifier()}
     found = evaluate_stream(models, path, "class", columns=["a", "site", "b"], n_folds=2, sample_rows=300)
     assert 100 < found.sampled["tempered"] < 200
     tempered, naive, nothing = (summary.metrics["log_loss"].mean for summary in found.summaries)
     assert tempered < nothing - 0.2
     assert naive < nothing
-    with pytest.raises(ValueError, match=r"sample, which has no row of class no: draw a larger"):
+    with pytest.raises(ValueError, match=r"sample, which has no sample of class no: draw a larger"):
         evaluate_stream(models, path, "class", n_folds=2, sample_rows=1)
-    with pytest.warns(UserWarning, match=r"fitted to a random sample of \d+ of 1,200 rows"):
+    with pytest.warns(UserWarning, match=r"fitted to a random sample of \d+ of 1,200 samples"):
         fitted = fit_stream(CGNClassifierCV(), path, "class", columns=["a", "site", "b"], sample_rows=300)
     assert fitted.classes_.tolist() == ["no", "perhaps", "yes"]
     X = rows[["a", "site", "b"]].astype({"site": "category"})
@@ -131,7 +131,7 @@ def test_what_needs_rows_is_fitted_to_a_sample(rows, path):
 def test_maximum_likelihood_that_does_not_exist_is_told_of(tmp_path, rng):
     frame = pd.DataFrame(rng.normal(size=(12, 6))).rename(columns=str).assign(y=["a", "b"] * 6)
     frame.to_csv(tmp_path / "few.csv", index=False)
-    models = {way: CGNClassifier("complete", parameters=way) for way in ("ml", "bayes")}
+    models = {way: CGNClassifier("complete", estimation=way) for way in ("ml", "bayes")}
     ml, bayes, _ = evaluate_stream(models, tmp_path / "few.csv", "y", n_folds=3).summaries
     assert (ml.n_without, ml.metrics) == (ml.n_folds, {})
     assert bayes.n_without == 0
@@ -142,11 +142,11 @@ def test_hostile_input_is_refused_in_one_line(rows, path, tmp_path):
     with pytest.raises(ValueError, match="at least 2 folds"):
         evaluate_stream(model, path, "class", n_folds=1)
     rows.assign(person="only").to_parquet(tmp_path / "one.parquet")
-    with pytest.raises(ValueError, match=r"leaves no training rows of class no"):
+    with pytest.raises(ValueError, match=r"leaves no training samples of class no"):
         evaluate_stream(model, tmp_path / "one.parquet", "class", groups="person")
-    rows.assign(person=rows["person"].astype(str).where(rows.index > 3)).to_parquet(tmp_path / "holes.parquet")
-    with pytest.raises(ValueError, match="column 'person' has no value in row 0"):
-        evaluate_stream(model, tmp_path / "holes.parquet", "class", groups="person")
+    rows.assign(person=rows["person"].astype(str).where(rows.index > 3)).to_parquet(tmp_path / "missing values.parquet")
+    with pytest.raises(ValueError, match="column 'person' has no value in sample 0"):
+        evaluate_stream(model, tmp_path / "missing values.parquet", "class", groups="person")
     mixed = {"a": CGNClassifier(), "b": CGNClassifier(categorical_features=["person"])}
     with pytest.raises(ValueError, match="the same categorical_features"):
         evaluate_stream(mixed, path, "class")
@@ -164,16 +164,16 @@ def test_the_command_evaluates_in_parts(rows, path, tmp_path):
     told = json.loads(out)
     assert [model["model"] for model in told["models"]] == ["tree ml", "tree bayes", "class frequencies"]
     assert told["data"]["classes"] == rows["class"].value_counts().sort_index().to_dict()
-    assert told["data"]["attributes"] == ["a", "site", "b"]
+    assert told["data"]["features"] == ["a", "site", "b"]
     assert (tmp_path / "out" / "summary.csv").read_text().count("\n") == 4
     assert not (tmp_path / "r.html").exists()
     code, _, err = run(*asked, "--positive", "yes")
-    assert (code, "--positive needs all rows" in err, err.count("\n")) == (2, True, 1)
+    assert (code, "--positive needs all samples" in err, err.count("\n")) == (2, True, 1)
 
 
 def test_the_command_samples_for_the_mixture(rows, path, monkeypatch):
-    monkeypatch.setattr("cgnlearn.cli.models.unnamed", lambda seed, ordered: CGNClassifier(temperature="cv"))
+    monkeypatch.setattr("cgnlearn.cli.models.unnamed", lambda seed, ordered: CGNClassifier(likelihood_power="cv"))
     code, out, err = run("evaluate", path, "-t", "class", "--cv", "2x1", "--memory", "10kB", "--ignore", "person")
     assert code == 0, err
-    assert "mixture needs rows in memory: each fold fitted it to a random sample of" in err
+    assert "mixture needs samples in memory: each fold fitted it to a random sample of" in err
     assert "naive_bayes bayes" in out

@@ -11,13 +11,13 @@ from sklearn.model_selection import cross_val_score
 from cgnlearn import CGNClassifier
 from cgnlearn.data.splits import cut
 from cgnlearn.evaluation.evidence import evidence_of
-from cgnlearn.evaluation.run import OtherResults, Run, Unit
+from cgnlearn.evaluation.run import OtherResultsError, Run, Unit
 from cgnlearn.evaluation.study import Study, summarise
 from cgnlearn.evaluation.summaries import summary_text
 
 X, Y = load_iris(return_X_y=True)
 LABELS = np.array(["a", "b", "c"])[Y]
-MODELS = {"bayes": CGNClassifier(), "ml": CGNClassifier(parameters="ml"), "none": DummyClassifier()}
+MODELS = {"bayes": CGNClassifier(), "ml": CGNClassifier(estimation="ml"), "none": DummyClassifier()}
 WIDE = np.column_stack([X, np.random.default_rng(0).normal(size=(150, 60))])
 
 
@@ -45,7 +45,7 @@ def test_evaluation_equals_scikit_learns():
 
 
 def test_folds_without_maximum_likelihood_are_counted_not_hidden():
-    models = {"ml": CGNClassifier("complete", parameters="ml"), "bayes": CGNClassifier("complete")}
+    models = {"ml": CGNClassifier("complete", estimation="ml"), "bayes": CGNClassifier("complete")}
     ml, bayes = summarise(results_of(study_of(models, WIDE, n_folds=3)), Y)
     assert (ml.n_without, ml.metrics) == (3, {})
     assert bayes.n_without == 0
@@ -113,15 +113,15 @@ def test_what_is_done_is_not_done_again(tmp_path):
 
 def test_results_of_other_settings_are_refused(tmp_path):
     run(tmp_path)
-    with pytest.raises(OtherResults, match=r"another seed \(0, not 1\): choose another folder"):
+    with pytest.raises(OtherResultsError, match=r"another seed \(0, not 1\): choose another folder"):
         opened(tmp_path, seed=1)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(OtherResults, match="cannot be read"):
+    with pytest.raises(OtherResultsError, match="cannot be read"):
         opened(tmp_path)
 
 
 def test_missing_answers_survive_the_folder(tmp_path):
-    work = study_of({"ml": CGNClassifier("complete", parameters="ml")}, WIDE, n_folds=3).work()
+    work = study_of({"ml": CGNClassifier("complete", estimation="ml")}, WIDE, n_folds=3).work()
     for _ in Run(work, tmp_path).go_on():
         pass
     again = Run(work, tmp_path)
@@ -137,7 +137,7 @@ def test_contributions_of_a_mixture_are_told_on_its_own_scale():
         contributions_remainder = None
 
         def contributions(self, X):
-            return np.stack([np.zeros_like(X), 10 * X], axis=2)  # (rows, attributes, classes)
+            return np.stack([np.zeros_like(X), 10 * X], axis=2)  # (samples, features, classes)
 
     X = np.array([[1.0, 2.0], [-1.0, -3.0], [2.0, -1.0]])
     odds = X.sum(axis=1)  # a tenth of what the members say

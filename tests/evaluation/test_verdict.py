@@ -37,7 +37,7 @@ def study():
 
 
 def by_row(study, model, metric, folds=None):
-    """Values in each row, averaged over the repetitions, without our metrics."""
+    """Values in each sample, averaged over the repetitions, without our metrics."""
     found = [[] for _ in study.y]
     for result in study.results:
         if result.unit.name != model or result.log_proba is None or (folds and result.unit[1:] not in folds):
@@ -53,7 +53,7 @@ def mean_of(study, model, metric):
 
 
 def independent(n, n_folds):
-    """To how many independent rows those of a cross-validation come."""
+    """To how many independent samples those of a cross-validation come."""
     return n / (1 + n_folds / (n_folds - 1))
 
 
@@ -69,7 +69,7 @@ def expected_share(share, n, n_folds):
 
 
 def expected_difference(values, n_folds, widest):
-    """By two more rows, one without a difference, of the other a half to each side."""
+    """By two more samples, one without a difference, of the other a half to each side."""
     each = independent(1, n_folds)
     seen = np.array([*values, 0.0, widest, -widest])
     weights = np.array([each] * len(values) + [1.0, 0.5, 0.5])
@@ -107,7 +107,7 @@ def test_intervals_where_there_are_none_and_of_a_mean(rng):
 
 @pytest.mark.parametrize("n_folds", [2, 10])
 def test_intervals_hold_the_truth_that_often(n_folds):
-    """Rows of folds that err together, as the correction takes them to: 95 of 100 intervals hold the truth."""
+    """Samples of folds that err together, as the correction takes them to: 95 of 100 intervals hold the truth."""
     rng = np.random.default_rng(0)
     n, inside = 60, np.zeros(3)
     for _ in range(400):
@@ -200,7 +200,7 @@ def test_worse_than_the_class_frequencies_is_never_best(study):
 
 
 def test_no_error_is_not_taken_for_certainty(study):
-    """All rows named rightly: the interval of the share, and of differences, still has a length."""
+    """All samples named rightly: the interval of the share, and of differences, still has a length."""
     sure = [
         FoldResult(r.unit, r.rows, np.log(np.where(np.eye(2)[study.true[r.rows]] > 0, 0.999, 0.001)))
         if r.unit.name == "proposed"
@@ -209,7 +209,7 @@ def test_no_error_is_not_taken_for_certainty(study):
     ]
     verdict = Verdict(replace(study, results=sure))
     low = 100 * expected_share(1.0, 160, 5)[0]
-    assert f"names the right class for 100 % of the rows it had not seen (95 % interval {low:.1f} % to 100 %)" in (
+    assert f"names the right class for 100 % of the samples it had not seen (95 % interval {low:.1f} % to 100 %)" in (
         verdict.headline
     )
     assert low < 96
@@ -219,11 +219,11 @@ def test_no_error_is_not_taken_for_certainty(study):
     gain = verdict.over["log_loss"][BASELINE]
     assert gain.high - gain.low > 0.02
     assert verdict.log_loss == (pytest.approx(-np.log(0.999)), None, None)
-    assert verdict.figures[1].interval == "in no row less than 99.9 %"
+    assert verdict.figures[1].interval == "in no sample less than 99.9 %"
 
 
 def test_rows_of_one_group_count_once(study):
-    """Each row three times, as a group: nothing is known better than by one."""
+    """Each sample three times, as a group: nothing is known better than by one."""
     thrice = np.repeat(np.arange(160), 3)
     results = [
         FoldResult(
@@ -301,8 +301,8 @@ def test_few_rows_vouch_for_no_probabilities(study):
     assert few._replace(error=0.14).judgement == "not"
     verdict = Verdict(study)
     vars(verdict)["calibration"] = few
-    assert verdict.headline.endswith("; the rows are too few to tell whether its probabilities can be trusted.")
-    assert verdict.sentences[-1].startswith("Nothing speaks against its probabilities, but the rows are few: ")
+    assert verdict.headline.endswith("; the samples are too few to tell whether its probabilities can be trusted.")
+    assert verdict.sentences[-1].startswith("Nothing speaks against its probabilities, but the samples are few: ")
 
 
 def test_the_error_of_chance_is_exceeded_by_chance_in_one_of_twenty():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
-from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable
+from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptableError
 from cgnlearn.evaluation.run import Unit
 from cgnlearn.experiments import figures, ovarian, tables
 
@@ -27,7 +27,7 @@ def cll_of(model, data, train, test):
 def test_every_row_is_worth_what_one_fit_after_the_other_gives(fold):
     data, rows, train, test = fold
     hows = {
-        "ml": {"parameters": "ml"},
+        "ml": {"estimation": "ml"},
         "bayes paper": {"prior": Prior(location="paper")},
         "bayes pooled": {"prior": Prior(location="pooled")},
         "shared": {"sharing": 1.0},
@@ -38,29 +38,29 @@ def test_every_row_is_worth_what_one_fit_after_the_other_gives(fold):
             shape = {"band": Band, "box": Box}[row["structure"]](row["k"])
             model = CGNClassifier(shape, **hows[row["parameters"]])
         elif row["parameters"] in (ovarian.TEMPERED, ovarian.CHOSEN):
-            model = CGNClassifier(Band(row["k"]), sharing=1.0, temperature=row["temperature"])
+            model = CGNClassifier(Band(row["k"]), sharing=1.0, likelihood_power=row["likelihood_power"])
         else:
             continue
         assert row["cll"] == pytest.approx(cll_of(model, data, train, test), rel=1e-6)
 
 
-def test_the_temperature_is_the_one_with_the_best_inner_likelihood(fold):
+def test_the_likelihood_power_is_the_one_with_the_best_inner_likelihood(fold):
     data, rows, train, _ = fold
     X, y = data.data[train], data.target[train]
-    tempered = {row["k"]: row["temperature"] for row in rows if row["parameters"] == ovarian.TEMPERED}
+    tempered = {row["k"]: row["likelihood_power"] for row in rows if row["parameters"] == ovarian.TEMPERED}
 
-    def score(k, temperature):
-        model = CGNClassifier(Band(k), sharing=1.0, temperature=temperature).fit(X, y)
+    def score(k, likelihood_power):
+        model = CGNClassifier(Band(k), sharing=1.0, likelihood_power=likelihood_power).fit(X, y)
         return model.leave_one_out_log_proba(X, y)[np.arange(len(y)), np.searchsorted(model.classes_, y)].mean()
 
     for k in (1, K_MAX):
         found = score(k, tempered[k])
-        # The grid has twenty temperatures to the decade; the likelihood has one peak.
+        # The grid has twenty likelihood powers to the decade; the likelihood has one peak.
         for factor in (10**0.05, 10**-0.05, 2, 0.5):
             if factor * tempered[k] <= 1:
                 assert score(k, factor * tempered[k]) <= found + 1e-9
     (chosen,) = (row for row in rows if row["parameters"] == ovarian.CHOSEN)
-    best = {k: score(k, temperature) for k, temperature in tempered.items()}
+    best = {k: score(k, likelihood_power) for k, likelihood_power in tempered.items()}
     assert chosen["k"] == max(best, key=best.get)
 
 
@@ -77,14 +77,14 @@ def test_where_maximum_likelihood_does_not_exist_the_class_alone_answers(rng):
     y = np.repeat(["a", "b"], [12, 6])
     X = rng.normal(size=(18, 9)) + (y == "a")[:, None]
     shapes = {"band": Band, "box": Box}
-    for path in ovarian._paths(X, y, X[:4], 9, {"parameters": "ml"}):
+    for path in ovarian._paths(X, y, X[:4], 9, {"estimation": "ml"}):
         existing = []
         for k in range(1, 10):
             try:
-                model = CGNClassifier(shapes[path.family](k), parameters="ml").fit(X, y)
+                model = CGNClassifier(shapes[path.family](k), estimation="ml").fit(X, y)
                 expected = model.predict_joint_log_proba(X[:4])
                 existing.append(k)
-            except SampleNotAcceptable:
+            except SampleNotAcceptableError:
                 expected = np.log([[12 / 18, 6 / 18]] * 4)
             np.testing.assert_allclose(path.log_joint[k - 1], expected, rtol=1e-7)
         assert existing == list(range(1, path.n_exist + 1))
@@ -129,7 +129,7 @@ def test_points_are_means_over_all_spectra(fold, tmp_path):
     _, rows, *_ = fold
     texts = [{name: str(value) for name, value in row.items()} | {"repetition": "0"} for row in rows]
     doubled = texts + [text | {"repetition": "1", "cll": str(2 * float(text["cll"]))} for text in texts]
-    points = ovarian.points(doubled, n_attributes=120, n_classes=2)
+    points = ovarian.points(doubled, n_features=120, n_classes=2)
     for point in points:
         (row,) = (
             r

@@ -37,5 +37,5 @@ def test_the_committed_summaries_are_those_of_the_committed_rows():
     cells = uci.cells(read_rows(FOLDER / "uci" / "rows.csv.gz"), n_folds=10)
     assert_same_values(FOLDER / "uci" / "comparisons.csv", csv_text(uci.CELL_COLUMNS, *map(uci.cell_row, cells)))
     rows = read_rows(FOLDER / "ovarian" / "rows.csv.gz")
-    points = ovarian.points(rows, n_attributes=4000, n_classes=2)
+    points = ovarian.points(rows, n_features=4000, n_classes=2)
     assert_same_values(FOLDER / "ovarian" / "points.csv", csv_text(ovarian.Point._fields, *points))

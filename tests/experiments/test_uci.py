@@ -90,7 +90,7 @@ def test_rows_are_one_for_each_fraction_search_and_way_to_the_parameters(wine_ro
 
 
 def test_without_maximum_likelihood_the_class_alone_answers(rng):
-    """One class has as many training rows as attributes are in the structure: too few."""
+    """One class has as many training rows as features are in the structure: too few."""
     X = rng.normal(size=(30, 4))
     y = np.repeat(["a", "b"], [26, 4])
     model, class_alone = uci._likeliest(Structure.complete(4), X, y)
@@ -126,7 +126,7 @@ def test_tables_say_what_the_rows_say():
         expected = "win" if cell.metric == "cll" else "loss" if cell.dataset == UCI[0] else "draw"
         assert cell.comparison.mark == expected
         assert (cell.zeros_ml, cell.zeros_bayes) == ((20, 0) if cell.dataset == "vehicle" else (0, 0))
-        assert cell.no_attributes == (20 if cell.dataset == "haberman" else 0)
+        assert cell.no_features == (20 if cell.dataset == "haberman" else 0)
         assert len(uci.cell_row(cell)) == len(uci.CELL_COLUMNS)
     lines = tables.win_table(cells, "condensed").splitlines()
     assert lines[2].endswith("| ✓ | ✓ | ✓ | ✗ | ✓ | ✓ | ✗ | ✓ | ✓ | 7/2 |")  # the paper's

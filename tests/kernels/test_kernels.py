@@ -11,21 +11,21 @@ from cgnlearn.kernels.moments import diagonal_moments
 from cgnlearn.kernels.tiles import WIDTH
 
 
-def leverages(rng, *, size, n_given, n_rows, n_classes=2, n_blocks=3, logs=True, values=None):
+def leverages(rng, *, size, n_given, n_samples, n_classes=2, n_blocks=3, logs=True, values=None):
     """Arguments of the kernel, and what it should add up."""
     p = size * n_blocks
-    values = rng.normal(size=(n_rows, p)) if values is None else values
+    values = rng.normal(size=(n_samples, p)) if values is None else values
     columns = np.arange(p).reshape(n_blocks, size)
     origin, per_unit = rng.normal(size=columns.shape), rng.gamma(2.0, size=columns.shape)
     centre = rng.normal(size=(n_classes, n_blocks, size))
     A = rng.normal(size=(n_classes, n_blocks, size, size))
     factor = np.linalg.cholesky(A @ A.swapaxes(-1, -2) + np.eye(size))
     least = rng.uniform(1, 2, n_classes)
-    rows = rng.permutation(n_rows)
-    given, whole = np.zeros((2, n_classes, n_rows))
+    rows = rng.permutation(n_samples)
+    given, whole = np.zeros((2, n_classes, n_samples))
     members, scales = Members(columns, origin, per_unit), Scales(centre, factor)
     gathered_leverages(values, rows, members, scales, least, n_given, logs, given, whole)
-    expected = np.zeros((2, n_classes, n_rows))
+    expected = np.zeros((2, n_classes, n_samples))
     for c in range(n_classes):
         for b in range(n_blocks):
             standard = (values[rows][:, columns[b]] - origin[b]) * per_unit[b] - centre[c, b]
@@ -39,7 +39,7 @@ def leverages(rng, *, size, n_given, n_rows, n_classes=2, n_blocks=3, logs=True,
 @pytest.mark.parametrize("logs", [True, False])
 @pytest.mark.parametrize(("size", "n_given"), [(1, 0), (4, 0), (4, 3), (5, 2), (14, 6)])
 def test_leverages_against_dense_solves(rng, size, n_given, logs):
-    given, whole, expected = leverages(rng, size=size, n_given=n_given, n_rows=300, logs=logs)
+    given, whole, expected = leverages(rng, size=size, n_given=n_given, n_samples=300, logs=logs)
     np.testing.assert_allclose(whole, expected[1], rtol=1e-10)
     if n_given:
         np.testing.assert_allclose(given, expected[0], rtol=1e-10)
@@ -50,7 +50,7 @@ def test_products_do_not_overflow(rng, size):
     """A thousand factors of about 1e60 each: far beyond what a product can hold."""
     values = rng.normal(size=(5, 1000 * size)) * 1e30
     values[3:] /= 1e30  # in between rows whose product is small
-    _, whole, expected = leverages(rng, size=size, n_given=0, n_rows=5, n_blocks=1000, values=values)
+    _, whole, expected = leverages(rng, size=size, n_given=0, n_samples=5, n_blocks=1000, values=values)
     assert np.isfinite(whole).all()
     np.testing.assert_allclose(whole, expected[1], rtol=1e-10)
 
@@ -59,7 +59,7 @@ def test_products_do_not_overflow(rng, size):
 @pytest.mark.parametrize("values", [np.asfortranarray, lambda values: values.astype(np.float32)])
 def test_single_members_however_the_values_are_stored(rng, logs, values):
     stored = values(rng.normal(size=(300, 200)))
-    _, whole, expected = leverages(rng, size=1, n_given=0, n_rows=300, n_blocks=200, logs=logs, values=stored)
+    _, whole, expected = leverages(rng, size=1, n_given=0, n_samples=300, n_blocks=200, logs=logs, values=stored)
     np.testing.assert_allclose(whole, expected[1], rtol=1e-10)
 
 

@@ -8,7 +8,7 @@ from cgnlearn.logistic.optimiser import Samples
 
 
 def discriminative(structure="naive_bayes", **settings):
-    return CGNClassifier(structure, parameters="discriminative", **settings)
+    return CGNClassifier(structure, estimation="discriminative", **settings)
 
 
 def samples_of(X, y, sample_weight=None, **settings):

@@ -21,7 +21,7 @@ def test_with_an_infinite_penalty_it_is_the_tempered_bayesian_classifier(monkeyp
     found = model.discriminative_
     assert found.penalty == np.inf
     assert not found.slopes.any()
-    # log p(x | class) left out, as public methods tell it up to a constant of the row
+    # log p(x | class) left out, as public methods tell it up to a constant of the sample
     left = bayes.leave_one_out_log_proba(X, y)
     n = np.bincount(y).astype(float)
     left -= np.log(n - np.eye(2)[y] + Prior().dirichlet)
@@ -38,7 +38,7 @@ def test_with_an_infinite_penalty_it_is_the_tempered_bayesian_classifier(monkeyp
 
 @pytest.mark.parametrize("structure", ["naive_bayes", "complete", MIXED])
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
-def test_mixed_attributes(mixed, structure, sharing):
+def test_mixed_features(mixed, structure, sharing):
     X, y, test = mixed
     model = discriminative(structure, sharing=sharing, categorical_features=[0, 1]).fit(X, y)
     proba = model.predict_proba(test)
@@ -51,7 +51,7 @@ def test_mixed_attributes(mixed, structure, sharing):
     assert found.held_out_log_loss[found.penalties.tolist().index(found.penalty)] == found.held_out_log_loss.min()
 
 
-def test_discrete_attributes_alone(rng):
+def test_discrete_features_alone(rng):
     """Two columns that say something only together, which naive Bayes cannot see and a joint family can."""
     X = rng.integers(0, 2, (200, 2))
     y = (X[:, 0] ^ X[:, 1]) ^ (rng.uniform(size=200) < 0.1)
@@ -67,7 +67,7 @@ def test_cells_of_independent_discrete_parents_have_an_indicator(rng):
     y = np.arange(400) % 2
     X[:, 2] += y * (1 + 2 * X[:, 0] * X[:, 1])
     samples = samples_of(X, y, structure={0: [], 1: [], 2: [0, 1]}, sharing=1.0, categorical_features=[0, 1])
-    likeliest = CGNClassifier({0: [], 1: [], 2: [0, 1]}, parameters="ml", sharing=1.0, categorical_features=[0, 1])
+    likeliest = CGNClassifier({0: [], 1: [], 2: [0, 1]}, estimation="ml", sharing=1.0, categorical_features=[0, 1])
     odds = np.diff(likeliest.fit(X, y).predict_joint_log_proba(X))[:, 0]
     residual = odds - samples.design @ np.linalg.lstsq(samples.design, odds)[0]
     np.testing.assert_allclose(residual, 0, atol=1e-9)
@@ -128,7 +128,7 @@ def test_more_columns_than_rows(rng):
 
 
 @pytest.mark.parametrize("sharing", [0.0, 1.0])
-def test_it_predicts_better_where_attributes_interact(sharing):
+def test_it_predicts_better_where_features_interact(sharing):
     """Correlated within the classes and one pair's product deciding: what naive Bayes takes for independent."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(600, 1)) + 0.6 * rng.normal(size=(600, 6))
@@ -154,7 +154,7 @@ def test_what_was_fitted_stays():
     X, y = load_iris(return_X_y=True)
     model = discriminative().fit(X, y)
     proba = model.predict_proba(X)
-    model.set_params(parameters="bayes")
+    model.set_params(estimation="bayes")
     np.testing.assert_array_equal(model.predict_proba(X), proba)
     with pytest.raises(AttributeError):
         model.partial_fit(X, y)
@@ -167,11 +167,11 @@ def test_what_is_not_defined_says_so():
     assert not hasattr(discriminative(), "partial_fit")
     with pytest.raises(AttributeError) as refused:
         discriminative().partial_fit(X, y, classes=[0, 1, 2])
-    assert "need all rows" in str(refused.value.__cause__)
+    assert "need all samples" in str(refused.value.__cause__)
     with pytest.raises(ValueError, match="from_statistics cannot have"):
-        CGNClassifier.from_statistics(CGNClassifier().fit(X, y).statistics_, parameters="discriminative")
-    with pytest.raises(ValueError, match="leave temperature at 1"):
-        discriminative(temperature="cv").fit(X, y)
+        CGNClassifier.from_statistics(CGNClassifier().fit(X, y).statistics_, estimation="discriminative")
+    with pytest.raises(ValueError, match="leave likelihood power at 1"):
+        discriminative(likelihood_power="cv").fit(X, y)
     with pytest.raises(ValueError, match='location "paper"'):
         discriminative(prior=Prior(location="paper")).fit(X, y)
     model = discriminative().fit(X, y)

@@ -73,7 +73,7 @@ def test_categorical_against_counting():
 
 
 def test_regression_evidence_by_integration():
-    """One attribute, no parents: integrate the likelihood against the normal inverse gamma prior."""
+    """One feature, no parents: integrate the likelihood against the normal inverse gamma prior."""
     y = np.array([0.3, 1.1, -0.4])
     kappa, m0, shape, scale = 1.5, 0.2, 1.1, 0.8
 

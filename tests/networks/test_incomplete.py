@@ -1,4 +1,4 @@
-"""Tables with holes through the estimator: marks of missing values, unknown levels, indicators, files."""
+"""Tables with missing values through the estimator: marks of missing values, unknown levels, indicators, files."""
 
 import warnings
 
@@ -9,13 +9,13 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.utils import get_tags
 
-from cgnlearn import CGNClassifier, SampleNotAcceptable, SelectiveNaiveBayes, Structure, fit_stream, load, save
+from cgnlearn import CGNClassifier, SampleNotAcceptableError, SelectiveNaiveBayes, Structure, fit_stream, load, save
 from cgnlearn.streams import predict_stream
 
 
 @pytest.fixture
 def holed():
-    """Iris with a categorical column; two columns have holes, the first one more in the last class."""
+    """Iris with a categorical column; two columns have missing values, the first one more in the last class."""
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -59,7 +59,7 @@ def test_a_column_that_is_missing_throughout_says_nothing(structure, holed):
         larger = Structure.from_parents({**structure.parents, 3: [2]})
     expected = CGNClassifier(structure).fit(frame, y)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a family keeps few rows
+        warnings.simplefilter("ignore")  # that a family keeps few samples
         model = CGNClassifier(larger).fit(whole, y)
     np.testing.assert_allclose(model.predict_proba(whole), expected.predict_proba(frame), rtol=1e-9)
     np.testing.assert_allclose(model.predict_proba(whole.assign(d=3.0)), expected.predict_proba(frame), rtol=1e-9)
@@ -74,7 +74,7 @@ def test_a_categorical_column_without_a_level_says_nothing(holed):
             warnings.simplefilter("ignore")
             model = CGNClassifier(categorical_features=["e"]).fit(X.assign(e=empty), y)
         np.testing.assert_allclose(model.predict_proba(X.assign(e=empty)), expected, rtol=1e-12)
-    with pytest.warns(UserWarning, match="column 'e' is observed in 0% of the rows"):
+    with pytest.warns(UserWarning, match="column 'e' is observed in 0% of the samples"):
         model = CGNClassifier(categorical_features=["e"]).fit(X.assign(e=[None] * 150), y)
     with pytest.warns(UserWarning, match="count as missing: 150 in column 'e'"):
         np.testing.assert_allclose(model.predict_proba(X.assign(e="w")), expected, rtol=1e-12)
@@ -84,13 +84,13 @@ def test_a_categorical_column_without_a_level_says_nothing(holed):
 
 def test_missing_labels_and_weights_are_still_refused(holed):
     frame, y = holed
-    with pytest.raises(ValueError, match=r"y has missing values \(NaN\), the first in row 2"):
+    with pytest.raises(ValueError, match=r"y has missing values \(NaN\), the first in sample 2"):
         CGNClassifier().fit(frame, np.where(np.arange(150) == 2, np.nan, y))
     with pytest.raises(ValueError, match="sample_weight contains NaN"):
         CGNClassifier().fit(frame, y, sample_weight=np.where(np.arange(150) == 2, np.nan, 1.0))
-    with pytest.raises(ValueError, match="column 'a' holds infinity in row 0"):
+    with pytest.raises(ValueError, match="column 'a' holds infinity in sample 0"):
         CGNClassifier().fit(frame.assign(a=-np.inf), y)
-    with pytest.raises(ValueError, match="column 'b' holds infinity in row 149"):
+    with pytest.raises(ValueError, match="column 'b' holds infinity in sample 149"):
         CGNClassifier().fit(frame, y).predict(frame.assign(b=np.where(np.arange(150) == 149, np.inf, frame["b"])))
 
 
@@ -111,33 +111,33 @@ def test_more_columns_than_rows_take_whole_rows():
 # ---- unknown levels
 
 
-def test_unknown_levels_are_missing_with_a_warning_or_refused(holed):
+def test_handle_unknown_are_missing_with_a_warning_or_refused(holed):
     frame, y = holed
     other = frame.assign(site=["above"] * 3 + ["left"] * 146 + [None])
     as_missing = frame.assign(site=pd.Categorical([None] * 3 + ["left"] * 146 + [None]))
     model = CGNClassifier("complete", categorical_features=["site"]).fit(frame, y)
-    for method in ("predict", "predict_proba", "score_samples", "contributions", "surprise"):
+    for method in ("predict", "predict_proba", "score_samples", "contributions", "typicality"):
         with pytest.warns(UserWarning, match="unknown from training count as missing: 3 in column 'site'") as caught:
             found = getattr(model, method)(other)
         assert len(caught) == 1
         np.testing.assert_array_equal(found, getattr(model, method)(as_missing))
-    strict = CGNClassifier(categorical_features=["site"], unknown_levels="error").fit(frame, y)
+    strict = CGNClassifier(categorical_features=["site"], handle_unknown="error").fit(frame, y)
     with pytest.raises(ValueError, match="column 'site' has the level 'above', unknown from training"):
         strict.predict(other)
-    strict.set_params(unknown_levels="missing")  # what was fitted stays as it was
+    strict.set_params(handle_unknown="missing")  # what was fitted stays as it was
     with pytest.raises(ValueError, match="column 'site' has the level 'above', unknown from training"):
         strict.predict(other)
     with pytest.raises(ValueError, match="column 'site' has the level 'above', unknown from training"):
         model.partial_fit(other, y)  # which would be training on what it does not know
-    with pytest.raises(ValueError, match=r"unknown_levels must be .* not 'drop'"):
-        CGNClassifier(unknown_levels="drop").fit(frame, y)
+    with pytest.raises(ValueError, match=r"handle_unknown must be .* not 'drop'"):
+        CGNClassifier(handle_unknown="drop").fit(frame, y)
 
 
 # ---- indicators
 
 
 def with_columns(frame):
-    """The same, and what the indicators of its columns with holes would be as columns."""
+    """The same, and what the indicators of its columns with missing values would be as columns."""
     holes = [name for name in frame if frame[name].isna().any()]
     return frame.assign(**{f"{name} is missing": pd.Categorical(frame[name].isna()) for name in holes}), holes
 
@@ -149,7 +149,7 @@ def explicit(model, frame):
 
 
 @pytest.mark.parametrize("structure", ["naive_bayes", "complete"])
-@pytest.mark.parametrize("options", [{}, {"sharing": 1.0}, {"parameters": "ml"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"sharing": 1.0}, {"estimation": "ml"}], ids=str)
 def test_indicators_are_columns_that_depend_on_the_class_alone(structure, options, holed):
     frame, y = holed
     whole, holes = with_columns(frame)
@@ -159,7 +159,7 @@ def test_indicators_are_columns_that_depend_on_the_class_alone(structure, option
     joint = model.predict_joint_log_proba(frame)
     np.testing.assert_allclose(joint, other.predict_joint_log_proba(whole), rtol=1e-10)
     np.testing.assert_allclose(model.score_samples(frame), other.score_samples(whole), rtol=1e-10)
-    if options != {"parameters": "ml"} or structure == "naive_bayes":  # else there is no closed form
+    if options != {"estimation": "ml"} or structure == "naive_bayes":  # else there is no closed form
         np.testing.assert_allclose(
             model.leave_one_out_log_proba(frame, y), other.leave_one_out_log_proba(whole, y), rtol=1e-9, atol=1e-12
         )
@@ -171,18 +171,18 @@ def test_indicators_are_columns_that_depend_on_the_class_alone(structure, option
     assert model.n_parameters_ == other.n_parameters_
     if not options:
         assert model.log_evidence_ == pytest.approx(other.log_evidence_, rel=1e-12)
-    # A hole where training had none says nothing.
+    # A missing value where training had none says nothing.
     one = frame.iloc[:1].assign(c=np.nan)
     np.testing.assert_allclose(
         model.predict_log_proba(one), other.predict_log_proba(whole.iloc[:1].assign(c=np.nan)), rtol=1e-10
     )
 
 
-def test_the_temperature_is_chosen_with_the_indicators(holed):
+def test_the_likelihood_power_is_chosen_with_the_indicators(holed):
     frame, y = holed
     whole, _ = with_columns(frame)
     for groups in (None, np.arange(150) // 2):
-        options = {"sharing": "cv", "temperature": "cv"}
+        options = {"sharing": "cv", "likelihood_power": "cv"}
         model = CGNClassifier(missing_indicator=True, **options).fit(frame, y, groups=groups)
         other = CGNClassifier(**options).fit(whole, y, groups=groups)
         without = CGNClassifier(**options).fit(frame, y, groups=groups)
@@ -191,12 +191,12 @@ def test_the_temperature_is_chosen_with_the_indicators(holed):
         losses = (each.cv_results_["mean_test_log_loss"] for each in (model, without))
         assert not np.allclose(*losses, rtol=1e-4)
         assert model.sharing_ == other.sharing_
-        assert model.temperature_ == pytest.approx(other.temperature_, rel=1e-6)
+        assert model.likelihood_power_ == pytest.approx(other.likelihood_power_, rel=1e-6)
 
 
 def test_indicators_add_up_however_the_rows_come(holed):
     frame, y = holed
-    # Of a given graph: fit alone can look at all rows, and orders the members of a group by how complete they are.
+    # Of a given graph: fit alone can look at all samples, and orders the members of a group by how complete they are.
     graph = Structure.from_parents({"site": [], "a": ["site"], "b": ["a"], "c": ["a", "b"], "d": []})
     whole = CGNClassifier(graph, missing_indicator=True).fit(frame, y)
     expected = whole.predict_proba(frame)
@@ -204,7 +204,7 @@ def test_indicators_add_up_however_the_rows_come(holed):
     for rows in (slice(0, 150, 3), slice(1, 150, 3), slice(2, 150, 3)):
         parts.partial_fit(frame[rows], y[rows], classes=[0, 1, 2])
     np.testing.assert_allclose(parts.predict_proba(frame), expected, rtol=1e-9)
-    # Where holes lie may differ from part to part.
+    # Where missing values lie may differ from part to part.
     no_holes = frame["b"].notna()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one part lacks a column
@@ -245,8 +245,12 @@ def test_what_indicators_cannot_do_is_said_in_one_line(holed):
     frame, y = holed
     frame = frame.assign(a=frame["a"].where(np.arange(150) > 5))
     for options, kind, message in (
-        ({"parameters": "ml"}, SampleNotAcceptable, "needs samples of class 1 in which column 'a' is missing: use"),
-        ({"parameters": "discriminative"}, ValueError, "missing_indicator=True has no discriminative parameters"),
+        (
+            {"estimation": "ml"},
+            SampleNotAcceptableError,
+            "needs samples of class 1 in which column 'a' is missing: use",
+        ),
+        ({"estimation": "discriminative"}, ValueError, "missing_indicator=True has no discriminative parameters"),
         ({"missing_indicator": "yes"}, ValueError, "missing_indicator must be True or False, not 'yes'"),
     ):
         with pytest.raises(kind, match=message) as caught:
@@ -268,11 +272,11 @@ def test_statistics_with_few_holes_are_not_given_away(holed, tmp_path):
 
 def test_models_of_tables_with_holes_are_saved(holed, tmp_path):
     frame, y = holed
-    model = CGNClassifier("complete", missing_indicator=True, unknown_levels="error").fit(frame, y)
+    model = CGNClassifier("complete", missing_indicator=True, handle_unknown="error").fit(frame, y)
     save(model, tmp_path / "model.skops")
     again = load(tmp_path / "model.skops")
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
-    np.testing.assert_array_equal(again.surprise(frame), model.surprise(frame))
+    np.testing.assert_array_equal(again.typicality(frame), model.typicality(frame))
     with pytest.raises(ValueError, match="unknown from training"):
         again.predict(frame.assign(site="above"))
 
@@ -281,7 +285,7 @@ def test_models_of_tables_with_holes_are_saved(holed, tmp_path):
 def test_streams_count_what_rows_with_holes_have(form, holed, tmp_path):
     frame, y = holed
     rows = frame.assign(site=frame["site"].astype(object), nothing=np.nan, target=np.array(list("xyz"))[y])
-    path = tmp_path / f"rows.{form}"
+    path = tmp_path / f"samples.{form}"
     getattr(rows, f"to_{form}")(path, index=False)
     model = CGNClassifier("naive_bayes", missing_indicator=True)
     with warnings.catch_warnings():
@@ -291,7 +295,7 @@ def test_streams_count_what_rows_with_holes_have(form, holed, tmp_path):
     expected = whole.predict_proba(frame.assign(nothing=np.nan))
     np.testing.assert_allclose(np.concatenate(list(predict_stream(found, path, batch_rows=64))), expected, rtol=1e-9)
     rows.assign(target=rows["target"].where(rows.index != 7)).to_csv(tmp_path / "no_label.csv", index=False)
-    with pytest.raises(ValueError, match="'target', the target, has missing values: drop their rows"):
+    with pytest.raises(ValueError, match="'target', the target, has missing values: drop their samples"):
         fit_stream(model, tmp_path / "no_label.csv", "target")
 
 

@@ -1,4 +1,4 @@
-"""Missing values: integrated out at prediction, each family by the rows in which it is observed at training."""
+"""Missing values: integrated out at prediction, each family by the samples in which it is observed at training."""
 
 import warnings
 from itertools import product
@@ -20,7 +20,7 @@ from cgnlearn import (
     Prior,
     SelectiveNaiveBayes,
     Structure,
-    TreeAverage,
+    TANAverage,
 )
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
@@ -56,8 +56,8 @@ def table_of(X, y=None, discrete=(), levels=(), weights=None, n_classes=2):
     return Table(schema, X[:, schema.continuous], codes, y, weights)
 
 
-def network_of(structure, table, how):
-    return Network.of(structure, collect(table, structure.as_families(table.schema)), how)
+def network_of(structure, table, estimation):
+    return Network.of(structure, collect(table, structure.as_families(table.schema)), estimation)
 
 
 # ---- prediction, after complete training
@@ -186,10 +186,10 @@ def mixed(seed=0, n=80):
 
 
 @pytest.mark.parametrize("how", [Bayes(), Bayes(sharing=1.0), Bayes(Prior(location="paper")), MaximumLikelihood()])
-def test_missing_discrete_parents_are_summed_over(how):
+def test_missing_discrete_parents_are_summed_over(estimation):
     X, y = mixed()
     H = punched(X, 0.4, columns=slice(3, 6))
-    network = network_of(MIXED, table_of(X, y, **LEVELS), how)
+    network = network_of(MIXED, table_of(X, y, **LEVELS), estimation)
     found = network.log_likelihood(table_of(H, **LEVELS))
     for row in range(len(H)):
         every = list(
@@ -204,10 +204,10 @@ FOREST = Structure.from_parents({3: [], 4: [3], 5: [4], 0: [5], 1: [0], 2: [4]})
 
 
 @pytest.mark.parametrize("how", [Bayes(), Bayes(sharing=1.0), MaximumLikelihood()])
-def test_a_forest_is_summed_from_its_leaves(how, monkeypatch):
+def test_a_forest_is_summed_from_its_leaves(estimation, monkeypatch):
     X, y = mixed()
     H = table_of(punched(X, 0.4, columns=slice(0, 6)), **LEVELS)
-    network = network_of(FOREST, table_of(X, y, **LEVELS), how)
+    network = network_of(FOREST, table_of(X, y, **LEVELS), estimation)
     along, total = network.contributions(H), network.log_likelihood(H)
     monkeypatch.setattr(components.Component, "is_forest", False)
     np.testing.assert_allclose(along, network.contributions(H), rtol=1e-9, atol=1e-9)
@@ -252,15 +252,15 @@ def test_too_many_combinations_are_refused(monkeypatch):
 # ---- training
 
 
-@pytest.mark.parametrize("parameters", ["bayes", "ml"])
+@pytest.mark.parametrize("estimation", ["bayes", "ml"])
 @pytest.mark.parametrize("location", ["pooled", "paper", "cell"])
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
-def test_each_family_is_counted_by_the_rows_in_which_it_is_observed(parameters, location, sharing):
+def test_each_family_is_counted_by_the_rows_in_which_it_is_observed(estimation, location, sharing):
     X, y = mixed(n=200)
     H = punched(X, 0.2)
     parents = {3: [], 4: [3], 0: [3], 1: [0, 3], 2: [0, 1]}
     model = CGNClassifier(
-        parents, parameters=parameters, sharing=sharing, prior=Prior(location=location), categorical_features=[3, 4, 5]
+        parents, estimation=estimation, sharing=sharing, prior=Prior(location=location), categorical_features=[3, 4, 5]
     ).fit(H, y)
     found = model.contributions(X)
     for child, listed in parents.items():
@@ -268,7 +268,7 @@ def test_each_family_is_counted_by_the_rows_in_which_it_is_observed(parameters, 
         of_family, of_class = (
             paper.log_joint(
                 H[seen], y[seen], X, families, discrete=(3, 4), levels={3: 2, 4: 3},
-                parameters=parameters, location=location, sharing=sharing,
+                estimation=estimation, location=location, sharing=sharing,
             )
             for families in ({child: listed}, {})
         )  # fmt: skip
@@ -293,7 +293,7 @@ def assert_equal(a, b):
     for mine, theirs in zip(a.moments, b.moments, strict=True):
         np.testing.assert_allclose(mine.n, theirs.n, atol=1e-12)
         np.testing.assert_allclose(mine.scatter, theirs.scatter, atol=1e-9)
-        some = np.broadcast_to(mine.by_attribute(mine.n) > 0, mine.mean.shape)
+        some = np.broadcast_to(mine.by_feature(mine.n) > 0, mine.mean.shape)
         np.testing.assert_allclose(
             (mine.mean + mine.origin)[some], (theirs.mean + theirs.origin)[some], rtol=1e-12, atol=1e-14
         )
@@ -343,11 +343,11 @@ def test_pairs_are_judged_by_the_rows_that_have_both():
     X, y = mixed(n=120)
     H = punched(X, 0.3, columns=[0, 3])
     table = table_of(H, y, **LEVELS)
-    for how in (Bayes(), None):
-        alone, joined = pair_scores(collect(table, pair_families(table.schema)), how)
+    for estimation in (Bayes(), None):
+        alone, joined = pair_scores(collect(table, pair_families(table.schema)), estimation)
         for parent, child in ((0, 1), (0, 2), (1, 2), (3, 4), (3, 1), (4, 0)):
             both = np.flatnonzero(~np.isnan(H[:, [parent, child]]).any(axis=1))
-            expected = pair_scores(collect(table.rows(both), pair_families(table.schema), (0,)), how)
+            expected = pair_scores(collect(table.rows(both), pair_families(table.schema), (0,)), estimation)
             gain = expected.joined[parent, child] - expected.alone[child]
             np.testing.assert_allclose(joined[parent, child] - alone[child], gain, rtol=1e-9, atol=1e-9)
 
@@ -366,7 +366,7 @@ def test_a_family_with_few_rows_is_warned_of():
     X, y = continuous(m=3)
     H = X.copy()
     H[:25, 0], H[-20:, 1] = np.nan, np.nan
-    with pytest.warns(UserWarning, match="column 0 is observed in 25% of the rows together with its parents"):
+    with pytest.warns(UserWarning, match="column 0 is observed in 25% of the samples together with its parents"):
         CGNClassifier("complete").fit(H, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -381,11 +381,11 @@ WAYS = {
     "tan": {"structure": "tan"},
     "band": {"structure": Band(2)},
     "box": {"structure": Box(2)},
-    "maximum likelihood": {"structure": "tan", "parameters": "ml"},
-    "discriminative": {"structure": Jan([[0, 1], [2, 3]]), "parameters": "discriminative"},
+    "maximum likelihood": {"structure": "tan", "estimation": "ml"},
+    "discriminative": {"structure": Jan([[0, 1], [2, 3]]), "estimation": "discriminative"},
     "selective": {"structure": SelectiveNaiveBayes()},
     "search": {"structure": GreedyJan("forward", cv=3)},
-    "temperature": {"structure": Jan([[0, 1, 2], [3, 4]]), "temperature": "cv"},
+    "likelihood_power": {"structure": Jan([[0, 1, 2], [3, 4]]), "likelihood_power": "cv"},
 }
 
 
@@ -397,13 +397,13 @@ def test_fit_and_predict_with_holes(way):
     model = CGNClassifier(**WAYS[way], categorical_features=[3, 4, 5]).fit(H, y)
     log_joint = model.predict_joint_log_proba(H)
     assert np.isfinite(log_joint).all()
-    # Neither the other rows nor their order matter.
+    # Neither the other samples nor their order matter.
     order = np.random.default_rng(0).permutation(len(H))
     np.testing.assert_allclose(model.predict_joint_log_proba(H[order]), log_joint[order], rtol=1e-9)
     np.testing.assert_allclose(model.predict_joint_log_proba(H[:1]), log_joint[:1], rtol=1e-9)
     parts = model.contributions(H)
     np.testing.assert_allclose(
-        model.temperature_ * parts.sum(axis=1) + model.class_log_prior_, log_joint, rtol=1e-8, atol=1e-8
+        model.likelihood_power_ * parts.sum(axis=1) + model.class_log_prior_, log_joint, rtol=1e-8, atol=1e-8
     )
     if way != "discriminative":
         assert (parts[np.isnan(H)] == 0).all()
@@ -436,7 +436,7 @@ def test_more_rows_may_bring_the_first_holes(tmp_path):
     [
         (Band("cv"), "give k a number"),
         (BandAverage(3), "give k a number"),
-        (TreeAverage(), "take a Tree"),
+        (TANAverage(), "take a Tree"),
         (GreedyJan("forward", cv="loo"), "take folds"),
     ],
 )
@@ -446,7 +446,7 @@ def test_what_needs_complete_columns_says_so(structure, words):
         CGNClassifier(structure).fit(punched(X), y)
 
 
-@pytest.mark.parametrize("structure", [BandAverage(3), TreeAverage()])
+@pytest.mark.parametrize("structure", [BandAverage(3), TANAverage()])
 def test_averages_refuse_holes_at_prediction(structure):
     X, y = continuous()
     model = CGNClassifier(structure).fit(X, y)
@@ -456,10 +456,10 @@ def test_averages_refuse_holes_at_prediction(structure):
 
 def test_more_columns_than_rows_refuse_holes():
     X, y = continuous(n=10, m=301)
-    with pytest.raises(ValueError, match="takes whole rows"):
+    with pytest.raises(ValueError, match="takes whole samples"):
         CGNClassifier("complete").fit(punched(X, 0.01), y)
     model = CGNClassifier("complete").fit(X, y)
-    with pytest.raises(ValueError, match="takes whole rows"):
+    with pytest.raises(ValueError, match="takes whole samples"):
         model.predict(punched(X, 0.01))
 
 
@@ -467,7 +467,7 @@ def test_a_column_that_is_never_observed_says_nothing():
     X, y = continuous()
     H = X.copy()
     H[:, 2] = np.nan
-    with pytest.warns(UserWarning, match="column 2 is observed in 0% of the rows"):
+    with pytest.warns(UserWarning, match="column 2 is observed in 0% of the samples"):
         model = CGNClassifier().fit(H, y)
     without = CGNClassifier().fit(np.delete(X, 2, axis=1), y)
     np.testing.assert_allclose(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import multigammaln
 
-from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptable, kernels, ordered_path
+from cgnlearn import Band, Box, CGNClassifier, Prior, SampleNotAcceptableError, kernels, ordered_path
 from cgnlearn.data.table import read, schema_of
 from cgnlearn.kernels.lattice import log_dets, regressions
 from cgnlearn.networks import network as networks
@@ -26,7 +26,7 @@ FAMILIES = {"band": Band, "box": Box}
 
 
 def walks(seed=0, n=60, p=24, classes=3):
-    """Rows whose neighbouring columns hang together, as those of a spectrum do."""
+    """Samples whose neighbouring columns hang together, as those of a spectrum do."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n + 20, p)).cumsum(axis=1)
     y = np.arange(n) % classes
@@ -183,12 +183,12 @@ def test_one_is_naive_bayes_and_all_is_complete(seed, p, n_test, sharing):
 
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 def test_maximum_likelihood_up_to_the_last_k_that_exists(sharing):
-    X, y, test = walks(n=36, p=20)  # 12 rows a class: 11 degrees of freedom
-    found = ordered_path(X, y, test, k_max=11, parameters="ml", sharing=sharing)
-    assert_same(found, loop(X, y, test, 11, parameters="ml", sharing=sharing), 1e-7)
+    X, y, test = walks(n=36, p=20)  # 12 samples a class: 11 degrees of freedom
+    found = ordered_path(X, y, test, k_max=11, estimation="ml", sharing=sharing)
+    assert_same(found, loop(X, y, test, 11, estimation="ml", sharing=sharing), 1e-7)
     if sharing == 0.0:
-        with pytest.raises(SampleNotAcceptable, match=r"k = 12, .* use k_max=11"):
-            ordered_path(X, y, test, k_max=15, parameters="ml")
+        with pytest.raises(SampleNotAcceptableError, match=r"k = 12, .* use k_max=11"):
+            ordered_path(X, y, test, k_max=15, estimation="ml")
 
 
 @pytest.mark.parametrize("noise", [1e-1, 1e-2, 1e-3])
@@ -197,9 +197,9 @@ def test_nearly_repeated_columns_by_maximum_likelihood(noise):
     rng = np.random.default_rng(1)
     X[:, 1::2] = X[:, ::2] + noise * rng.normal(size=(60, 10))
     test[:, 1::2] = test[:, ::2] + noise * rng.normal(size=(20, 10))
-    found = ordered_path(X, y, test, k_max=8, parameters="ml")
+    found = ordered_path(X, y, test, k_max=8, estimation="ml")
     # Rounding of the moments alone is worth as many digits as the columns share.
-    assert_same(found, loop(X, y, test, 8, parameters="ml"), 1e-11 / noise**2)
+    assert_same(found, loop(X, y, test, 8, estimation="ml"), 1e-11 / noise**2)
 
 
 @pytest.mark.parametrize("break_it", ["repeated", "constant", "constant in a class"])
@@ -212,10 +212,10 @@ def test_maximum_likelihood_that_does_not_exist(break_it):
     else:
         X[y == 1, 9] = 1.0
     last = 3 if break_it == "repeated" else 0
-    with pytest.raises(SampleNotAcceptable, match=f"k = {last + 1}, "):
-        ordered_path(X, y, test, k_max=6, parameters="ml")
+    with pytest.raises(SampleNotAcceptableError, match=f"k = {last + 1}, "):
+        ordered_path(X, y, test, k_max=6, estimation="ml")
     if last:
-        assert np.isfinite(ordered_path(X, y, test, k_max=last, parameters="ml")).all()
+        assert np.isfinite(ordered_path(X, y, test, k_max=last, estimation="ml")).all()
 
 
 # ---- the recursion itself
@@ -265,7 +265,7 @@ def test_repeated_columns_under_a_tiny_prior_scale(scale):
 
 
 def test_a_prior_too_small_for_the_digits_is_mended_as_elsewhere(monkeypatch):
-    """As millions of rows would make it even at the floor of the scale."""
+    """As millions of samples would make it even at the floor of the scale."""
     monkeypatch.setattr(prior, "LEAST_SCALE", 0.0)
     X, y, test = hostile()
     tiny = Prior(scale=np.full(24, 1e-30))
@@ -279,8 +279,8 @@ def test_evidence_of_every_order_is_a_ratio_of_whole_windows(shared_regressions)
     schema = schema_of(X, np.array([0, 1]), "from_dtype")
     statistics = collect(read(X, schema, y), every_family(schema, 5))
     (partition,), (moments,) = statistics.layout.partitions, statistics.moments
-    how = Bayes(prior, float(shared_regressions))
-    found = Lattice(partition, how.posterior(moments, partition, schema), how).every_log_evidence()
+    estimation = Bayes(prior, float(shared_regressions))
+    found = Lattice(partition, estimation.posterior(moments, partition, schema), estimation).every_log_evidence()
     assert found.shape == (12, 5)
     for v in range(12):
         for order in range(5):
@@ -291,7 +291,7 @@ def test_evidence_of_every_order_is_a_ratio_of_whole_windows(shared_regressions)
 
 
 def window_evidence(X, y, columns, prior, shared):
-    """Marginal likelihood of a normal inverse Wishart (Murphy 2007, eq. 266), of all classes' rows."""
+    """Marginal likelihood of a normal inverse Wishart (Murphy 2007, eq. 266), of all classes' samples."""
     d = len(columns)
     if not d:
         return 0.0
@@ -360,12 +360,14 @@ def test_coefficients_are_computed_once(monkeypatch):
 
 def test_band_by_maximum_likelihood_through_the_lattice():
     X, y, test = walks()
-    model = CGNClassifier(Band(6), parameters="ml").fit(X, y)
+    model = CGNClassifier(Band(6), estimation="ml").fit(X, y)
     assert_same(joint(model, test, Lattice), joint(model, test, Blocks.of))
     X[:, 9] = X[:, 6]
     statistics = CGNClassifier(Band(6)).fit(X, y).statistics_
     for solver in (Lattice, Blocks.of):
-        with pytest.raises(SampleNotAcceptable, match=r"for column 9 in the cell class 0: 20 samples, 5 continuous"):
+        with pytest.raises(
+            SampleNotAcceptableError, match=r"for column 9 in the cell class 0: 20 samples, 5 continuous"
+        ):
             Network.of(model._model.structure, statistics, MaximumLikelihood(), solver)
 
 
@@ -398,7 +400,7 @@ def test_band_whose_scale_is_singular_is_factorised(monkeypatch):
         ({"structures": ()}, 'structures must hold "band", "box" or both'),
         ({"structures": ("band", "tree")}, 'structures must hold "band", "box" or both'),
         ({"sharing": 2}, "sharing must be a number from 0 to 1"),
-        ({"parameters": "map"}, 'parameters must be "bayes" or "ml"'),
+        ({"parameters": "map"}, 'estimation must be "bayes" or "ml"'),
     ],
 )
 def test_wrong_calls_say_what_to_do(wrong, message):

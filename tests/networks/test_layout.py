@@ -63,7 +63,7 @@ def test_pair_index_finds_every_entry():
                     assert [partition.pairs.first[place], partition.pairs.second[place]] == sorted([first, second])
 
 
-def test_stacks_without_some_attributes():
+def test_stacks_without_some_features():
     partition = layout_of(Structure.band(6, 3)).partitions[0]
     absent = np.array([False, False, True, False, False, False])
     kept = [stack for whole in partition.stacks for stack in whole.without(absent)]
@@ -83,7 +83,7 @@ def test_refusals_name_the_columns():
 
 
 @pytest.mark.parametrize(("n", "reach"), [(1, 0), (5, 0), (5, 1), (6, 3), (6, 5)])
-def test_banded_entries_stand_by_attribute_and_distance(rng, n, reach):
+def test_banded_entries_stand_by_feature_and_distance(rng, n, reach):
     pairs = Pairs.within(n, reach)
     entries = rng.normal(size=(2, len(pairs)))
     found = pairs.banded(entries)

@@ -23,7 +23,7 @@ STRUCTURES = {
 
 
 def data(seed, n=24, n_classes=3):
-    """Every level in every class, so that a refit without one row knows them all."""
+    """Every level in every class, so that a refit without one sample knows them all."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     first, second = (np.arange(n) // n_classes) % 2, (np.arange(n) // n_classes) % 3
@@ -33,7 +33,7 @@ def data(seed, n=24, n_classes=3):
 
 
 def refitted(model, X, y, weights=None):
-    """Each row's log joint by a model of the others."""
+    """Each sample's log joint by a model of the others."""
     found = []
     for i in range(len(y)):
         kept = np.arange(len(y)) != i
@@ -47,7 +47,7 @@ def refitted(model, X, y, weights=None):
 
 def joint(model, X, y, weights=None, solver=None):
     found = (model._model if solver is None else network(model, solver)).leave_one_out(model._table(X, y, weights))
-    return model.temperature_ * found.log_likelihood + found.class_log_prior
+    return model.likelihood_power_ * found.log_likelihood + found.class_log_prior
 
 
 def assert_same(found, expected):
@@ -69,36 +69,36 @@ def test_bayes_equals_refits_on_any_data(seed, structure, sharing, uniform):
     X, y, weights = data(seed, n=15)
     model = CGNClassifier(
         STRUCTURES[structure], sharing=sharing, prior=HELD, class_prior="uniform" if uniform else None,
-        temperature=0.7, categorical_features=[0, 1],
+        likelihood_power=0.7, categorical_features=[0, 1],
     )  # fmt: skip
     assert_same(joint(model.fit(X, y, weights), X, y, weights), refitted(model, X, y, weights))
 
 
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("parameters", ["bayes", "ml"])
-def test_centred_at_the_cells(sharing, parameters):
-    """Location "cell" and maximum likelihood, whose centres forget the row altogether."""
+@pytest.mark.parametrize("estimation", ["bayes", "ml"])
+def test_centred_at_the_cells(sharing, estimation):
+    """Location "cell" and maximum likelihood, whose centres forget the sample altogether."""
     X, y, weights = data(1, n=45)
     X = X[:, 2:]
     prior = Prior(location="cell", scale=[0.8, 1.5, 90.0])
     for structure in ("naive_bayes", "complete", {0: [], 1: [0], 2: [0]}):
-        model = CGNClassifier(structure, sharing=sharing, parameters=parameters, prior=prior).fit(X, y, weights)
+        model = CGNClassifier(structure, sharing=sharing, estimation=estimation, prior=prior).fit(X, y, weights)
         assert_same(joint(model, X, y, weights), refitted(model, X, y, weights))
 
 
 @pytest.mark.parametrize("sharing", [0.0, 0.4, 1.0])
 def test_small_classes(sharing):
     X, y, _ = data(2, n=9)
-    y = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2])  # two rows, one row
+    y = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2])  # two samples, one sample
     held = Prior(location=HELD.location[2:], scale=HELD.scale[2:])
     model = CGNClassifier("complete", sharing=sharing, prior=held).fit(X[:, 2:], y)
     assert_same(joint(model, X[:, 2:], y), refitted(model, X[:, 2:], y))
-    for prior in (Prior(), Prior(location="cell")):  # a class without rows is centred where all rows are
+    for prior in (Prior(), Prior(location="cell")):  # a class without samples is centred where all samples are
         model = CGNClassifier("complete", sharing=sharing, prior=prior).fit(X[:, 2:], y)
         assert np.isfinite(joint(model, X[:, 2:], y)).all()
-    model = CGNClassifier(parameters="ml", sharing=1.0).fit(X[:, 2:], y)
+    model = CGNClassifier(estimation="ml", sharing=1.0).fit(X[:, 2:], y)
     found = model.leave_one_out_log_proba(X[:, 2:], y)
-    assert found[8, 2] == -np.inf  # the only row of its class
+    assert found[8, 2] == -np.inf  # the only sample of its class
     assert np.isfinite(found[:8]).all()
 
 
@@ -107,9 +107,9 @@ def test_small_classes(sharing):
 def test_a_row_without_which_a_class_has_no_variance_cannot_be(structure, n_columns, solver):
     k = getattr(structure, "k", 1 if structure == "naive_bayes" else n_columns)
     rng = np.random.default_rng(9)
-    y = np.repeat([0, 1], [8, k + 1])  # one row fewer, and k members of the second class lie in a plane
+    y = np.repeat([0, 1], [8, k + 1])  # one sample fewer, and k members of the second class lie in a plane
     X = rng.normal(size=(len(y), n_columns)) + 1e3
-    model = CGNClassifier(structure, parameters="ml").fit(X, y)
+    model = CGNClassifier(structure, estimation="ml").fit(X, y)
     found = network(model, SOLVERS[solver]).leave_one_out(model._table(X, y)).log_likelihood
     assert (found[y == 1, 1] == -np.inf).all()
     assert np.isfinite(found[y == 0]).all()
@@ -118,11 +118,11 @@ def test_a_row_without_which_a_class_has_no_variance_cannot_be(structure, n_colu
 
 
 def refitted_ml(structure, X, y):
-    """ln p(x | class) of each row by a fit of the others, where there is one."""
+    """ln p(x | class) of each sample by a fit of the others, where there is one."""
     found = np.full((len(y), 2), np.nan)
     for i in np.flatnonzero(y == 0):
         kept = np.arange(len(y)) != i
-        part = CGNClassifier(structure, parameters="ml").fit(X[kept], y[kept])
+        part = CGNClassifier(structure, estimation="ml").fit(X[kept], y[kept])
         found[i] = part.predict_joint_log_proba(X[i : i + 1])[0] - part.class_log_prior_
     return found
 
@@ -150,7 +150,7 @@ def test_many_columns_of_large_leverage():
 
 def test_log_proba_is_normalised_and_takes_some_of_the_rows():
     X, y, weights = data(5)
-    model = CGNClassifier("tan", prior=HELD, temperature=0.5, categorical_features=[0, 1]).fit(X, y, weights)
+    model = CGNClassifier("tan", prior=HELD, likelihood_power=0.5, categorical_features=[0, 1]).fit(X, y, weights)
     found = model.leave_one_out_log_proba(X, y, weights)
     np.testing.assert_allclose(np.exp(found).sum(axis=1), 1)
     np.testing.assert_allclose(model.leave_one_out_log_proba(X[3:7], y[3:7], weights[3:7]), found[3:7])
@@ -166,16 +166,16 @@ def test_the_papers_location_goes_by_folds():
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    "how", [{}, {"prior": Prior(location="cell")}, {"parameters": "ml"}], ids=["pooled", "cell", "ml"]
+    "how", [{}, {"prior": Prior(location="cell")}, {"estimation": "ml"}], ids=["pooled", "cell", "ml"]
 )
-def test_both_solvers_agree(sharing, weighted, how):
+def test_both_solvers_agree(sharing, weighted, estimation):
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(37, 40)).cumsum(axis=1), np.arange(37) % 3
-    if "parameters" not in how:
+    if "estimation" not in estimation:
         X[:, 7] = X[:, 6]
         X[:, 12] = 4.0
     weights = rng.uniform(0.5, 2, 37) if weighted else None
-    model = CGNClassifier(Band(6), sharing=sharing, **how).fit(X, y, weights)
+    model = CGNClassifier(Band(6), sharing=sharing, **estimation).fit(X, y, weights)
     assert_same(joint(model, X, y, weights, lattice_where_it_can), joint(model, X, y, weights, COMPILED))
 
 
@@ -184,9 +184,9 @@ def test_every_k_at_once(sharing):
     rng = np.random.default_rng(8)
     X, y = rng.normal(size=(30, 20)).cumsum(axis=1), np.arange(30) % 2
     rows, _ = read_training(X, y)
-    how = Bayes(sharing=sharing)
+    estimation = Bayes(sharing=sharing)
     statistics = collect(rows, every_family(rows.schema, 7))
-    found = EveryK.left_out(statistics, rows, how, k_max=7, shapes=("band", "box"))
+    found = EveryK.left_out(statistics, rows, estimation, k_max=7, shapes=("band", "box"))
     for i, shape in enumerate((Band, Box)):
         for k in range(1, 8):
             model = CGNClassifier(shape(k), sharing=sharing).fit(X, y)

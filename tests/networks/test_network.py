@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
-from cgnlearn import CGNClassifier, Prior, SampleNotAcceptable, Structure
+from cgnlearn import CGNClassifier, Prior, SampleNotAcceptableError, Structure
 from tests.oracles import paper
 from tests.solvers import COMPILED, PLAIN, joint
 
@@ -55,21 +55,21 @@ def test_bayes_is_the_paper_to_the_letter(mixed, solver, dag, sharing, location)
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 def test_ml_is_the_paper_to_the_letter(mixed, solver, dag, sharing):
     X, y, test = mixed
-    model = CGNClassifier(DAGS[dag], parameters="ml", sharing=sharing, categorical_features=[0, 1]).fit(X, y)
-    expected = paper.log_joint(X, y, test, DAGS[dag], (0, 1), LEVELS, parameters="ml", sharing=sharing)
+    model = CGNClassifier(DAGS[dag], estimation="ml", sharing=sharing, categorical_features=[0, 1]).fit(X, y)
+    expected = paper.log_joint(X, y, test, DAGS[dag], (0, 1), LEVELS, estimation="ml", sharing=sharing)
     np.testing.assert_allclose(joint(model, test, solver), expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("parameters", ["bayes", "ml"])
-def test_weights_and_expert_scales(mixed, rng, parameters):
+@pytest.mark.parametrize("estimation", ["bayes", "ml"])
+def test_weights_and_expert_scales(mixed, rng, estimation):
     X, y, test = mixed
     weights = rng.uniform(0, 3, len(y))
     scale = np.array([1, 1, 0.5, 2.0, 30.0])
     model = CGNClassifier(
-        DAGS["chain"], parameters=parameters, prior=Prior(scale=scale), categorical_features=[0, 1]
+        DAGS["chain"], estimation=estimation, prior=Prior(scale=scale), categorical_features=[0, 1]
     ).fit(X, y, weights)
     expected = paper.log_joint(
-        X, y, test, DAGS["chain"], (0, 1), LEVELS, parameters=parameters, weights=weights, scale=scale
+        X, y, test, DAGS["chain"], (0, 1), LEVELS, estimation=estimation, weights=weights, scale=scale
     )
     np.testing.assert_allclose(model.predict_joint_log_proba(test), expected, rtol=0, atol=1e-9)
 
@@ -78,12 +78,12 @@ def test_weights_and_expert_scales(mixed, rng, parameters):
 @pytest.mark.parametrize("location", ["pooled", "paper"])
 def test_contributions_add_up(mixed, solver, dag, location):
     X, y, test = mixed
-    model = CGNClassifier(DAGS[dag], prior=Prior(location=location), temperature=0.6, categorical_features=[0, 1]).fit(
-        X, y
-    )
+    model = CGNClassifier(
+        DAGS[dag], prior=Prior(location=location), likelihood_power=0.6, categorical_features=[0, 1]
+    ).fit(X, y)
     apart = model.contributions(test)
     assert apart.shape == (len(test), 5, 3)
-    total = model.temperature_ * apart.sum(axis=1) + model.class_log_prior_
+    total = model.likelihood_power_ * apart.sum(axis=1) + model.class_log_prior_
     np.testing.assert_allclose(total, joint(model, test, solver), atol=1e-10)
     assert not apart[:, [i for i in range(5) if i not in DAGS[dag]]].any()
 
@@ -91,12 +91,12 @@ def test_contributions_add_up(mixed, solver, dag, location):
 def test_ml_against_scikit_learn():
     X, y = load_wine(return_X_y=True)
     train, test = slice(0, None, 2), slice(1, None, 2)
-    naive = CGNClassifier(parameters="ml").fit(X[train], y[train])
+    naive = CGNClassifier(estimation="ml").fit(X[train], y[train])
     theirs = GaussianNB(var_smoothing=0).fit(X[train], y[train])
     np.testing.assert_allclose(
         naive.predict_joint_log_proba(X[test]), theirs.predict_joint_log_proba(X[test]), rtol=1e-9
     )
-    complete = CGNClassifier("complete", parameters="ml").fit(X[train], y[train])
+    complete = CGNClassifier("complete", estimation="ml").fit(X[train], y[train])
     for c in range(3):
         own = X[train][y[train] == c]
         expected = multivariate_normal.logpdf(X[test], own.mean(axis=0), np.cov(own.T, ddof=0), allow_singular=True)
@@ -106,14 +106,14 @@ def test_ml_against_scikit_learn():
 
 def test_complete_shared_ml_is_linear_discriminant_analysis():
     X, y = load_wine(return_X_y=True)
-    ours = CGNClassifier("complete", parameters="ml", sharing=1.0).fit(X[::2], y[::2]).predict_log_proba(X[1::2])
+    ours = CGNClassifier("complete", estimation="ml", sharing=1.0).fit(X[::2], y[::2]).predict_log_proba(X[1::2])
     # theirs: the covariance is divided by n as well
     theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(X[::2], y[::2]).predict_log_proba(X[1::2])
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
 
 
 def test_predictive_by_integration():
-    """One attribute: ∫ N(x | μ, σ²) p(μ, σ² | data) dμ dσ², on a fine grid."""
+    """One feature: ∫ N(x | μ, σ²) p(μ, σ² | data) dμ dσ², on a fine grid."""
     X = np.array([[0.2], [1.3], [0.7], [3.1], [2.2]])
     y = np.array([0, 0, 0, 1, 1])
     model = CGNClassifier(prior=Prior(location=[1.0], scale=[0.5]), class_prior="uniform").fit(X, y)
@@ -133,11 +133,11 @@ def test_predictive_by_integration():
 @pytest.mark.parametrize("dag", DAGS)
 @pytest.mark.parametrize("class_prior", [None, "uniform"])
 def test_evidence_is_the_product_of_predictives(mixed, dag, class_prior):
-    """p(D) = Π p(row | rows before it), for a prior that does not depend on the data."""
+    """p(D) = Π p(sample | samples before it), for a prior that does not depend on the data."""
     X, y, _ = mixed
     X, y = X[:30], y[:30]
     prior = Prior(location=EXPERT, scale=[1, 1, 1.2, 1.4, 150.0])
-    # Every level and class must be known, and no attribute constant, from the first row on: start from a few rows.
+    # Every level and class must be known, and no feature constant, from the first row on: start from a few samples.
     start = 8
     order = np.concatenate([np.unique(X[:, :2], axis=0, return_index=True)[1], np.arange(30)])
     order = order[np.sort(np.unique(order, return_index=True)[1])]
@@ -166,7 +166,7 @@ def test_shared_evidence_does_not_depend_on_the_order_in_a_clique(mixed):
 
 def test_evidence_is_refused_where_it_is_none(mixed):
     X, y, _ = mixed
-    for settings in ({"parameters": "ml"}, {"sharing": 0.5}, {"prior": Prior(location="cell")}):
+    for settings in ({"estimation": "ml"}, {"sharing": 0.5}, {"prior": Prior(location="cell")}):
         model = CGNClassifier(**settings).fit(X[:, 2:], y)
         assert not hasattr(model, "log_evidence_")
         with pytest.raises(AttributeError, match="log_evidence_ is defined for"):
@@ -176,7 +176,7 @@ def test_evidence_is_refused_where_it_is_none(mixed):
 @pytest.mark.parametrize(
     ("structure", "X", "message"),
     [
-        # a class with as many rows as columns
+        # a class with as many samples as columns
         ("complete", [[0, 1], [1, 0], [2, 2], [0, 0], [4, 1], [3, 5]], None),
         (
             "complete",
@@ -191,31 +191,31 @@ def test_evidence_is_refused_where_it_is_none(mixed):
     ],
 )
 def test_ml_names_where_the_sample_is_not_acceptable(structure, X, message):
-    model = CGNClassifier(structure, parameters="ml")
+    model = CGNClassifier(structure, estimation="ml")
     if message is None:
         model.fit(X, [0, 0, 0, 1, 1, 1])
     else:
-        with pytest.raises(SampleNotAcceptable, match=message):
+        with pytest.raises(SampleNotAcceptableError, match=message):
             model.fit(X, [0, 0, 0, 1, 1, 1])
 
 
 def test_ml_names_empty_cells_and_levels(mixed):
     X, y, _ = mixed
     few = (X[:, 0] != 1) | (y != 2)
-    model = CGNClassifier({0: [], 3: [0]}, parameters="ml", categorical_features=[0, 1])
-    with pytest.raises(SampleNotAcceptable, match=r"column 0 in the cell class 2: 0 samples have the level 1.0"):
+    model = CGNClassifier({0: [], 3: [0]}, estimation="ml", categorical_features=[0, 1])
+    with pytest.raises(SampleNotAcceptableError, match=r"column 0 in the cell class 2: 0 samples have the level 1.0"):
         model.fit(X[few], y[few])
-    model = CGNClassifier({3: [], 2: [3]}, parameters="ml").partial_fit(X, y, classes=[0, 1, 2, 3])
-    with pytest.raises(SampleNotAcceptable, match="none of 3"):
+    model = CGNClassifier({3: [], 2: [3]}, estimation="ml").partial_fit(X, y, classes=[0, 1, 2, 3])
+    with pytest.raises(SampleNotAcceptableError, match="none of 3"):
         model.predict(X)
-    model = CGNClassifier({3: [], 2: [3]}, parameters="ml", class_prior="uniform")
+    model = CGNClassifier({3: [], 2: [3]}, estimation="ml", class_prior="uniform")
     model.partial_fit(X, y, classes=[0, 1, 2, 3])
-    with pytest.raises(SampleNotAcceptable, match=r"column \d in the cell class 3: 0 samples"):
+    with pytest.raises(SampleNotAcceptableError, match=r"column \d in the cell class 3: 0 samples"):
         model.predict(X)
 
 
 def test_compiled_and_plain_paths_agree_on_many_shapes(rng):
-    """Blocks of all sizes, rows beyond one tile, values beyond the product's guard."""
+    """Blocks of all sizes, samples beyond one tile, values beyond the product's guard."""
     X = rng.normal(size=(700, 23)) @ rng.normal(size=(23, 23))
     X[5] *= 1e160
     X[7] = 1e30
@@ -227,8 +227,8 @@ def test_compiled_and_plain_paths_agree_on_many_shapes(rng):
         Structure.box(23, 9),
         Structure.tree([None, *range(22)]),
     ):
-        for parameters in ("bayes", "ml"):
-            model = CGNClassifier(structure, parameters=parameters).fit(X[10:300], y[10:300])
+        for estimation in ("bayes", "ml"):
+            model = CGNClassifier(structure, estimation=estimation).fit(X[10:300], y[10:300])
             plain, compiled = joint(model, X, PLAIN), joint(model, X, COMPILED)
             assert np.isfinite(plain).all()
             np.testing.assert_allclose(compiled, plain, rtol=1e-9, atol=1e-8)

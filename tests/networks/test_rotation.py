@@ -1,4 +1,4 @@
-"""Complete structures over more columns than rows: the rotated answer is the factorised one."""
+"""Complete structures over more columns than samples: the rotated answer is the factorised one."""
 
 import tracemalloc
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cgnlearn import CGNClassifier, Complete, Prior, SampleNotAcceptable, load, save
+from cgnlearn import CGNClassifier, Complete, Prior, SampleNotAcceptableError, load, save
 from cgnlearn.networks import densities
 from cgnlearn.structures import fixed
 from cgnlearn.structures.rotated import RotatedComplete
@@ -18,7 +18,7 @@ LOCATION, SCALE = RNG.normal(100, 1, P), RNG.uniform(0.5, 2, P)
 
 @pytest.fixture
 def wide(rng):
-    """Columns of many sizes far from 0, one constant, one repeated; three classes, one of them of two rows."""
+    """Columns of many sizes far from 0, one constant, one repeated; three classes, one of them of two samples."""
     y = np.r_[np.arange(N - 2) % 2, 2, 2]
     X = 100 + np.exp(rng.normal(size=P)) * (rng.normal(size=(N, P)) + 0.5 * y[:, None])
     X[:, 3], X[:, 5] = 7.1, X[:, 4]
@@ -133,10 +133,10 @@ def test_rows_far_out_are_finite(wide, monkeypatch):
 @pytest.mark.parametrize("groups", [None, np.arange(N) // 3])
 def test_choices_are_made_by_models_of_other_rows(wide, monkeypatch, groups):
     X, y, _, _ = wide
-    settings = {"temperature": "cv", "sharing": "cv", "prior": Prior(scale=10)}
+    settings = {"likelihood_power": "cv", "sharing": "cv", "prior": Prior(scale=10)}
     there = CGNClassifier("complete", **settings).fit(X, y, None, groups)
     here = by_rotation(monkeypatch, CGNClassifier("complete", **settings), X, y, None, groups)
-    assert here.temperature_ == pytest.approx(there.temperature_, rel=1e-6)
+    assert here.likelihood_power_ == pytest.approx(there.likelihood_power_, rel=1e-6)
     scores = (model.cv_results_["mean_test_log_loss"] for model in (here, there))
     np.testing.assert_allclose(*scores, rtol=1e-7)
 
@@ -144,11 +144,11 @@ def test_choices_are_made_by_models_of_other_rows(wide, monkeypatch, groups):
 def test_what_cannot_be_had_says_so(wide, monkeypatch):
     X, y, rows, _ = wide
     here = by_rotation(monkeypatch, CGNClassifier("complete"), X, y)
-    with pytest.raises(ValueError, match="no contributions by attribute"):
+    with pytest.raises(ValueError, match="no contributions by feature"):
         here.contributions(rows)
     with pytest.raises(ValueError, match="neither averaged nor rotated"):
         here.sample(2)
-    with pytest.raises(ValueError, match="fitted by rotation, all rows at once: call fit"):
+    with pytest.raises(ValueError, match="fitted by rotation, all samples at once: call fit"):
         here.partial_fit(X, y)
     with pytest.raises(ValueError, match="were not counted together"):
         CGNClassifier.from_statistics(here.statistics_, structure="complete")
@@ -161,12 +161,12 @@ def test_what_cannot_be_had_says_so(wide, monkeypatch):
 @pytest.mark.parametrize("sharing", [0.0, 1.0])
 def test_maximum_likelihood_does_not_exist_and_the_error_is_the_same(wide, monkeypatch, sharing):
     X, y, _, _ = wide
-    model = CGNClassifier("complete", parameters="ml", sharing=sharing)
+    model = CGNClassifier("complete", estimation="ml", sharing=sharing)
     X = np.delete(X, [3, 5], axis=1)
-    with pytest.raises(SampleNotAcceptable) as expected:
+    with pytest.raises(SampleNotAcceptableError) as expected:
         model.fit(X, y)
     monkeypatch.setattr(fixed, "FEW_COLUMNS", 10)
-    with pytest.raises(SampleNotAcceptable) as found:
+    with pytest.raises(SampleNotAcceptableError) as found:
         model.fit(X, y)
     assert str(found.value) == str(expected.value)
 
@@ -177,7 +177,7 @@ def test_a_saved_model_predicts_the_same(wide, monkeypatch, tmp_path):
     save(here, tmp_path / "wide.skops")
     again = load(tmp_path / "wide.skops")
     np.testing.assert_array_equal(again.predict_proba(rows), here.predict_proba(rows))
-    np.testing.assert_array_equal(again.surprise(rows), here.surprise(rows))
+    np.testing.assert_array_equal(again.typicality(rows), here.typicality(rows))
 
 
 def test_wide_tables_need_no_pairs_of_columns(rng):
@@ -189,8 +189,10 @@ def test_wide_tables_need_no_pairs_of_columns(rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12 * X.nbytes  # 3,000 x 3,000 numbers alone would be 75 times as much
-    with pytest.raises(SampleNotAcceptable, match="column 19 in the cell class 0: 20 samples, 19 continuous parents"):
-        CGNClassifier("complete", parameters="ml").fit(X, y)
+    with pytest.raises(
+        SampleNotAcceptableError, match="column 19 in the cell class 0: 20 samples, 19 continuous parents"
+    ):
+        CGNClassifier("complete", estimation="ml").fit(X, y)
 
 
 @pytest.mark.shared

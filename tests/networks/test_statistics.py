@@ -208,7 +208,7 @@ def test_class_free_is_all_rows_as_one_class(rng):
     table = mixed_table(rng)
     structure = Structure.from_parents({0: [], 1: [0], 2: [1], 3: [2, 1], 4: [3]})
     found = collect(table, structure.as_families(MIXED)).class_free()
-    one = replace(table, schema=replace(MIXED, classes=("any",)), labels=np.zeros(table.n_rows, np.intp))
+    one = replace(table, schema=replace(MIXED, classes=("any",)), labels=np.zeros(table.n_samples, np.intp))
     assert_same(found, collect(one, structure.as_families(MIXED)), rtol=1e-9)
     assert found.schema.classes == ("any",)
 

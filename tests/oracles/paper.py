@@ -18,7 +18,7 @@ def log_joint(
     discrete=(),
     levels=None,
     *,
-    parameters="bayes",
+    estimation="bayes",
     location="pooled",
     sharing=0.0,
     weights=None,
@@ -30,7 +30,7 @@ def log_joint(
     """Log p(class, x) of every test row; classes are 0, 1, …; ``location`` may be an array, as may ``scale``."""
     weights = np.ones(len(y)) if weights is None else np.asarray(weights, float)
     classes = range(int(max(y)) + 1)
-    alpha = dirichlet if parameters == "bayes" else 0.0
+    alpha = dirichlet if estimation == "bayes" else 0.0
     n_class = np.array([weights[y == c].sum() for c in classes])
     joint = np.tile(np.log((n_class + alpha) / (n_class.sum() + alpha * len(n_class))), (len(X_test), 1))
     for child, listed in parents.items():
@@ -47,7 +47,7 @@ def log_joint(
                         )
                         share = (counts + alpha) / (counts.sum() + alpha * levels[child])
                         joint[row, c] += np.log(share[int(X_test[row, child])])
-                    elif parameters == "ml":
+                    elif estimation == "ml":
                         joint[row, c] += _ml(X, y, weights, inside, c, classes, child, pc, sharing, X_test[row])
                     else:
                         joint[row, c] += _bayes(

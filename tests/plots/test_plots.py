@@ -39,7 +39,7 @@ def drawn(display):
 
 def test_contributions_add_up_to_the_log_odds(iris):
     X, y = iris
-    model = CGNClassifier("complete", temperature=0.5).fit(X, y)
+    model = CGNClassifier("complete", likelihood_power=0.5).fit(X, y)
     for row in (0, 60, 120):
         display = drawn(ContributionsDisplay.from_estimator(model, X, row))
         joint = np.sort(model.predict_joint_log_proba(X.iloc[[row]])[0])
@@ -77,7 +77,7 @@ def test_small_contributions_are_summed_and_spectra_are_lines(rng):
     np.testing.assert_array_equal(line.values, X[3])
 
 
-def test_structures_are_graphs_up_to_sixty_attributes():
+def test_structures_are_graphs_up_to_sixty_features():
     small = drawn(StructureDisplay.from_structure(Structure.band(8, 3)))
     assert len([text for text in small.ax_.texts if text.get_text()]) == 8
     assert not small.ax_.images
@@ -160,7 +160,7 @@ def test_reliability_of_many_classes(iris):
 def test_path_of_a_cross_validated_k(rng):
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 8)).cumsum(axis=1) + y[:, None]
-    model = CGNClassifier(Band(k="cv", k_max=5), temperature="cv").fit(X, y)
+    model = CGNClassifier(Band(k="cv", k_max=5), likelihood_power="cv").fit(X, y)
     display = drawn(PathDisplay.from_estimator(model))
     path = display.paths["inner cross-validation"]
     assert path.x.tolist() == [1, 2, 3, 4, 5]
@@ -191,7 +191,7 @@ def test_relevance_is_drawn_at_the_positions_of_the_columns(iris):
     model = CGNClassifier(BandAverage(3)).fit(X, y)
     display = drawn(RelevanceDisplay.from_estimator(model))
     assert (display.axis, display.positions.tolist()) == ("column", [0, 1, 2, 3])
-    np.testing.assert_array_equal(display.relevance, model.relevance_)
+    np.testing.assert_array_equal(display.relevance, model.inclusion_probability_)
     expected = model.order_probability_ @ [0, 1, 2]
     np.testing.assert_allclose(display.axes_[1].lines[0].get_ydata(), expected)
     numbered = CGNClassifier(BandAverage(3)).fit(X.set_axis(["10.5", "11", "11.5", "13"], axis=1), y)
@@ -209,7 +209,7 @@ def test_mirrored_spectra_and_the_evidence_of_their_peaks():
     from cgnlearn.datasets import make_spectra
 
     made = make_spectra(80, 300, n_peaks=10, n_markers=2, effect=3.0, random_state=0)
-    model = CGNClassifier(temperature=0.3).fit(made.data, made.target)
+    model = CGNClassifier(likelihood_power=0.3).fit(made.data, made.target)
     one = drawn(
         SpectrumDisplay.from_estimator(model, made.data, made.target, mz=made.mz, row=5, of="case", against="control")
     )

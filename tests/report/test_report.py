@@ -62,7 +62,7 @@ def mixed_study():
     X = pd.DataFrame({"a": y + rng.normal(size=n), "b": rng.normal(size=n), HOSTILE: 2 * y + rng.normal(size=n)})
     X["level"] = pd.Categorical(np.where(rng.random(n) < 0.3 + 0.3 * (y == 1), "low", HOSTILE))
     labels = np.array(["x", "y", HOSTILE])[y]
-    models = {"tree bayes": CGNClassifier("tan"), "naive ml": CGNClassifier(parameters="ml")}
+    models = {"tree bayes": CGNClassifier("tan"), "naive ml": CGNClassifier(estimation="ml")}
     return study_of(X, labels, models, settings={"File": HOSTILE})
 
 
@@ -78,7 +78,7 @@ def spectra_study():
     X = rng.normal(size=(40, 80)).cumsum(axis=1) + 3 * y[:, None] * (np.arange(80) == 40)
     mz = np.linspace(1000, 2000, 80)
     frame = pd.DataFrame(X, columns=[f"{m:.1f}" for m in mz])
-    models = {"band 2 bayes": CGNClassifier(Band(2)), "band 2 ml": CGNClassifier(Band(2), parameters="ml")}
+    models = {"band 2 bayes": CGNClassifier(Band(2)), "band 2 ml": CGNClassifier(Band(2), estimation="ml")}
     return study_of(frame, np.array(["control", "case"])[y], models, positions=mz, marks=mz[[40]])
 
 
@@ -121,7 +121,7 @@ def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study, mixed_ch
         assert row.against == study.classes[second]
         assert row.log_odds == pytest.approx(joint[first] - joint[second])
         order = np.argsort(-np.abs(odds))
-        assert [attribute for attribute, _ in row.reasons] == order.tolist()
+        assert [feature for feature, _ in row.reasons] == order.tolist()
         np.testing.assert_allclose([log_odds for _, log_odds in row.reasons], odds[order])
         prior = model.class_log_prior_
         assert Viewer(chosen).view(row).rest == pytest.approx(prior[first] - prior[second])
@@ -213,7 +213,7 @@ def test_cards_count_missing_cells_and_draw_the_others(mixed_study, mixed_chosen
     assert view.items[2].usual_for == "none measured"
 
 
-def test_of_many_levels_and_attributes_the_most_are_shown():
+def test_of_many_levels_and_features_the_most_are_shown():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = pd.DataFrame(rng.normal(size=(60, 30)), columns=[f"x{i}" for i in range(30)])
@@ -319,23 +319,23 @@ class _Tags(HTMLParser):
         super().__init__()
         self.found = []
 
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, dict(attributes)))
+    def handle_starttag(self, tag, features):
+        self.found.append((tag, dict(features)))
 
 
 def test_the_page_is_self_contained_and_escaped(page):
     text = page.read_text(encoding="utf-8")
     tags = _Tags()
     tags.feed(text)
-    scripts = [attributes.get("type") for tag, attributes in tags.found if tag == "script"]
+    scripts = [features.get("type") for tag, features in tags.found if tag == "script"]
     assert scripts.count(None) == 1  # our own; none of the data's
     assert set(scripts) == {None, "application/json"}
-    for tag, attributes in tags.found:
-        for name, value in attributes.items():
+    for tag, features in tags.found:
+        for name, value in features.items():
             if name in ("src", "href", "xlink:href", "srcset", "action", "data"):
                 assert value.startswith(("#", "data:")), (tag, name, value)
     assert not re.search(r"@import|url\((?!#|'?data:)", text)
-    ids = [attributes["id"] for _, attributes in tags.found if "id" in attributes]
+    ids = [features["id"] for _, features in tags.found if "id" in features]
     assert len(ids) == len(set(ids))
     references = set(re.findall(r'(?:xlink:href="|url\()#([^")]+)', text))
     assert references <= set(ids)
@@ -344,7 +344,7 @@ def test_the_page_is_self_contained_and_escaped(page):
 
 def test_the_page_says_what_must_be_said(page, mixed_study, spectra_study):
     text = page.read_text(encoding="utf-8")
-    for words in ("The models beside each other", "Confusion matrix".lower(), "What each attribute contributes",
+    for words in ("The models beside each other", "Confusion matrix".lower(), "What each feature contributes",
                   "What each peak contributes", "The least certain row", "The most certain row", "Data and settings",
                   "Limits of use", "Triangles mark the peaks", "ROC curve", "decision curve"):  # fmt: skip
         assert words in text
@@ -359,8 +359,8 @@ def test_the_page_says_what_must_be_said(page, mixed_study, spectra_study):
 def test_the_sections_are_listed_and_there(page):
     tags = _Tags()
     tags.feed(page.read_text(encoding="utf-8"))
-    ids = {attributes["id"] for _, attributes in tags.found if "id" in attributes}
-    listed = [attributes["href"] for tag, attributes in tags.found if tag == "a"]
+    ids = {features["id"] for _, features in tags.found if "id" in features}
+    listed = [features["href"] for tag, features in tags.found if tag == "a"]
     assert len(listed) > 12
     assert {href.removeprefix("#") for href in listed} <= ids
 
@@ -407,7 +407,7 @@ def test_a_model_without_contributions_has_a_report(mixed_study, tmp_path):
     assert study.chosen == "black box"
     assert explained(study) is None
     write_report(tmp_path / "report.html", [study])
-    assert "keeps no account of what each attribute adds" in (tmp_path / "report.html").read_text()
+    assert "keeps no account of what each feature adds" in (tmp_path / "report.html").read_text()
     silent = study_of(mixed_study.X[["a", "b"]], mixed_study.y, {"silent": Silent()})
     chosen = Chosen.of(silent)
     assert chosen.evidence is None
@@ -449,7 +449,7 @@ def test_without_any_answer_the_page_says_so(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(24, 20)))
     X.columns = X.columns.astype(str)
-    study = study_of(X, np.arange(24) % 2, {"complete ml": CGNClassifier("complete", parameters="ml")})
+    study = study_of(X, np.arange(24) % 2, {"complete ml": CGNClassifier("complete", estimation="ml")})
     assert study.chosen is None
     write_report(tmp_path / "report.html", [study])
     text = (tmp_path / "report.html").read_text()

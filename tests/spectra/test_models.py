@@ -42,7 +42,7 @@ def test_true_markers_are_among_the_regions_with_most_evidence():
     steps = preset("maldi").set_params(bin__width=10.0)
     X, y = steps.fit_transform(list(made.spectra)), made.target
     evidence = np.zeros(X.shape[1])
-    model = CGNClassifier(Band("cv", k_max=10), sharing=1.0, temperature="cv")
+    model = CGNClassifier(Band("cv", k_max=10), sharing=1.0, likelihood_power="cv")
     for split in cut(y, n_folds=3):
         model.fit(X[split.train], y[split.train])
         true = np.searchsorted(model.classes_, y[split.test])

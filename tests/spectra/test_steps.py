@@ -178,7 +178,7 @@ def test_peaks_are_found():
 
 def test_presets_classify_raw_spectra_and_keep_replicates_together(made):
     model = make_pipeline(
-        preset("maldi").set_params(trim__start=1000.0, bin__width=10.0), CGNClassifier(temperature="cv")
+        preset("maldi").set_params(trim__start=1000.0, bin__width=10.0), CGNClassifier(likelihood_power="cv")
     )
     scores = cross_val_score(model, list(made.spectra), made.target, groups=made.groups, cv=GroupKFold(4))
     assert scores.mean() > 0.8

@@ -10,13 +10,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import Band, BandAverage, CGNClassifier, Prior, load, save
 from cgnlearn.datasets import make_spectra
-from cgnlearn.networks.model import NotExact
+from cgnlearn.networks.model import NotExactError
 
 KINDS = ("free", "shared", "own")
 
 
 def chained(seed=0, n=30, p=4, classes=2, n_test=9):
-    """Rows whose columns hang together, some of which differ between the classes."""
+    """Samples whose columns hang together, some of which differ between the classes."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n + n_test, p))
     y = np.arange(n + n_test) % classes
@@ -31,7 +31,7 @@ def chained(seed=0, n=30, p=4, classes=2, n_test=9):
 
 
 def posteriors(X, y, weights, columns, kind, prior):
-    """For each class: m', κ', Ψ' and the rows behind the regression, over some columns."""
+    """For each class: m', κ', Ψ' and the samples behind the regression, over some columns."""
     X, n_classes = X[:, columns], y.max() + 1
     location = np.average(X, axis=0, weights=weights)
     before = np.diag(np.average((X - location) ** 2, axis=0, weights=weights))
@@ -53,7 +53,7 @@ def posteriors(X, y, weights, columns, kind, prior):
 
 
 def regression(X, y, weights, test, v, order, kind, prior):
-    """Log evidence of one regression, and log densities of the test rows: (rows, classes)."""
+    """Log evidence of one regression, and log densities of the test samples: (samples, classes)."""
     columns = [u for u in range(v - order, v + 1) if np.ptp(X[:, u]) > 0]
     d = len(columns) - 1
     before, found = posteriors(X, y, weights, columns, kind, prior)
@@ -78,7 +78,7 @@ def regression(X, y, weights, test, v, order, kind, prior):
 
 
 def brute_force(X, y, test, k_max, weights=None, prior=None):
-    """Log mixtures (rows, columns, classes), order probabilities, relevances, and the sum of log evidences."""
+    """Log mixtures (samples, columns, classes), order probabilities, relevances, and the sum of log evidences."""
     weights = np.ones(len(y)) if weights is None else weights
     p = X.shape[1]
     apart, orders, relevance = np.zeros((len(test), p, y.max() + 1)), np.zeros((p, k_max)), np.zeros(p)
@@ -105,7 +105,7 @@ def assert_is_brute_force(model, X, y, test, k_max, weights=None, prior=None, to
     joint = apart.sum(axis=1) + model.class_log_prior_
     np.testing.assert_allclose(model.predict_joint_log_proba(test), joint, **close)
     np.testing.assert_allclose(model.order_probability_, orders, **close)
-    np.testing.assert_allclose(model.relevance_, relevance, **close)
+    np.testing.assert_allclose(model.inclusion_probability_, relevance, **close)
     counts = np.bincount(y, weights)
     of_classes = gammaln(0.01 * len(counts)) - gammaln(0.01 * len(counts) + counts.sum())
     of_classes += (gammaln(0.01 + counts) - gammaln(0.01)).sum()
@@ -133,7 +133,7 @@ def test_constant_and_repeated_columns():
         part[:, 4] = part[:, 3]
     model = CGNClassifier(BandAverage(4)).fit(X, y)
     assert_is_brute_force(model, X, y, test, 4)
-    assert model.relevance_[2] == 0
+    assert model.inclusion_probability_[2] == 0
     assert not model.order_probability_[2].any()
     assert not model.contributions(test)[:, 2].any()
 
@@ -146,7 +146,7 @@ def test_long_bands_fall_into_stretches_and_batches(monkeypatch):
 
 
 def test_rows_far_out_need_the_orders_that_are_improbable():
-    """A row whose parent lies far out is spoken for by the order without it, however little that weighs."""
+    """A sample whose parent lies far out is spoken for by the order without it, however little that weighs."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
     X[:, 1] = X[:, 0] + 0.5 * X[:, 1]
@@ -167,7 +167,7 @@ def test_discrete_columns_beside(mixed):
     discrete = CGNClassifier(categorical_features=[0, 1]).fit(X[:, :2], y)
     expected = continuous.predict_joint_log_proba(test[:, 2:]) + discrete.predict_joint_log_proba(test[:, :2])
     np.testing.assert_allclose(model.predict_joint_log_proba(test), expected - model.class_log_prior_)
-    np.testing.assert_allclose(model.relevance_, [1, 1, *continuous.relevance_])
+    np.testing.assert_allclose(model.inclusion_probability_, [1, 1, *continuous.inclusion_probability_])
     np.testing.assert_allclose(model.order_probability_, [[1, 0, 0]] * 2 + continuous.order_probability_.tolist())
     np.testing.assert_allclose(
         model.contributions(test).sum(axis=1) + model.class_log_prior_, expected - model.class_log_prior_
@@ -176,7 +176,7 @@ def test_discrete_columns_beside(mixed):
     only = CGNClassifier(BandAverage(3), categorical_features=[0, 1]).fit(X[:, :2], y)
     np.testing.assert_allclose(only.predict_proba(test[:, :2]), discrete.predict_proba(test[:, :2]))
     np.testing.assert_allclose(only.log_evidence_, discrete.log_evidence_)
-    assert only.relevance_.tolist() == [1, 1]
+    assert only.inclusion_probability_.tolist() == [1, 1]
 
 
 def test_evidences_ten_thousand_nats_apart_leave_the_best():
@@ -194,7 +194,7 @@ def test_evidences_ten_thousand_nats_apart_leave_the_best():
     np.testing.assert_allclose(model.predict_joint_log_proba(test), best.predict_joint_log_proba(test), rtol=1e-6)
     np.testing.assert_allclose(model.predict_proba(test).sum(axis=1), 1)
     np.testing.assert_allclose(model.order_probability_, [[1, 0], [0, 1]], atol=1e-12)
-    np.testing.assert_allclose(model.relevance_, [1, 1])
+    np.testing.assert_allclose(model.inclusion_probability_, [1, 1])
     assert model.structure_.parents == {0: (), 1: (0,)}
 
 
@@ -219,7 +219,7 @@ def test_partial_fit_is_fit():
         parts.partial_fit(X[rows], y[rows], classes=[0, 1])
         np.testing.assert_allclose(parts.predict_proba(test).sum(axis=1), 1)
     np.testing.assert_allclose(parts.predict_joint_log_proba(test), whole.predict_joint_log_proba(test), rtol=1e-10)
-    np.testing.assert_allclose(parts.relevance_, whole.relevance_, rtol=1e-9)
+    np.testing.assert_allclose(parts.inclusion_probability_, whole.inclusion_probability_, rtol=1e-9)
 
 
 def test_save_and_load(tmp_path):
@@ -252,7 +252,9 @@ def test_structure_has_the_most_probable_orders():
 @pytest.mark.slow
 @parametrize_with_checks(
     [CGNClassifier(BandAverage(3))],
-    expected_failed_checks=lambda _: {"check_estimators_pickle": "orders are weighed by the same rows: no holes"},
+    expected_failed_checks=lambda _: {
+        "check_estimators_pickle": "orders are weighed by the same samples: no missing values"
+    },
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -261,7 +263,7 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"parameters": "ml"}, 'use parameters="bayes"'),
+        ({"estimation": "ml"}, 'use estimation="bayes"'),
         ({"prior": Prior(location="cell")}, 'use location="pooled" or an array'),
         ({"prior": Prior(location="paper")}, 'use location="pooled" or an array'),
         ({"sharing": 0.5}, "leave sharing at 0"),
@@ -277,16 +279,16 @@ def test_what_cannot_be_averaged_is_refused(parameters, words):
 
 def test_leave_one_out_takes_folds():
     X, y, _ = chained()
-    model = CGNClassifier(BandAverage(3), temperature="cv").fit(X, y)
+    model = CGNClassifier(BandAverage(3), likelihood_power="cv").fit(X, y)
     assert "std_test_cll" in model.cv_results_
-    with pytest.raises(NotExact, match="take folds"):
+    with pytest.raises(NotExactError, match="take folds"):
         model.leave_one_out_log_proba(X, y)
 
 
 def test_no_orders_of_one_structure():
     X, y, _ = chained()
-    with pytest.raises(AttributeError, match="relevance_ belongs to an average over structures"):
-        _ = CGNClassifier(Band(2)).fit(X, y).relevance_
+    with pytest.raises(AttributeError, match="inclusion_probability_ belongs to an average over structures"):
+        _ = CGNClassifier(Band(2)).fit(X, y).inclusion_probability_
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -296,7 +298,7 @@ def test_relevance_is_high_where_simulated_spectra_differ(seed):
     time, markers = np.sqrt(spectra.mz), np.sqrt(spectra.peaks[spectra.effects != 0])
     distance = np.abs(time - markers[:, None]) / np.maximum(0.004 * markers, time[1] - time[0])[:, None]
     for near in distance < 2:
-        assert model.relevance_[near].max() > 0.9
-    away = model.relevance_[(distance > 6).all(axis=0)]
+        assert model.inclusion_probability_[near].max() > 0.9
+    away = model.inclusion_probability_[(distance > 6).all(axis=0)]
     assert np.median(away) < 0.2
-    assert away.mean() < 0.5 * model.relevance_[(distance < 2).any(axis=0)].mean()
+    assert away.mean() < 0.5 * model.inclusion_probability_[(distance < 2).any(axis=0)].mean()

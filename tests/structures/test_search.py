@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptable
+from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNotAcceptableError
 from cgnlearn.data.table import read, schema_of
 from cgnlearn.networks.estimation import Bayes, MaximumLikelihood
 from cgnlearn.structures.fold_scores import Folds
@@ -66,12 +66,12 @@ def own_class_log_proba(model, X, y):
 
 
 def refitted_score(groups, X, y, learner, prior):
-    model = CGNClassifier(Jan(groups), parameters=learner.parameters, prior=prior)
+    model = CGNClassifier(Jan(groups), estimation=learner.estimation, prior=prior)
     folds = StratifiedKFold(learner.cv, shuffle=True, random_state=learner.random_state)
     scoring = "accuracy" if learner.scoring == "accuracy" else own_class_log_proba
     try:
         return cross_val_score(model, X, y, cv=folds, scoring=scoring, error_score="raise").mean()
-    except SampleNotAcceptable:
+    except SampleNotAcceptableError:
         return -np.inf
 
 
@@ -114,7 +114,7 @@ def refitting_search(X, y, learner, prior, score_of=refitted_score):
 @pytest.mark.parametrize("name", ["iris", pytest.param("wine", marks=SLOW), pytest.param("mixed", marks=SLOW)])
 @pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
 @pytest.mark.parametrize(
-    ("scoring", "parameters", "prior"),
+    ("scoring", "estimation", "prior"),
     [
         ("accuracy", "ml", Prior()),
         ("log_loss", "ml", Prior()),
@@ -122,9 +122,9 @@ def refitting_search(X, y, learner, prior, score_of=refitted_score):
         ("log_loss", "bayes", Prior(strength=3.0, location="cell")),
     ],
 )
-def test_same_path_as_refitting_every_candidate(name, search, scoring, parameters, prior):
+def test_same_path_as_refitting_every_candidate(name, search, scoring, estimation, prior):
     X, y = SETS[name]()
-    learner = GreedyJan(search, cv=4, scoring=scoring, parameters=parameters, random_state=1)
+    learner = GreedyJan(search, cv=4, scoring=scoring, estimation=estimation, random_state=1)
     ours = CGNClassifier(learner, prior=prior).fit(X, y)
     names = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
     theirs = refitting_search(X, y, learner, prior)
@@ -144,7 +144,7 @@ def test_ten_folds_by_name_are_the_papers():
 
 def test_paper_location_depends_on_the_order_in_a_group():
     X, y = subset(load_wine, [0, 6, 9])
-    learner = GreedyJan("backward", cv=3, scoring="log_loss", parameters="bayes")
+    learner = GreedyJan("backward", cv=3, scoring="log_loss", estimation="bayes")
     prior = Prior(location="paper", strength=20.0)
     ours = CGNClassifier(learner, prior=prior).fit(X, y)
     theirs = refitting_search(X, y, learner, prior)
@@ -157,8 +157,8 @@ def test_paper_location_depends_on_the_order_in_a_group():
 
 def left_out_score(groups, X, y, learner, prior, weights=None):
     try:
-        model = CGNClassifier(Jan(groups), parameters=learner.parameters, prior=prior).fit(X, y, weights)
-    except SampleNotAcceptable:
+        model = CGNClassifier(Jan(groups), estimation=learner.estimation, prior=prior).fit(X, y, weights)
+    except SampleNotAcceptableError:
         return -np.inf
     log_proba = model.leave_one_out_log_proba(X, y, weights)
     scores = log_proba.argmax(axis=1) == y if learner.scoring == "accuracy" else log_proba[np.arange(len(y)), y]
@@ -179,7 +179,7 @@ def assert_same_path_without_folds(X, y, learner, prior, weights=None):
 @pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("scoring", "parameters", "prior"),
+    ("scoring", "estimation", "prior"),
     [
         ("accuracy", "ml", Prior()),
         ("log_loss", "ml", Prior()),
@@ -187,22 +187,22 @@ def assert_same_path_without_folds(X, y, learner, prior, weights=None):
         ("log_loss", "bayes", Prior(strength=3.0, location="cell")),
     ],
 )
-def test_same_path_as_leaving_rows_out_of_every_candidate(name, search, weighted, scoring, parameters, prior):
+def test_same_path_as_leaving_rows_out_of_every_candidate(name, search, weighted, scoring, estimation, prior):
     X, y = SETS[name]()
     weights = np.random.default_rng(0).uniform(0.5, 2, len(y)) if weighted else None
-    assert_same_path_without_folds(X, y, GreedyJan(search, "loo", scoring, parameters), prior, weights)
+    assert_same_path_without_folds(X, y, GreedyJan(search, "loo", scoring, estimation), prior, weights)
 
 
-@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+@pytest.mark.parametrize("estimation", ["ml", "bayes"])
 @pytest.mark.parametrize("location", ["pooled", "cell"])
-def test_left_out_groups_and_their_neighbours_are_those_of_the_network(parameters, location):
+def test_left_out_groups_and_their_neighbours_are_those_of_the_network(estimation, location):
     X, y = load_wine(return_X_y=True)
     X = np.column_stack([X[:, :6], X[:, 0] + 1e-4 * X[:, 5], X[:, 0] - X[:, 1]])
     X[7, 3] = 1e3  # of great leverage
-    if parameters == "bayes":
-        X, y = np.column_stack([X, np.full(len(y), 3.0)])[:131], y[:131]  # a constant, and a class of one row
+    if estimation == "bayes":
+        X, y = np.column_stack([X, np.full(len(y), 3.0)])[:131], y[:131]  # a constant, and a class of one sample
     table = read(X, schema_of(X, np.unique(y), None), y)
-    rows = EachRowLeftOut(table, WAYS[parameters](Prior(location=location)))
+    rows = EachRowLeftOut(table, WAYS[estimation](Prior(location=location)))
     for base in ((0, 1, 2, 4), (1, 2, 3, 5), (0, 2, 6), (4,)):
         shrunk = [base[:j] + base[j + 1 :] for j in range(len(base))] if len(base) > 1 else []
         grown = [tuple(sorted((*base, v))) for v in range(X.shape[1]) if v not in base]
@@ -221,7 +221,7 @@ def test_left_out_groups_and_their_neighbours_are_those_of_the_network(parameter
 def test_left_out_scores_are_those_of_as_many_refits_as_rows():
     X, y = subset(load_wine, [0, 6, 9])
     X, y = X[::4], y[::4]
-    prior = Prior(location=X.mean(axis=0), scale=X.var(axis=0))  # held, whatever the rows
+    prior = Prior(location=X.mean(axis=0), scale=X.var(axis=0))  # held, whatever the samples
     path = CGNClassifier(GreedyJan("backward", "loo", "log_loss", "bayes"), prior=prior).fit(X, y).search_path_
     assert len(path) > 1
     for state in path:
@@ -237,17 +237,17 @@ def test_rows_that_maximum_likelihood_cannot_do_without_are_impossible():
     X[1:8, 0] = 2.5  # but for its first row class 0 is constant here
     cll = CGNClassifier(GreedyJan("condensed", "loo", "log_loss")).fit(X, y).search_path_
     accuracy = CGNClassifier(GreedyJan("condensed", "loo", "accuracy")).fit(X, y).search_path_
-    # Of its 8 rows any 7 have a scatter of rank 6, so that one column has to go, and the first one at that.
+    # Of its 8 samples any 7 have a scatter of rank 6, so that one column has to go, and the first one at that.
     assert cll[0].score == -np.inf
     assert np.isfinite([state.score for state in cll[1:]]).all()
     assert cll[1].groups == (tuple(range(1, 7)),)
-    assert 0 < accuracy[0].score <= 30 / 38  # no row of class 0 is right
+    assert 0 < accuracy[0].score <= 30 / 38  # no sample of class 0 is right
     forward = CGNClassifier(GreedyJan("forward", "loo", "log_loss")).fit(X, y).search_path_
     assert not any(0 in group for group in forward[-1].groups)
     backward = CGNClassifier(GreedyJan("backward", "loo", "log_loss")).fit(X, y).search_path_
     assert [state.groups[0] for state in backward[:2]] == [(0,), (1,)]
     assert np.isfinite(backward[1].score)
-    # A difference of distances cannot tell such a row from an unlikely one.
+    # A difference of distances cannot tell such a sample from an unlikely one.
     rows = EachRowLeftOut(read(X, schema_of(X, np.unique(y), None), y), MaximumLikelihood())
     assert not list(rows.near(tuple(range(1, 7)), [tuple(range(7))]))
 
@@ -275,7 +275,7 @@ def test_the_papers_location_needs_folds():
     X, y = load_iris(return_X_y=True)
     prior = Prior(location="paper")
     with pytest.raises(ValueError, match='location "paper": take folds, such as cv=10'):
-        CGNClassifier(GreedyJan(cv="loo", parameters="bayes"), prior=prior).fit(X, y)
+        CGNClassifier(GreedyJan(cv="loo", estimation="bayes"), prior=prior).fit(X, y)
     assert_same_path_without_folds(X, y, GreedyJan(cv="loo"), prior)  # maximum likelihood has no prior
 
 
@@ -298,8 +298,8 @@ def test_depends_on_random_state_only():
 
 
 @pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
-@pytest.mark.parametrize("parameters", ["ml", "bayes"])
-def test_column_order_does_not_matter_without_ties(search, parameters):
+@pytest.mark.parametrize("estimation", ["ml", "bayes"])
+def test_column_order_does_not_matter_without_ties(search, estimation):
     X, y = load_wine(return_X_y=True)
     X = X[:, :7]
     order = np.random.default_rng(0).permutation(7)
@@ -307,7 +307,7 @@ def test_column_order_does_not_matter_without_ties(search, parameters):
     def sets(model, names):
         return {frozenset(names[v] for v in group) for group in model.search_path_[-1].groups}
 
-    learner = GreedyJan(search, cv=3, scoring="log_loss", parameters=parameters)
+    learner = GreedyJan(search, cv=3, scoring="log_loss", estimation=estimation)
     assert sets(CGNClassifier(learner).fit(X, y), range(7)) == sets(CGNClassifier(learner).fit(X[:, order], y), order)
 
 
@@ -333,15 +333,15 @@ def test_little_memory_gives_the_same_path(search, monkeypatch):
     assert max(remembered) <= bound
 
 
-@pytest.mark.parametrize("parameters", ["ml", "bayes"])
+@pytest.mark.parametrize("estimation", ["ml", "bayes"])
 @pytest.mark.parametrize("scale", [1.0, 1e-120, 1e120])
-def test_batched_groups_are_those_of_the_network(parameters, scale):
+def test_batched_groups_are_those_of_the_network(estimation, scale):
     X, y = load_wine(return_X_y=True)
     X = X[:, :6] * scale
-    X[7, 2] = 1e30 * scale  # a row that the other folds find all but impossible
+    X[7, 2] = 1e30 * scale  # a sample that the other folds find all but impossible
     table = read(X, schema_of(X, np.unique(y), None), y)
     cuts = [rows for _, rows in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)]
-    folds = Folds(table, WAYS[parameters](), cuts)
+    folds = Folds(table, WAYS[estimation](), cuts)
     groups = [(0,), (4,), (1, 2), (5, 3), (0, 2, 5), (0, 1, 2, 3, 4, 5)]
     rows = folds.weights > 0
     assert np.count_nonzero(rows) == len(y)
@@ -349,20 +349,20 @@ def test_batched_groups_are_those_of_the_network(parameters, scale):
         np.testing.assert_allclose(odds[:, rows], folds._of_any_group(group)[:, rows], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("parameters", ["ml", "bayes"])
-def test_neighbours_of_a_group_are_those_computed_alone(parameters):
+@pytest.mark.parametrize("estimation", ["ml", "bayes"])
+def test_neighbours_of_a_group_are_those_computed_alone(estimation):
     X, y = load_wine(return_X_y=True)
     X = np.column_stack([X[:, :6], X[:, 0] + 1e-4 * X[:, 5], X[:, 0] - X[:, 1]])
     X[7, 3] = 1e9
     table = read(X, schema_of(X, np.unique(y), None), y)
     cuts = [rows for _, rows in StratifiedKFold(4, shuffle=True, random_state=0).split(X, y)]
-    folds = Folds(table, WAYS[parameters](), cuts)
-    collinear = {(0, 2), (2, 6)} if parameters == "ml" else set()  # the prior keeps them apart
+    folds = Folds(table, WAYS[estimation](), cuts)
+    collinear = {(0, 2), (2, 6)} if estimation == "ml" else set()  # the prior keeps them apart
     for base, left_out in (((0, 1, 2, 4), set()), ((1, 2, 3, 5), {(1, 2, 5)}), ((0, 2, 6), collinear)):
         shrunk = [base[:j] + base[j + 1 :] for j in range(len(base))]
         grown = [tuple(sorted((*base, v))) for v in range(8) if v not in base]
         found = dict(folds.near(base, shrunk + grown))
-        assert set(shrunk) - set(found) == left_out  # left out: the outlier's, and one of all but collinear attributes
+        assert set(shrunk) - set(found) == left_out  # left out: the outlier's, and one of all but collinear features
         alone = dict(folds.log_odds(list(found)))
         for group, odds in found.items():
             if alone[group] is None:
@@ -398,10 +398,10 @@ def test_weights_of_zero_are_rows_left_out():
 
 
 @pytest.mark.parametrize("search", ["forward", "backward", "condensed"])
-@pytest.mark.parametrize("parameters", ["ml", "bayes"])
-def test_constant_columns_take_no_part(search, parameters):
+@pytest.mark.parametrize("estimation", ["ml", "bayes"])
+def test_constant_columns_take_no_part(search, estimation):
     X, y = load_iris(return_X_y=True)
-    learner = GreedyJan(search, cv=5, parameters=parameters)
+    learner = GreedyJan(search, cv=5, estimation=estimation)
     without = path_of(X, y, learner)
     columns = [0, 1, 3, 4]
     wide = np.full((len(y), 6), 7.3)
@@ -414,7 +414,7 @@ def test_column_constant_outside_one_fold():
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, np.zeros(len(y))])
     X[3, 4] = 1.0
-    learner = GreedyJan("condensed", cv=5, scoring="log_loss", parameters="bayes")
+    learner = GreedyJan("condensed", cv=5, scoring="log_loss", estimation="bayes")
     ours = CGNClassifier(learner).fit(X, y)
     theirs = refitting_search(X, y, learner, Prior())
     assert [s.groups for s in ours.search_path_] == [tuple(map(tuple, groups)) for groups, _ in theirs]
@@ -427,7 +427,7 @@ def test_condensed_walks_down_to_the_first_acceptable_structure():
     X = rng.normal(size=(16, 12)) + y[:, None]
     model = CGNClassifier(GreedyJan("condensed", cv=4)).fit(X, y)
     scores = [state.score for state in model.search_path_]
-    # Outside a fold a class has 6 rows, whose scatter has rank 5.
+    # Outside a fold a class has 6 samples, whose scatter has rank 5.
     assert scores[:7] == [-np.inf] * 7
     assert np.isfinite(scores[7:]).all()
     assert model.search_path_[6].groups == (tuple(range(6, 12)),)  # of equals the first was removed
@@ -435,8 +435,8 @@ def test_condensed_walks_down_to_the_first_acceptable_structure():
 
 def test_class_with_fewer_rows_than_folds():
     X, y = load_iris(return_X_y=True)
-    X, y = X[:104], y[:104]  # four rows of the last class
-    with pytest.warns(UserWarning, match="4 rows, so that 4 folds are cut instead of 10"):
+    X, y = X[:104], y[:104]  # four samples of the last class
+    with pytest.warns(UserWarning, match="4 samples, so that 4 folds are cut instead of 10"):
         model = CGNClassifier("fwgjan").fit(X, y)
     expected = CGNClassifier(GreedyJan("forward", cv=4)).fit(X, y)
     assert model.search_path_ == expected.search_path_
@@ -446,7 +446,7 @@ def test_class_with_one_row():
     X, y = load_iris(return_X_y=True)
     X, y = X[:101], y[:101]
     with pytest.warns(UserWarning, match="2 folds are cut"):
-        bayes = CGNClassifier(GreedyJan("forward", parameters="bayes")).fit(X, y)
+        bayes = CGNClassifier(GreedyJan("forward", estimation="bayes")).fit(X, y)
     assert bayes.structure_.nodes
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -462,12 +462,12 @@ def test_a_row_of_each_class_is_too_little():
 
 
 @pytest.mark.parametrize("name", ["fwgjan", "bwgjan", "wcgjan"])
-@pytest.mark.parametrize("parameters", ["ml", "bayes"])
-def test_no_acceptable_structure_leaves_the_class_alone(name, parameters):
+@pytest.mark.parametrize("estimation", ["ml", "bayes"])
+def test_no_acceptable_structure_leaves_the_class_alone(name, estimation):
     y = np.repeat([0, 1, 2], [10, 20, 12])
     X = np.column_stack([y == 1, y == 2]).astype(float)  # constant inside every class
     with pytest.warns(UserWarning, match=r"class alone.*bayes"):
-        model = CGNClassifier(name, parameters=parameters).fit(X, y)
+        model = CGNClassifier(name, estimation=estimation).fit(X, y)
     assert model.structure_.nodes == ()
     assert (model.predict(X) == 1).all()
     np.testing.assert_allclose(model.predict_proba(X[:2]), np.exp(model.class_log_prior_)[None].repeat(2, axis=0))
@@ -492,7 +492,7 @@ def test_too_many_cells_are_not_acceptable():
     n = 60
     y = rng.integers(0, 2, n)
     X = np.column_stack([*(rng.integers(0, 9, (8, n))), rng.normal(size=n) + y])
-    model = CGNClassifier(GreedyJan("condensed", cv=3, parameters="bayes"), categorical_features=list(range(8)))
+    model = CGNClassifier(GreedyJan("condensed", cv=3, estimation="bayes"), categorical_features=list(range(8)))
     model.fit(X, y)
     assert model.search_path_[0].score == -np.inf
     assert np.isfinite(model.search_path_[-1].score)
@@ -503,7 +503,7 @@ def test_too_many_cells_are_not_acceptable():
     [
         ({"search": "sideways"}, 'search must be "forward" or "backward" or "condensed"'),
         ({"scoring": "f1"}, 'scoring must be "accuracy" or "log_loss"'),
-        ({"parameters": "map"}, 'parameters must be "ml" or "bayes"'),
+        ({"estimation": "map"}, 'estimation must be "ml" or "bayes"'),
         ({"cv": 1}, "cv must be a whole number of at least 2"),
         ({"cv": True}, "cv must be"),
         ({"cv": 2.5}, "cv must be"),
@@ -535,7 +535,7 @@ def test_groups_that_overlap_or_name_unknown_columns_are_refused():
 def test_discrete_columns_alone():
     X, y = mixed()
     X = X[["colour", "switch"]]
-    learner = GreedyJan("backward", cv=4, scoring="log_loss", parameters="bayes")
+    learner = GreedyJan("backward", cv=4, scoring="log_loss", estimation="bayes")
     ours = CGNClassifier(learner).fit(X, y)
     theirs = refitting_search(X, y, learner, Prior())
     np.testing.assert_allclose([s.score for s in ours.search_path_], [s for _, s in theirs], rtol=1e-9)
@@ -565,13 +565,13 @@ def test_the_parameter_is_left_alone_and_the_path_goes_with_the_structure():
 @pytest.mark.filterwarnings("ignore:the smallest class", "ignore:the search met no structure")
 @parametrize_with_checks(
     [
-        CGNClassifier(GreedyJan(cv=2, parameters="bayes")),
-        CGNClassifier(GreedyJan("backward", cv=2, scoring="log_loss", parameters="bayes")),
-        CGNClassifier(GreedyJan(cv="loo", parameters="bayes")),
+        CGNClassifier(GreedyJan(cv=2, estimation="bayes")),
+        CGNClassifier(GreedyJan("backward", cv=2, scoring="log_loss", estimation="bayes")),
+        CGNClassifier(GreedyJan(cv="loo", estimation="bayes")),
     ],
     expected_failed_checks=lambda model: (
-        {"check_sample_weight_equivalence_on_dense_data": "a row twice may be parted, a weight of 2 cannot"}
-        | ({"check_estimators_pickle": "no closed form with holes"} if model.structure.cv == "loo" else {})
+        {"check_sample_weight_equivalence_on_dense_data": "a sample twice may be parted, a weight of 2 cannot"}
+        | ({"check_estimators_pickle": "no closed form with missing values"} if model.structure.cv == "loo" else {})
     ),
 )
 def test_scikit_learn_contract(estimator, check):
@@ -623,17 +623,17 @@ def test_callbacks_pass_through_a_grid_search():
     recorder = Recorder()
     recorder.max_propagation_depth = None
     assert isinstance(recorder, callback.AutoPropagatedCallback)
-    grid = GridSearchCV(CGNClassifier(GreedyJan(cv=3)), {"parameters": ["ml", "bayes"]}, cv=2)
+    grid = GridSearchCV(CGNClassifier(GreedyJan(cv=3)), {"estimation": ["ml", "bayes"]}, cv=2)
     grid.set_callbacks(recorder).fit(X, y)
     assert recorder.steps > 5
 
 
 def test_folds_of_a_search_keep_groups_together():
-    """Every row twice: whoever parts the two, scores rows that were trained on."""
+    """Every sample twice: whoever parts the two, scores samples that were trained on."""
     X, y = load_iris(return_X_y=True)
     X, y = X[::3, :3], y[::3]
     X, y, groups = np.repeat(X, 2, axis=0), np.repeat(y, 2), np.repeat(np.arange(len(y)), 2)
-    learner = GreedyJan("backward", cv=4, parameters="bayes", scoring="log_loss")
+    learner = GreedyJan("backward", cv=4, estimation="bayes", scoring="log_loss")
     model = CGNClassifier(learner).fit(X, y, groups=groups)
     folds = StratifiedGroupKFold(4, shuffle=True, random_state=0)
     for state in model.search_path_:
@@ -642,7 +642,7 @@ def test_folds_of_a_search_keep_groups_together():
         assert state.score == pytest.approx(expected, abs=1e-9)
     parted = CGNClassifier(learner).fit(X, y)
     assert parted.search_path_[0].score > model.search_path_[0].score
-    with_temperature = CGNClassifier(learner, temperature="cv").fit(X, y, groups=groups.tolist())
-    assert with_temperature.search_path_ == model.search_path_
-    with pytest.raises(ValueError, match="leaves rows out one by one, not groups: take folds"):
+    with_likelihood_power = CGNClassifier(learner, likelihood_power="cv").fit(X, y, groups=groups.tolist())
+    assert with_likelihood_power.search_path_ == model.search_path_
+    with pytest.raises(ValueError, match="leaves samples out one by one, not groups: take folds"):
         CGNClassifier(GreedyJan("forward", cv="loo")).fit(X, y, groups=groups)

@@ -1,4 +1,4 @@
-"""Selective naive Bayes against every choice of attributes, with class-free densities from SciPy."""
+"""Selective naive Bayes against every choice of features, with class-free densities from SciPy."""
 
 from itertools import product
 
@@ -156,7 +156,7 @@ def test_parts_weights_and_files(tmp_path):
     np.testing.assert_array_equal(back.inclusion_probability_, model.inclusion_probability_)
 
 
-@pytest.mark.parametrize("options", [{"parameters": "ml"}, {"sharing": 0.5}, {"prior": Prior(location="paper")}])
+@pytest.mark.parametrize("options", [{"estimation": "ml"}, {"sharing": 0.5}, {"prior": Prior(location="paper")}])
 def test_without_evidence_it_is_refused(options):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="SelectiveNaiveBayes weights structures by their evidence: it needs"):
@@ -194,9 +194,9 @@ def test_leave_one_out_equals_refits(sharing, weighted, inclusion):
     assert np.abs(found - model.predict_log_proba(X)).max() > 0.01
 
 
-def test_temperature_is_chosen_by_leave_one_out():
+def test_likelihood_power_is_chosen_by_leave_one_out():
     X, y = data("cdcd", n=60)
-    model = CGNClassifier(SelectiveNaiveBayes(), temperature="cv").fit(X, y)
+    model = CGNClassifier(SelectiveNaiveBayes(), likelihood_power="cv").fit(X, y)
     assert set(model.cv_results_["by"]) == {"leave-one-out"}
     truth = model.leave_one_out_log_proba(X, y)[np.arange(60), y].mean()
     assert model.cv_results_["mean_test_log_loss"] == pytest.approx(-truth, abs=1e-12)

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
-from cgnlearn import CGNClassifier, Prior, Structure, Tree
+from cgnlearn import TAN, CGNClassifier, Prior, Structure
 from cgnlearn.datasets import make_waveform
 
 
 def mutual_information(a, b, y):
-    """Plug-in conditional mutual information of two columns given the class, in nats per row."""
+    """Plug-in conditional mutual information of two columns given the class, in nats per sample."""
     total = 0.0
     for label in np.unique(y):
         rows = y == label
@@ -35,7 +35,7 @@ def mutual_information(a, b, y):
 
 
 def rooted_trees(discrete):
-    """Every choice of parents that is a tree in which no discrete attribute has a continuous parent."""
+    """Every choice of parents that is a tree in which no discrete feature has a continuous parent."""
     n = len(discrete)
     for parents in product([None, *range(n)], repeat=n):
         if parents.count(None) != 1:
@@ -76,7 +76,7 @@ def test_mutual_information_is_greatest_among_all_trees(seed):
     totals = {
         parents: sum(weight[p, v] for v, p in enumerate(parents) if p is not None) for parents in rooted_trees(discrete)
     }
-    structure = CGNClassifier(Tree("mutual_information")).fit(X, y).structure_
+    structure = CGNClassifier(TAN("mutual_information")).fit(X, y).structure_
     names = list(X.columns)
     ours = tuple(names.index(structure.parents[v][0]) if structure.parents[v] else None for v in names)
     assert totals[ours] == pytest.approx(max(totals.values()), rel=1e-12)
@@ -86,8 +86,8 @@ def test_mutual_information_is_greatest_among_all_trees(seed):
 @pytest.mark.parametrize("prior", [Prior(), Prior(strength=4.0, scale=[1.0, 1.0, 2.0, 1.0, 1.0])])
 def test_evidence_is_greatest_among_all_trees(prior):
     X, y = mixed(1)
-    X = X.assign(e=X["c"] * 0.5 + X["a"] ** 2)  # one discrete attribute: no direction among such to choose
-    ours = CGNClassifier(Tree(), prior=prior).fit(X, y)
+    X = X.assign(e=X["c"] * 0.5 + X["a"] ** 2)  # one discrete feature: no direction among such to choose
+    ours = CGNClassifier(TAN(), prior=prior).fit(X, y)
     names = list(X.columns)
     evidences = []
     for parents in rooted_trees([False, True, False, False, False]):
@@ -97,14 +97,14 @@ def test_evidence_is_greatest_among_all_trees(prior):
     assert np.ptp(evidences) > 10
 
 
-def test_discrete_attributes_follow_the_mean_gain_of_both_directions():
+def test_discrete_features_follow_the_mean_gain_of_both_directions():
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, 200)
     first = rng.integers(0, 2, 200)
     X = pd.DataFrame({"u": first, "v": (first + (rng.random(200) < 0.2)) % 2, "w": rng.integers(0, 3, 200)})
     X["x"] = (X["w"] + (rng.random(200) < 0.3)) % 3
     X = X.astype(str).astype("category")
-    ours = CGNClassifier(Tree()).fit(X, y).structure_
+    ours = CGNClassifier(TAN()).fit(X, y).structure_
 
     def evidence(parents):
         return CGNClassifier(parents).fit(X, y).log_evidence_
@@ -126,7 +126,7 @@ def test_a_chain_is_found_again():
     X = np.cumsum(rng.normal(size=(2000, 12)), axis=1) + y[:, None]
     order = rng.permutation(12)
     for score in ("evidence", "mutual_information"):
-        structure = CGNClassifier(Tree(score)).fit(X[:, order], y).structure_
+        structure = CGNClassifier(TAN(score)).fit(X[:, order], y).structure_
         edges = {frozenset((order[v], order[p[0]])) for v, p in structure.parents.items() if p}
         assert edges == {frozenset(pair) for pair in pairwise(range(12))}
 
@@ -135,19 +135,19 @@ def test_a_chain_is_found_again():
 def test_units_do_not_matter(score):
     X, y = load_wine(return_X_y=True)
     scaled = X * np.logspace(-140, 140, 13) + np.logspace(-140, 140, 13) * 1e3
-    plain = CGNClassifier(Tree(score)).fit(X, y).structure_
-    assert CGNClassifier(Tree(score)).fit(scaled, y).structure_ == plain
+    plain = CGNClassifier(TAN(score)).fit(X, y).structure_
+    assert CGNClassifier(TAN(score)).fit(scaled, y).structure_ == plain
     assert plain.n_edges == 12
 
 
 @pytest.mark.parametrize("score", ["evidence", "mutual_information"])
-def test_constant_attributes_stand_alone(score):
+def test_constant_features_stand_alone(score):
     X, y = load_iris(return_X_y=True)
     wide = np.full((150, 6), 2.5)
     columns = [1, 2, 4, 5]
     wide[:, columns] = X
-    structure = CGNClassifier(Tree(score)).fit(wide, y).structure_
-    plain = CGNClassifier(Tree(score)).fit(X, y).structure_
+    structure = CGNClassifier(TAN(score)).fit(wide, y).structure_
+    plain = CGNClassifier(TAN(score)).fit(X, y).structure_
     expected = {columns[v]: tuple(columns[p] for p in parents) for v, parents in plain.parents.items()}
     assert structure == Structure.from_parents({0: (), 3: (), **expected})
 
@@ -156,7 +156,7 @@ def test_constant_attributes_stand_alone(score):
 def test_repeated_columns_and_columns_constant_in_a_class(score):
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, X[:, 0], np.where(y == 1, 0.0, X[:, 1])])
-    structure = CGNClassifier(Tree(score)).fit(X, y).structure_
+    structure = CGNClassifier(TAN(score)).fit(X, y).structure_
     assert structure.n_edges == 5
     assert {0, 4} in [{v, *p} for v, p in structure.parents.items()]
 
@@ -172,4 +172,4 @@ def test_a_tree_beats_naive_bayes_on_correlated_waves():
 def test_an_unknown_score_is_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match='"evidence" or "mutual_information"'):
-        CGNClassifier(Tree("aic")).fit(X, y)
+        CGNClassifier(TAN("aic")).fit(X, y)

@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_iris, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cgnlearn import CGNClassifier, Prior, Structure, TreeAverage, load, save
-from cgnlearn.networks.model import NotExact
+from cgnlearn import CGNClassifier, Prior, Structure, TANAverage, load, save
+from cgnlearn.networks.model import NotExactError
 from cgnlearn.structures.arborescence import eliminated, heaviest_parents, log_arc_probabilities
 
 
@@ -72,7 +72,7 @@ def test_equal_to_enumeration(kinds, sharing):
     X, y = data(kinds)
     new, _ = data(kinds, n=20, seed=1)
     joint, evidence, arcs, best = by_enumeration(X, y, new, sharing=sharing)
-    model = CGNClassifier(TreeAverage(), sharing=sharing).fit(X, y)
+    model = CGNClassifier(TANAverage(), sharing=sharing).fit(X, y)
     np.testing.assert_allclose(model.predict_joint_log_proba(new), joint, rtol=1e-9)
     np.testing.assert_allclose(
         model.predict_log_proba(new), joint - logsumexp(joint, axis=1, keepdims=True), 1e-9, 1e-9
@@ -89,7 +89,7 @@ def test_other_priors_and_weights_equal_enumeration():
     new, _ = data("ccd", n=10, seed=1)
     prior = Prior(strength=3.0, location=[0.1, 5.0, 0.0], scale=[2.0, 40.0, 1.0], dirichlet=0.7)
     joint, evidence, arcs, _ = by_enumeration(X, y, new, prior=prior, class_prior=[0.2, 0.3, 0.5])
-    model = CGNClassifier(TreeAverage(), prior=prior, class_prior=[0.2, 0.3, 0.5]).fit(X, y)
+    model = CGNClassifier(TANAverage(), prior=prior, class_prior=[0.2, 0.3, 0.5]).fit(X, y)
     np.testing.assert_allclose(model.predict_joint_log_proba(new), joint, rtol=1e-9)
     assert model.log_evidence_ == pytest.approx(evidence, rel=1e-9)
     np.testing.assert_allclose(model.edge_probability_, arcs, rtol=1e-9, atol=1e-12)
@@ -150,7 +150,7 @@ def test_far_apart_evidences_leave_the_most_probable_tree(sharing):
     n = 50_000
     y = rng.integers(0, 2, n)
     X = np.cumsum(rng.normal(size=(n, 6)), axis=1) + y[:, None]
-    model = CGNClassifier(TreeAverage(), sharing=sharing).fit(X, y)
+    model = CGNClassifier(TANAverage(), sharing=sharing).fit(X, y)
     best = CGNClassifier("tan", sharing=sharing).fit(X, y)
     assert best.log_evidence_ - CGNClassifier(sharing=sharing).fit(X, y).log_evidence_ > 10_000
     ours, theirs = model.predict_joint_log_proba(X), best.predict_joint_log_proba(X)
@@ -169,7 +169,7 @@ def test_outliers_equal_enumeration():
     new = 1e5 * np.random.default_rng(2).normal(size=(30, 4)) * [1, 10, 100, 1000]
     new = pd.DataFrame(new, columns=X.columns)
     joint, *_ = by_enumeration(X, y, new)
-    model = CGNClassifier(TreeAverage()).fit(X, y)
+    model = CGNClassifier(TANAverage()).fit(X, y)
     np.testing.assert_allclose(model.predict_joint_log_proba(new), joint, rtol=1e-9)
 
 
@@ -178,13 +178,13 @@ def test_constant_columns_stand_alone_and_say_nothing():
     wide = np.full((150, 6), 2.5)
     columns = [1, 2, 4, 5]
     wide[:, columns] = X
-    plain, model = (CGNClassifier(TreeAverage()).fit(rows, y) for rows in (X, wide))
+    plain, model = (CGNClassifier(TANAverage()).fit(rows, y) for rows in (X, wide))
     np.testing.assert_allclose(model.predict_joint_log_proba(wide), plain.predict_joint_log_proba(X), rtol=1e-12)
     np.testing.assert_allclose(model.edge_probability_[np.ix_(columns, columns)], plain.edge_probability_)
     assert model.edge_probability_[[0, 3]].sum() == model.edge_probability_[:, [0, 3]].sum() == 0
     assert model.log_evidence_ == pytest.approx(plain.log_evidence_)
     assert model.structure_.parents[0] == model.structure_.parents[3] == ()
-    nothing = CGNClassifier(TreeAverage()).fit(np.ones((150, 3)), y)
+    nothing = CGNClassifier(TANAverage()).fit(np.ones((150, 3)), y)
     np.testing.assert_allclose(nothing.predict_proba(np.ones((1, 3))), [[1 / 3] * 3])
     assert nothing.structure_ == Structure.naive_bayes(3)
 
@@ -192,20 +192,20 @@ def test_constant_columns_stand_alone_and_say_nothing():
 def test_repeated_columns_stay_finite():
     X, y = load_wine(return_X_y=True)
     X = np.column_stack([X, X, X[:, 0]])
-    model = CGNClassifier(TreeAverage()).fit(X, y)
+    model = CGNClassifier(TANAverage()).fit(X, y)
     assert np.isfinite(model.predict_joint_log_proba(X * 1.01)).all()
     assert model.edge_probability_.sum(axis=0).max() < 1 + 1e-9
 
 
 def test_parts_weights_and_files(tmp_path):
     X, y = data("cdcd", n=90)
-    classifier = CGNClassifier(TreeAverage())
+    classifier = CGNClassifier(TANAverage())
     model = classifier.fit(X, y)
     wanted = model.predict_joint_log_proba(X)
-    parts = CGNClassifier(TreeAverage()).partial_fit(X[:40], y[:40], classes=[0, 1, 2]).partial_fit(X[40:], y[40:])
+    parts = CGNClassifier(TANAverage()).partial_fit(X[:40], y[:40], classes=[0, 1, 2]).partial_fit(X[40:], y[40:])
     np.testing.assert_allclose(parts.predict_joint_log_proba(X), wanted, rtol=1e-9)
-    twice = CGNClassifier(TreeAverage()).fit(pd.concat([X, X[:30]]), np.concatenate([y, y[:30]]))
-    weighted = CGNClassifier(TreeAverage()).fit(X, y, sample_weight=np.repeat([2, 1], [30, 60]))
+    twice = CGNClassifier(TANAverage()).fit(pd.concat([X, X[:30]]), np.concatenate([y, y[:30]]))
+    weighted = CGNClassifier(TANAverage()).fit(X, y, sample_weight=np.repeat([2, 1], [30, 60]))
     np.testing.assert_allclose(weighted.predict_joint_log_proba(X), twice.predict_joint_log_proba(X), rtol=1e-9)
     save(model, tmp_path / "model.skops")
     back = load(tmp_path / "model.skops")
@@ -215,34 +215,36 @@ def test_parts_weights_and_files(tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [{"parameters": "ml"}, {"sharing": 0.5}, {"prior": Prior(location="paper")}, {"prior": Prior(location="cell")}],
+    [{"estimation": "ml"}, {"sharing": 0.5}, {"prior": Prior(location="paper")}, {"prior": Prior(location="cell")}],
 )
 def test_without_evidence_it_is_refused(options):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match=r"TreeAverage weights structures by their evidence: it needs .*pooled"):
-        CGNClassifier(TreeAverage(), **options).fit(X, y)
+    with pytest.raises(ValueError, match=r"TANAverage weights structures by their evidence: it needs .*pooled"):
+        CGNClassifier(TANAverage(), **options).fit(X, y)
 
 
 def test_what_an_average_does_not_have_is_said():
     X, y = load_iris(return_X_y=True)
-    model = CGNClassifier(TreeAverage()).fit(X, y)
-    with pytest.raises(ValueError, match="no contributions by attribute"):
+    model = CGNClassifier(TANAverage()).fit(X, y)
+    with pytest.raises(ValueError, match="no contributions by feature"):
         model.contributions(X)
-    with pytest.raises(NotExact, match="take folds"):
+    with pytest.raises(NotExactError, match="take folds"):
         model.leave_one_out_log_proba(X, y)
-    assert "std_test_cll" in CGNClassifier(TreeAverage(), temperature="cv").fit(X, y).cv_results_
+    assert "std_test_cll" in CGNClassifier(TANAverage(), likelihood_power="cv").fit(X, y).cv_results_
     with pytest.raises(AttributeError, match="inclusion_probability_ belongs"):
         _ = model.inclusion_probability_
     with pytest.raises(ValueError, match="from one structure"):
         model.sample(3)
     with pytest.raises(ValueError, match="701 columns is out of reach"):
-        CGNClassifier(TreeAverage()).fit(np.random.default_rng(0).normal(size=(4, 701)), [0, 1, 0, 1])
+        CGNClassifier(TANAverage()).fit(np.random.default_rng(0).normal(size=(4, 701)), [0, 1, 0, 1])
 
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [CGNClassifier(TreeAverage()), CGNClassifier(TreeAverage(), sharing=1.0)],
-    expected_failed_checks=lambda _: {"check_estimators_pickle": "forests are weighed by the same rows: no holes"},
+    [CGNClassifier(TANAverage()), CGNClassifier(TANAverage(), sharing=1.0)],
+    expected_failed_checks=lambda _: {
+        "check_estimators_pickle": "forests are weighed by the same samples: no missing values"
+    },
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -190,7 +190,7 @@ def test_one_and_one_point_zero_are_one_class(tmp_path):
     assert data.X["b"].tolist() == ["1", "1", "2", "2", "007"]
 
 
-def test_what_is_no_attribute_is_left_out_and_told_of(tmp_path):
+def test_what_is_no_feature_is_left_out_and_told_of(tmp_path):
     n = 60
     frame = pd.DataFrame(
         {

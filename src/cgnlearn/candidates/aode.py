@@ -92,19 +92,19 @@ class PairCounts:
         return np.add.reduceat(self.alone, self._starts, axis=1)
 
     def positions(self, codes: Codes) -> NDArray[np.intp]:
-        """Where the levels of rows stand in the line; of a missing one the first of its column: (rows, columns)."""
+        """Positions of the samples' levels in the line; a missing one has its column's first: (samples, columns)."""
         return self._starts + np.maximum(codes, 0)
 
     def indicators(self, codes: Codes) -> Floats:
-        """1 for each level that is there: (rows, levels)."""
+        """1 for each level that is there: (samples, levels)."""
         found = np.zeros((len(codes), len(self.column)))
         np.put_along_axis(found, self.positions(codes), (codes >= 0).astype(float), axis=1)
         return found
 
-    def _parts(self, n_rows: int) -> Iterator[slice]:
-        """Some rows at a time."""
+    def _parts(self, n_samples: int) -> Iterator[slice]:
+        """Some samples at a time."""
         size = max(1, CHUNK // max(1, len(self.column)))
-        yield from (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+        yield from (slice(start, min(start + size, n_samples)) for start in range(0, n_samples, size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ class AODE:
 
 
 def _averaged(of_parents: Floats, there: NDArray[np.bool_]) -> Floats:
-    """The log of the mean over parents that are there: (rows,); 0 where none is."""
+    """The log of the mean over parents that are there: (samples,); 0 where none is."""
     n_parents = there.sum(axis=1)
     if not of_parents.shape[1]:
         return np.zeros(len(of_parents))
@@ -214,7 +214,7 @@ class FittedAODE(Fitted):
 
     def contributions(self, samples: Samples, setting: int) -> Floats:
         """None: an average over parents is no sum over features."""
-        raise ValueError("an average of one-dependence estimators is no sum over attributes")
+        raise ValueError("an average of one-dependence estimators is no sum over features")
 
     def restricted(self, which: Sequence[int]) -> FittedAODE:
         """Some of the settings."""

@@ -56,7 +56,7 @@ def assembled(
     transforms = {name: transform for name, transform in samples.transforms.items() if name in needed}
     mixture = Mixture(transforms, tuple(parts), of_density, frequencies(all_samples.table, dirichlet))
     table = samples.table
-    some = evenly_spaced(table.n_rows, MOST_ROWS)
+    some = evenly_spaced(table.n_samples, MOST_ROWS)
     spread = Samples(table.rows(some), samples.transforms)
     seen = mixed_density(of_density, spread, [found[:, some] for _, found in density])
     weights = np.ones(len(some)) if table.weights is None else table.weights[some]

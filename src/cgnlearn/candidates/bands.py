@@ -45,7 +45,7 @@ class FittedBands(Fitted):
 
     def _log_likelihood(self, samples: Samples, *, leave_one_out: bool) -> Floats:
         table = samples[self.transform]
-        found = np.empty((len(self.ks), table.n_rows, table.schema.n_classes))
+        found = np.empty((len(self.ks), table.n_samples, table.schema.n_classes))
         every_k = EveryK.left_out if leave_one_out else EveryK.of
         for estimation in dict.fromkeys(self.estimations):
             here = [i for i, other in enumerate(self.estimations) if other == estimation]

@@ -111,7 +111,7 @@ class Fitted(ABC):
 
     @abstractmethod
     def leave_one_out(self, samples: Samples) -> Floats:
-        """The same for training samples, each by the fit without it; raises `NotExact` where that takes refits."""
+        """The same for training samples, each by the fit without it; raises `NotExactError` where that takes refits."""
 
     @abstractmethod
     def contributions(self, samples: Samples, setting: int) -> Floats:
@@ -161,7 +161,7 @@ class Candidate(ABC):
         return self
 
     def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
-        """Each sample by the fit without it; raises `NotExact` where that takes refits."""
+        """Each sample by the fit without it; raises `NotExactError` where that takes refits."""
         fitted = self.fit(samples)
         found = fitted.leave_one_out(samples)
         return HeldOut(self, fitted, found, class_log_prior, ["leave-one-out"] * len(found))
@@ -189,6 +189,6 @@ def held_out_frequencies(table: Table, dirichlet: float) -> Floats:
     assert table.labels is not None
     n_classes = table.schema.n_classes
     counts = np.bincount(table.labels, table.weights, minlength=n_classes)
-    weights = np.ones(table.n_rows) if table.weights is None else table.weights
+    weights = np.ones(table.n_samples) if table.weights is None else table.weights
     lost = np.where(table.labels[:, None] == np.arange(n_classes), weights[:, None], 0.0)
     return densities.categorical(np.maximum(counts - lost, 0.0), dirichlet)

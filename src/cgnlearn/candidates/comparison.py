@@ -25,11 +25,11 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import Table
 from cgnlearn.networks.densities import normalised, of_truth, right
-from cgnlearn.networks.model import NotExact
+from cgnlearn.networks.model import NotExactError
 
 FOLDS = 5
-NOTHING = "the rows weigh so little, or the columns vary so little, that nothing can be learned"
-NO_FOLDS = "no class has two rows, so that none can be held out"
+NOTHING = "the samples weigh so little, or the columns vary so little, that nothing can be learned"
+NO_FOLDS = "no class has two samples, so that none can be held out"
 
 
 class Comparison:
@@ -102,7 +102,7 @@ class Comparison:
     def _held_out(self, candidate: Candidate) -> HeldOut | Skipped:
         found = None
         if self.leaves_one_out:
-            with suppress(NotExact):
+            with suppress(NotExactError):
                 class_log_prior = held_out_frequencies(self.table, self.dirichlet)
                 found = candidate.leave_one_out(self.samples, class_log_prior)
         if found is None:
@@ -112,7 +112,7 @@ class Comparison:
         return found if len(found.log_likelihood) else Skipped(candidate.name, candidate.transform, NOTHING)
 
     def _out_of_fold(self, candidate: Candidate) -> HeldOut:
-        shape = self.table.n_rows, self.table.schema.n_classes
+        shape = self.table.n_samples, self.table.schema.n_classes
         likelihood, prior = np.empty((len(candidate.settings), *shape)), np.empty(shape)
         for test, inside, outside in self.folds:
             likelihood[:, test] = candidate.fit(inside).log_likelihood(outside)
@@ -134,7 +134,7 @@ class Scores:
     def of(cls, held_out: Sequence[HeldOut], table: Table, power: float | None = None) -> Scores:
         """With the likelihood power that is given, or of each setting the best."""
         assert table.labels is not None
-        labels, weights = table.labels, np.ones(table.n_rows) if table.weights is None else table.weights
+        labels, weights = table.labels, np.ones(table.n_samples) if table.weights is None else table.weights
         found: list[tuple[float, float, float, Floats, float]] = []
         for each in held_out:
             for likelihood in each.log_likelihood:
@@ -158,7 +158,7 @@ class Scores:
     def as_columns(self) -> dict[str, NDArray[Any]]:
         """As `cv_results_` has them."""
         return {
-            "temperature": self.power,
+            "likelihood_power": self.power,
             "mean_test_log_loss": self.log_loss,
             "mean_test_accuracy": self.accuracy,
             "rank_test_log_loss": _ranks(self.log_loss),

@@ -26,7 +26,7 @@ from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.expansion import Expansion
 from cgnlearn.logistic.path import fits, penalties, steps
 from cgnlearn.networks.densities import normalised, of_truth
-from cgnlearn.networks.model import NotExact
+from cgnlearn.networks.model import NotExactError
 
 N_STEPS = 8  # bins between whose edges features step
 MOST_FEATURES = 1000  # besides the columns themselves
@@ -57,7 +57,7 @@ class FittedLogistic(Fitted):
 
     def leave_one_out(self, samples: Samples) -> Floats:
         """Not exact."""
-        raise NotExact("leaving rows out of a logistic regression is not exact: take folds")
+        raise NotExactError("leaving samples out of a logistic regression is not exact: take folds")
 
     def contributions(self, samples: Samples, setting: int) -> Floats:
         """The terms of every column, the intercept in equal parts: (samples, columns of X, classes)."""

@@ -42,20 +42,20 @@ class Mixture:
 
     def log_proba(self, table: Table) -> Floats:
         """ln p(class | x): (samples, classes)."""
-        found = np.empty((table.n_rows, table.schema.n_classes))
+        found = np.empty((table.n_samples, table.schema.n_classes))
         for which, samples, able in _chunks(Samples(table, self.transforms), self.parts):
             likelihoods = [part.fitted.log_likelihood(samples) for part in able]
             found[which] = _mixed(able, likelihoods, self.class_log_prior)
         return found
 
     def leave_one_out(self, table: Table, class_log_prior: Floats) -> Floats:
-        """The same for training samples, each by the members without it; `NotExact` where one would need refits."""
+        """Leave-one-out of training samples; raises `NotExactError` where a member would need refits."""
         samples = Samples(table, self.transforms)
         return _mixed(self.parts, [part.fitted.leave_one_out(samples) for part in self.parts], class_log_prior)
 
     def log_density(self, table: Table) -> Floats:
         """ln p(x | class), mixed over the members that are densities: (samples, classes)."""
-        found = np.empty((table.n_rows, table.schema.n_classes))
+        found = np.empty((table.n_samples, table.schema.n_classes))
         for which, samples, able in _chunks(Samples(table, self.transforms), self.density):
             found[which] = mixed_density(able, samples, [part.fitted.log_likelihood(samples) for part in able])
         return found
@@ -65,7 +65,7 @@ class Mixture:
 
         A member that is no sum over features has none.
         """
-        found = np.zeros((table.n_rows, table.schema.n_columns, table.schema.n_classes))
+        found = np.zeros((table.n_samples, table.schema.n_columns, table.schema.n_classes))
         for which, samples, able in _chunks(Samples(table, self.transforms), self.parts):
             total = sum(part.weights.sum() for part in able)
             for part in (part for part in able if part.fitted.is_sum):
@@ -88,7 +88,7 @@ def _chunks(samples: Samples, parts: tuple[Part, ...]) -> Iterator[tuple[NDArray
     """Some samples at a time, and the parts that can predict them: not all can where a value is missing."""
     table = samples.table
     able = tuple(part for part in parts if part.fitted.accepts_missing) or parts  # if none can, the first says why not
-    whole = np.ones(table.n_rows, bool)
+    whole = np.ones(table.n_samples, bool)
     if table.incomplete and len(able) < len(parts):
         whole = ~(np.isnan(table.values).any(axis=1) | (table.codes < 0).any(axis=1))
     widest = max(len(part.weights) for part in parts)
@@ -96,7 +96,7 @@ def _chunks(samples: Samples, parts: tuple[Part, ...]) -> Iterator[tuple[NDArray
     for which, those in ((np.flatnonzero(whole), parts), (np.flatnonzero(~whole), able)):
         for start in range(0, len(which), size):
             some = which[start : start + size]
-            all_of_them = len(some) == table.n_rows
+            all_of_them = len(some) == table.n_samples
             yield some, samples if all_of_them else Samples(table.rows(some), samples.transforms), those
 
 

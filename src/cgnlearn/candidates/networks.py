@@ -13,15 +13,15 @@ from cgnlearn.candidates.candidate import CELLS, Candidate, Fitted, HeldOut, Pro
 from cgnlearn.data.arrays import Floats
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators
-from cgnlearn.networks.model import Model, NotExact
+from cgnlearn.networks.model import Model, NotExactError
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.structures.fixed import FEW_COLUMNS, Complete, Jan, NaiveBayes
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import GreedyJan
 from cgnlearn.structures.selective_naive_bayes import SelectiveNaiveBayes
-from cgnlearn.structures.tan import Tree
-from cgnlearn.structures.tan_average import TreeAverage
+from cgnlearn.structures.tan import TAN
+from cgnlearn.structures.tan_average import TANAverage
 
 SHARINGS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0)  # all from the same moments
 FEW_SHARINGS = (0.0, 0.1, 0.4, 1.0)  # in folds
@@ -32,7 +32,7 @@ MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
 MOST_FORESTS = 25  # columns whose forests are averaged over
 CELLS_WITH_MISSING = 1e4  # in a second, where each pattern of missing values has its own networks
 SEARCHED = 2e4  # samples × columns² in a second, where groups of columns are sought
-MISSING = "values are missing, and it takes whole rows"
+MISSING = "values are missing, and it takes whole samples"
 NO_EVIDENCE = "the prior's location has no evidence"
 
 
@@ -91,9 +91,9 @@ class FittedNetworks(Fitted):
         self.__dict__.update(state)
 
 
-def structure_is_learned(learner: Learner) -> NotExact:
+def structure_is_learned(learner: Learner) -> NotExactError:
     """Why there is no leave-one-out."""
-    return NotExact(f"{learner!r} would have to be learned anew without every row: take folds")
+    return NotExactError(f"{learner!r} would have to be learned anew without every sample: take folds")
 
 
 @dataclass(frozen=True)
@@ -250,9 +250,9 @@ class CompleteCandidate(NetworkCandidate):
         if profile.m < 2:
             return "fewer than two continuous columns"
         if not profile.is_wide:
-            return f"more than {FEW_COLUMNS} columns, and fewer than rows" if profile.m > FEW_COLUMNS else None
+            return f"more than {FEW_COLUMNS} columns, and fewer than samples" if profile.m > FEW_COLUMNS else None
         if profile.schema.discrete:
-            return "more columns than rows, and some are discrete"
+            return "more columns than samples, and some are discrete"
         if profile.has_missing:
             return MISSING
         return 'no rotation with the prior location "paper"' if profile.prior.location == "paper" else None
@@ -283,7 +283,7 @@ class TANCandidate(NetworkCandidate):
     @classmethod
     def named_learner(cls, random_state: Any = 0) -> Learner:
         """The best tree by evidence."""
-        return Tree()
+        return TAN()
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
@@ -321,11 +321,11 @@ class TANAverageCandidate(SelectiveNaiveBayesCandidate):
     @classmethod
     def named_learner(cls, random_state: Any = 0) -> Learner:
         """The average over all forests."""
-        return TreeAverage()
+        return TANAverage()
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
-        """It takes whole rows of not too many columns."""
+        """It takes whole samples of not too many columns."""
         if profile.has_missing:
             return MISSING
         if not 2 <= profile.schema.n_columns <= MOST_FORESTS:

@@ -17,7 +17,7 @@ class Member(NamedTuple):
     """A setting that has weight in the mixture."""
 
     description: Settings
-    temperature: float
+    likelihood_power: float
     weight: float
     log_loss: float  # of held-out samples
 

@@ -70,8 +70,8 @@ def not_worse_than(floor: int, weight: Floats, truth: Floats, weights: Floats) -
     mixed, alone = np.exp(truth) @ weight, np.exp(truth[:, floor])
     shares = np.linspace(0, 1, N_SHARES)
     with np.errstate(divide="ignore"):
-        cll = np.log((1 - shares) * mixed[:, None] + shares * alone[:, None]).T @ weights
-    share = shares[cll.argmax()] if cll[0] < cll[-1] else 0.0
+        log_score = np.log((1 - shares) * mixed[:, None] + shares * alone[:, None]).T @ weights
+    share = shares[log_score.argmax()] if log_score[0] < log_score[-1] else 0.0
     moved = (1 - share) * weight
     moved[floor] += share
     return moved

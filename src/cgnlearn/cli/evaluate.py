@@ -54,7 +54,7 @@ OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run
 def evaluate(
     given: Given,
     structure: tuple[str, ...],
-    parameters: tuple[str, ...],
+    estimation: tuple[str, ...],
     ordered: bool,
     cv: tuple[int, int],
     positive: str | None,
@@ -76,7 +76,7 @@ def evaluate(
         raise click.UsageError("--prevalence is that of a class: name it with --positive CLASS")
     data, of_spectra, roles = given.data, given.of_spectra, given.roles
     has_mixture = not structure or MIXTURE in structure
-    models = compared(structure, parameters, seed=seed, ordered=ordered or (of_spectra and has_mixture), **model)
+    models = compared(structure, estimation, seed=seed, ordered=ordered or (of_spectra and has_mixture), **model)
     if given.is_beyond(memory):
         refused = {"--positive": positive, "--cost": cost}
         evaluate_in_parts(models, given, cv, seed, output, report, refused, as_json=as_json)
@@ -207,7 +207,7 @@ def _model_as_dict(summary: Summary, decided: dict[str, Decisions], costs: dict[
 
 
 def _data_as_dict(study: Study, read: Data) -> dict[str, Any]:
-    counts = {"rows": len(study.y), "rows_left_out": read.n_dropped, "attributes": study.names, "classes": study.counts}
+    counts = {"rows": len(study.y), "rows_left_out": read.n_dropped, "features": study.names, "classes": study.counts}
     return {"file": read.path.name, "sha256": read.sha256, **counts, "missing": read.missing}
 
 
@@ -216,7 +216,7 @@ def _manifest(data: Data, roles: Roles, models: dict[str, Any], cv: tuple[int, i
     kinds = {name: str(kind) for name, kind in data.X.dtypes.items()} if data.X.shape[1] < 1000 else None
     read = {"data": data.path.name, "sha256": data.sha256, "rows": len(data.lines), **roles.as_dict()}
     described = {name: one_line(repr(model)) for name, model in models.items()}
-    return read | {"attributes": kinds, "folds": list(cv), "seed": seed, "models": described}
+    return read | {"features": kinds, "folds": list(cv), "seed": seed, "models": described}
 
 
 def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:

@@ -68,11 +68,11 @@ def fit(given: Given, output: Path, minimum_cell: float, memory: int | None, as_
     with waiting("saving"):
         kept = model.statistics_ if of_statistics else whole or model
         save(kept, output, minimum_cell=minimum_cell, columns=roles.as_dict())
-    n_rows = float(model.statistics_.classes.sum())
+    n_samples = float(model.statistics_.classes.sum())
     if as_json:
-        more = {"path": str(output), "rows": n_rows, "columns": roles.as_dict(), "missing": missing}
+        more = {"path": str(output), "rows": n_samples, "columns": roles.as_dict(), "missing": missing}
         click.echo(json.dumps(told | more, indent=1))
     else:
         parts = f"{told['parameters']} parameters" if "parameters" in told else f"{len(told['members'])} members"
-        size = f"{n_rows:.0f} {'spectra' if given.of_spectra else 'rows'}, {model.n_features_in_} attributes, {parts}"
+        size = f"{n_samples:.0f} {'spectra' if given.of_spectra else 'rows'}, {model.n_features_in_} features, {parts}"
         say(f"{size}: saved {output}")

@@ -82,9 +82,9 @@ def description(model: Any) -> dict[str, Any]:
         return {
             "classes": [str(label) for label in model.classes_],
             "structure": "mixture",
-            "attributes": model.n_features_in_,
+            "features": model.n_features_in_,
             "members": [
-                {**member.description, "weight": member.weight, "temperature": member.temperature}
+                {**member.description, "weight": member.weight, "likelihood_power": member.likelihood_power}
                 | {"log_loss": member.log_loss}
                 for member in model.members_
             ],
@@ -94,12 +94,12 @@ def description(model: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
         "classes": [str(label) for label in model.classes_],
         "structure": model.structure if isinstance(model.structure, str) else one_line(repr(model.structure)),
-        "attributes": len(structure.nodes),
+        "features": len(structure.nodes),
         "edges": structure.n_edges,
         "parameters": model.n_parameters_,
-        "estimated_by": model.parameters,
+        "estimated_by": model.estimation,
         "sharing": float(model.sharing_),
-        "temperature": float(model.temperature_),
+        "likelihood_power": float(model.likelihood_power_),
         "discrete": discrete,
     }
     with suppress(AttributeError):  # it is not defined for every model

@@ -26,7 +26,7 @@ from cgnlearn.cli.terminal import say, waiting
 )
 @json_option
 def merge(
-    parts: tuple[Path, ...], structure: str | None, parameters: str | None, output: Path, as_json: bool, **model: Any
+    parts: tuple[Path, ...], structure: str | None, estimation: str | None, output: Path, as_json: bool, **model: Any
 ) -> None:
     """Make one model of the statistics of several files, as if their rows stood in one.
 
@@ -37,7 +37,7 @@ def merge(
     from cgnlearn.networks.statistics import Statistics
     from cgnlearn.persistence import read_header
 
-    wanted = chosen(structure or "naive_bayes", parameters, ordered=False, **model)
+    wanted = chosen(structure or "naive_bayes", estimation, ordered=False, **model)
     total: Any = 0
     with waiting("merging"):
         for path in parts:

@@ -11,11 +11,11 @@ import click
 
 from cgnlearn.candidates.registry import MIXTURE, NETWORKS
 
-PARAMETERS = ("bayes", "ml", "discriminative")
+ESTIMATIONS = ("bayes", "ml", "discriminative")
 
 
 def compared(
-    structures: Sequence[str], parameters: Sequence[str], *, seed: int, ordered: bool, **options: Any
+    structures: Sequence[str], estimation: Sequence[str], *, seed: int, ordered: bool, **options: Any
 ) -> dict[str, Any]:
     """The models of an evaluation by their names: those that are named, or the default beside its peers."""
     from sklearn.dummy import DummyClassifier
@@ -23,13 +23,13 @@ def compared(
     from cgnlearn.evaluation.study import BASELINE, LOGISTIC
 
     if not any(structure in NETWORKS for structure in structures):
-        _refuse_options_of_networks(parameters=parameters, **options)
+        _refuse_options_of_networks(estimation=estimation, **options)
     if ordered and structures and MIXTURE not in structures:
         raise _not_ordered()
     models: dict[str, Any] = {}
     for structure in dict.fromkeys(structures or (MIXTURE, "naive_bayes")):
         if structure in NETWORKS:
-            for way in dict.fromkeys(parameters or ("ml", "bayes")):
+            for way in dict.fromkeys(estimation or ("ml", "bayes")):
                 models[label(structure, way, **options)] = classifier(structure, way, seed=seed, **options)
         else:
             models[structure] = tuned(structure, seed, ordered)
@@ -38,13 +38,13 @@ def compared(
     return models | {BASELINE: DummyClassifier(strategy="prior")}
 
 
-def chosen(structure: str | None, parameters: str | None, *, seed: int, ordered: bool, **options: Any) -> Any:
+def chosen(structure: str | None, estimation: str | None, *, seed: int, ordered: bool, **options: Any) -> Any:
     """The one classifier that the options ask for."""
     if structure in NETWORKS:
         if ordered:
             raise _not_ordered()
-        return classifier(structure, parameters or "bayes", seed=seed, **options)
-    _refuse_options_of_networks(parameters=parameters, **options)
+        return classifier(structure, estimation or "bayes", seed=seed, **options)
+    _refuse_options_of_networks(estimation=estimation, **options)
     return tuned(structure or MIXTURE, seed, ordered)
 
 
@@ -70,14 +70,14 @@ def _refuse_options_of_networks(**options: Any) -> None:
 
 def classifier(
     structure: str,
-    parameters: Any,
+    estimation: Any,
     *,
     seed: int,
     k: Any = None,
     k_max: int | None = None,
     sharing: float | None = None,
     prior_location: Any = None,
-    temperature: Any = None,
+    likelihood_power: Any = None,
 ) -> Any:
     """The classifier that the options describe."""
     from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior
@@ -89,25 +89,25 @@ def classifier(
         shape = BandAverage(k_max=k_max or 20)
     return CGNClassifier(
         shape,
-        parameters=parameters,
+        estimation=estimation,
         prior=Prior(location=prior_location or "pooled"),
         random_state=seed,
         sharing=0.0 if sharing is None else sharing,
-        temperature=1.0 if temperature is None else temperature,
+        likelihood_power=1.0 if likelihood_power is None else likelihood_power,
     )
 
 
 def label(
-    structure: str, parameters: str, *, k: Any = None, sharing: Any = None, temperature: Any = None, **_: Any
+    structure: str, estimation: str, *, k: Any = None, sharing: Any = None, likelihood_power: Any = None, **_: Any
 ) -> str:
     """What a classifier is called in tables."""
     order = f" {k or 'cv'}" if structure in ("band", "box") else ""
     more = "".join(
         f", {name} {value if value == 'cv' else f'{value:g}'}"
-        for name, value, usual in (("sharing", sharing, 0), ("temperature", temperature, 1))
+        for name, value, usual in (("sharing", sharing, 0), ("likelihood_power", likelihood_power, 1))
         if value not in (None, usual)
     )
-    return f"{structure}{order} {parameters}{more}"
+    return f"{structure}{order} {estimation}{more}"
 
 
 def logistic_regression(seed: int) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from cgnlearn.candidates.registry import MIXTURE, NAMES, NETWORKS
-from cgnlearn.cli.models import PARAMETERS
+from cgnlearn.cli.models import ESTIMATIONS
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ class Output(click.Path):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The path, if it can be written to."""
-        from cgnlearn.files import NotWritten, check_writable
+        from cgnlearn.files import NotWrittenError, check_writable
 
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         try:
             check_writable(path, makes_folder=self.makes_folder)
-        except NotWritten as error:
+        except NotWrittenError as error:
             self.fail(str(error), param, ctx)
         return path
 
@@ -121,7 +121,7 @@ def _options(*options: Decorator) -> Decorator:
 
 
 id_option = click.option(
-    "--id", "row_id", metavar="COLUMN", help="Column that names the rows: carried along, never an attribute."
+    "--id", "row_id", metavar="COLUMN", help="Column that names the rows: carried along, never a feature."
 )
 na_option = click.option(
     "--na", multiple=True, metavar="WORDS",
@@ -165,7 +165,7 @@ def model_options(*, many: bool, of_rows: bool = True) -> Decorator:
             "--structure",
             type=click.Choice(NAMES if of_rows else NETWORKS),
             multiple=many,
-            help=f"Which attributes depend on which.{again}  [default: {default}]",
+            help=f"Which features depend on which.{again}  [default: {default}]",
         ),
         click.option(
             "--k",
@@ -180,8 +180,8 @@ def model_options(*, many: bool, of_rows: bool = True) -> Decorator:
         ),
         click.option(
             "-p",
-            "--parameters",
-            type=click.Choice(PARAMETERS),
+            "--estimation",
+            type=click.Choice(ESTIMATIONS),
             multiple=many,
             help="Exact Bayesian averaging, maximum likelihood, or penalised conditional likelihood."
             f"{again}  [default: {'ml, bayes' if many else 'bayes'}]",
@@ -197,10 +197,10 @@ def model_options(*, many: bool, of_rows: bool = True) -> Decorator:
             help="Where the prior expects the means.  [default: pooled]",
         ),
         click.option(
-            "--temperature",
+            "--likelihood-power",
             type=number_or_cv(float),
             metavar="NUMBER|CV",
-            help="Trust in the attributes, or cv to choose it.  [default: 1]",
+            help="Trust in the features, or cv to choose it.  [default: 1]",
         ),
         *([ordered] if of_rows else []),
         seed_option,

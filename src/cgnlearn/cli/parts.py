@@ -57,16 +57,18 @@ def evaluate_in_parts(
         say(f"no report is written, as it shows rows, and {data} is read in parts: give more --memory to have one")
     with counted(f"reading {data} twice") as progress:
         found = evaluated(models, stream, agreed, n_folds=cv[0], n_repeats=cv[1], seed=seed, progress=progress)
-    for name, n_rows in found.sampled.items():
-        say(f"{name} needs rows in memory: each fold fitted it to a random sample of {n_rows:,}, and scored all rows")
+    for name, n_samples in found.sampled.items():
+        say(
+            f"{name} needs rows in memory: each fold fitted it to a random sample of {n_samples:,}, and scored all rows"
+        )
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "summary.csv", summary_text(found.summaries))
         say(f"{output} gets summary.csv only: the predictions of {data} are not kept")
     how = f"{cv[0]}-fold cross-validation, cut at random" + (f", {cv[1]} times" if cv[1] > 1 else "")
     if as_json:
-        of_data = {"file": data.name, "sha256": given.source.sha256, "rows": agreed.n_rows}
-        of_data |= {"rows_left_out": agreed.n_read - agreed.n_rows, "attributes": list(stream.plan.features)}
+        of_data = {"file": data.name, "sha256": given.source.sha256, "rows": agreed.n_samples}
+        of_data |= {"rows_left_out": agreed.n_read - agreed.n_samples, "features": list(stream.plan.features)}
         of_data |= {"classes": found.counts, "missing": stream.plan.missing}
         told = {
             "data": of_data,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cgnlearn.tables.roles import Roles
 
 CLASS_PRIOR = "How frequent the classes are where the rows come from, if otherwise than in training."
-UNUSUAL = 0.01  # a row with less surprise is unlike the training data
+UNUSUAL = 0.01  # a row with less typicality is unlike the training data
 
 
 class Predictor(NamedTuple):
@@ -62,9 +62,9 @@ def predict(
 ) -> None:
     """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
-    For each row: the most probable class, the probability of every class, the log density of the row, and its surprise:
-    the share of the training rows that are less likely than it. Rows with less than 1 % are marked as unusual. Of a
-    sample it is that of its most surprising spectrum, times their number.
+    For each row: the most probable class, the probability of every class, the log density of the row, and its
+    typicality: the share of the training rows that are less likely than it. Rows with less than 1 % are marked as
+    unusual. Of a sample it is that of its least typical spectrum, times their number.
     """
     from cgnlearn.files import write_whole
 
@@ -75,7 +75,7 @@ def predict(
         if output is None or as_json:
             raise click.UsageError("the file is too great for --json and stdout: give --output, or more --memory")
         with waiting("predicting"):
-            n_rows, n_unusual = _in_parts(asked, source, output, is_asked=row_id is not None)
+            n_samples, n_unusual = _in_parts(asked, source, output, is_asked=row_id is not None)
     else:
         with waiting("predicting"):
             if source is None:
@@ -84,7 +84,7 @@ def predict(
             else:
                 [read] = _matching(asked, source, is_asked=row_id is not None)
                 found = _lines(asked, read)
-        n_rows, n_unusual = len(found), _n_unusual(found)
+        n_samples, n_unusual = len(found), _n_unusual(found)
         if output is not None:
             write_whole(output, _csv(found))
         elif not as_json:
@@ -92,9 +92,12 @@ def predict(
         if as_json:
             click.echo(json.dumps(_as_dict(asked, found, output), indent=1))
     if n_unusual:
-        say(f"{n_unusual} of {n_rows} rows are unlike the training data (surprise below 1 %): their class is a guess")
+        say(
+            f"{n_unusual} of {n_samples} rows are unlike the training data (typicality below 1 %): their class is a "
+            "guess"
+        )
     if output is not None:
-        say(f"{n_rows} rows: {output}")
+        say(f"{n_samples} rows: {output}")
 
 
 def _asked(
@@ -130,17 +133,17 @@ def _with_class_prior(model: Any, prior: Any) -> Any:
     return Pipeline([*steps, (name, _with_class_prior(last, prior))])
 
 
-def _surprise(model: Any, X: Any) -> tuple[Any, str | None]:
-    """How surprising rows are to a model, or why it cannot tell."""
+def _typicality(model: Any, X: Any) -> tuple[Any, str | None]:
+    """Typicality of samples under a model, or why it is not defined."""
     from sklearn.pipeline import Pipeline
 
-    from cgnlearn.networks.model import NotExact
+    from cgnlearn.networks.model import NotExactError
 
     if isinstance(model, Pipeline):
-        return _surprise(model[-1], model[:-1].transform(X))
+        return _typicality(model[-1], model[:-1].transform(X))
     try:
-        return model.surprise(X), None
-    except NotExact as error:
+        return model.typicality(X), None
+    except NotExactError as error:
         return None, str(error)
 
 
@@ -179,7 +182,7 @@ def _in_parts(asked: Predictor, source: Source, output: Path, is_asked: bool) ->
 
     n_done = n_unusual = 0
     with whole_file(output) as file:
-        for part in _matching(asked, source, is_asked=is_asked, n_rows=BATCH_ROWS):
+        for part in _matching(asked, source, is_asked=is_asked, n_samples=BATCH_ROWS):
             lines = _lines(asked, part, n_done)
             file.write(_csv(lines, header=not n_done).encode())
             n_unusual += _n_unusual(lines)
@@ -207,12 +210,12 @@ def _of_spectra(asked: Predictor, source: Folder, correlation: float | None) -> 
     log_proba = asked.model.predict_log_proba(X)
     samples = by_sample(log_proba, source.samples, asked.model.class_log_prior_, correlation=correlation)
     columns = {"sample": samples.samples, "spectra": samples.n_spectra}
-    surprise, why = _surprise(asked.model, X)
-    if surprise is not None:
-        # The most surprising spectrum of several is one of several: it may be so by chance that many times as often.
-        least = [surprise[source.samples == sample].min() for sample in samples.samples]
-        surprise = np.minimum(least * samples.n_spectra, 1.0)
-    return pd.DataFrame(columns | _said(asked, samples.log_proba) | _usual(surprise, why))
+    typicality, why = _typicality(asked.model, X)
+    if typicality is not None:
+        # The least typical spectrum of several is one of several: it may be so by chance that many times as often.
+        least = [typicality[source.samples == sample].min() for sample in samples.samples]
+        typicality = np.minimum(least * samples.n_spectra, 1.0)
+    return pd.DataFrame(columns | _said(asked, samples.log_proba) | _usual(typicality, why))
 
 
 def _said(asked: Predictor, log_proba: Any) -> dict[str, Any]:
@@ -241,19 +244,19 @@ def _lines(asked: Predictor, data: Data, first: int = 0) -> pd.DataFrame:
         columns["id"] = data.ids
     columns |= _said(asked, log_proba)
     columns["log_density"] = model.score_samples(X)
-    surprise, why = _surprise(model, X)
-    return pd.DataFrame(columns | _usual(surprise, None if first else why))
+    typicality, why = _typicality(model, X)
+    return pd.DataFrame(columns | _usual(typicality, None if first else why))
 
 
-def _usual(surprise: Any, why: str | None) -> dict[str, Any]:
-    """How surprising something is and whether that is unusual; where it cannot be told, why is said."""
+def _usual(typicality: Any, why: str | None) -> dict[str, Any]:
+    """Typicality in words and whether it is unusual, or why it is not defined."""
     import numpy as np
 
     if why:
-        say(f"the column surprise is empty: {why}")
-    if surprise is None:
-        return {"surprise": np.nan, "unusual": None}
-    return {"surprise": surprise, "unusual": surprise < UNUSUAL}
+        say(f"the column typicality is empty: {why}")
+    if typicality is None:
+        return {"typicality": np.nan, "unusual": None}
+    return {"typicality": typicality, "unusual": typicality < UNUSUAL}
 
 
 def _columns(model: Any, classifier: Any) -> tuple[list[str] | None, Sequence[Any]]:
@@ -267,7 +270,7 @@ def _columns(model: Any, classifier: Any) -> tuple[list[str] | None, Sequence[An
     )
 
 
-def _matching(asked: Predictor, source: Source, is_asked: bool, n_rows: int | None = None) -> Iterator[Data]:
+def _matching(asked: Predictor, source: Source, is_asked: bool, n_samples: int | None = None) -> Iterator[Data]:
     """The file's columns in the form of the training data, so many rows at once; None: all."""
     from cgnlearn.persistence import classifier_of
     from cgnlearn.tables.read import prediction_parts
@@ -275,7 +278,7 @@ def _matching(asked: Predictor, source: Source, is_asked: bool, n_rows: int | No
 
     wanted, levels = _columns(asked.model, classifier_of(asked.model))
     discrete = [] if wanted is None else [name for name, own in zip(wanted, levels, strict=True) if own is not None]
-    parts = prediction_parts(source, asked.roles, wanted, discrete, needs_id=is_asked, n_rows=n_rows, tell=say)
+    parts = prediction_parts(source, asked.roles, wanted, discrete, needs_id=is_asked, n_samples=n_samples, tell=say)
     with options.wrong_columns():
         for data in parts:
             if wanted is None and data.X.shape[1] != asked.model.n_features_in_:
@@ -297,7 +300,7 @@ def _in_form(asked: Predictor, data: Data, wanted: Sequence[str], levels: Sequen
     for name, own in zip(wanted, levels, strict=True):
         if own is not None:
             recoded[name], remark = _recoded(data, name, own)
-            if remark and getattr(asked.model, "unknown_levels", "missing") == "error":
+            if remark and getattr(asked.model, "handle_unknown", "missing") == "error":
                 raise DataFileError(f"{data.path}: {remark}: correct it")
             if remark:
                 say(f"{remark}: it counts as missing")

@@ -75,10 +75,10 @@ def _ovarian(folder: Path, quick: bool, data_dir: Path | None, raw: Path | None,
         data = ovarian.simulated(quick=quick)
     k_max, n_folds, n_repetitions = (10, 5, 2) if quick else (50, 10, 5)
     work = ovarian.experiment(data, k_max=k_max, n_folds=n_folds, n_repetitions=n_repetitions, seed=seed)
-    n_rows, n_attributes = data.data.shape
+    n_samples, n_features = data.data.shape
     n_classes = len(set(data.target.tolist()))
-    points = ovarian.points(_rows(work, folder, jobs), n_attributes=n_attributes, n_classes=n_classes)
-    page = ovarian_page(points, f"Spectra ({data.source}): {n_rows} × {n_attributes}")
+    points = ovarian.points(_rows(work, folder, jobs), n_features=n_features, n_classes=n_classes)
+    page = ovarian_page(points, f"Spectra ({data.source}): {n_samples} × {n_features}")
     _write(folder, page, {"points.csv": csv_text(ovarian.Point._fields, *points)})
     figures.draw(points, folder)
 

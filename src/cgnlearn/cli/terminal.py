@@ -87,7 +87,7 @@ def one_line(text: str) -> str:
 def by_options(advice: str) -> str:
     """What the library advises, in the words of the command line."""
     for parameter, option in (
-        ('parameters="bayes"', "--parameters bayes"),
+        ('estimation="bayes"', "--estimation bayes"),
         ("drop the column", "drop the column with --ignore"),
     ):
         advice = advice.replace(parameter, option)

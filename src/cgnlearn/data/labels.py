@@ -21,7 +21,7 @@ def target(y: Any, name: str = "y") -> NDArray[Any]:
         missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([is_missing(cell) for cell in cells], bool)
         if missing.any():
             raise ValueError(
-                f"{name} has missing values (NaN), the first in row {np.argmax(missing)}: drop these samples"
+                f"{name} has missing values (NaN), the first in sample {np.argmax(missing)}: drop these samples"
             )
         if len({isinstance(cell, str) for cell in cells.tolist()} if cells.dtype.kind == "O" else ()) > 1:
             raise ValueError(f"{name} mixes text and other labels: convert all to text or all to numbers")

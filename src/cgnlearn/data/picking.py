@@ -1,4 +1,4 @@
-"""Rows and columns of arrays, copied only where necessary."""
+"""Samples and columns of arrays, copied only where necessary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FEW_CELLS = 4  # up to which one pass per cell is faster than sorting
 
 
 def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Rows and columns of an array: a copy, unless both are contiguous."""
+    """Samples and columns of an array: a copy, unless both are contiguous."""
     span = _span(columns)
     if isinstance(rows, slice):
         return array[rows, span]
@@ -33,7 +33,7 @@ def _span(columns: NDArray[np.intp]) -> NDArray[np.intp] | slice:
 
 
 def rows_by_cell(cell: NDArray[np.intp], n_cells: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each cell that has rows, with their sorted indexes."""
+    """Each cell that has samples, with their sorted indexes."""
     narrow = cell.astype(np.min_scalar_type(max(n_cells - 1, 0)), copy=False)  # NumPy sorts 8 and 16 bits by radix
     if n_cells <= FEW_CELLS:
         for place in range(n_cells):

@@ -37,7 +37,7 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
     --------
     >>> folds = stratified(np.repeat(["a", "b"], [9, 3]), 5, seed=0)
     >>> len(folds.pairs), folds.fewer
-    (3, 'the smallest class has 3 rows, so that 3 folds are cut instead of 5')
+    (3, 'the smallest class has 3 samples, so that 3 folds are cut instead of 5')
     """
     pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in _cut(labels, n_folds, seed, groups)]
     return Cut(pairs, fewer(labels, n_folds, groups))
@@ -57,12 +57,12 @@ def _cut(
 
     codes = np.unique(labels, return_inverse=True)[1]
     if _sizes(labels, groups).max(initial=0) < 2:
-        what = "rows" if groups is None else "groups"
+        what = "samples" if groups is None else "groups"
         raise ValueError(f"the {what} cannot be cut into folds, as no class has two: give more {what}")
     n_cut = allowed(labels, n_folds, groups)
     splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(n_cut, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # a class of one row will do
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # a class of one sample will do
         yield from splitter.split(codes, codes, groups)
 
 
@@ -76,7 +76,7 @@ def fewer(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None
     n_cut, rarest = allowed(labels, n_folds, groups), int(_sizes(labels, groups).min())
     if n_cut == n_folds:
         return None
-    has = f"{rarest} {'row' if groups is None else 'group'}{'s' if rarest > 1 else ''}"
+    has = f"{rarest} {'sample' if groups is None else 'group'}{'s' if rarest > 1 else ''}"
     return f"the smallest class has {has}, so that {n_cut} folds are cut instead of {n_folds}"
 
 
@@ -101,10 +101,10 @@ def cut(
     >>> len(splits), splits[0].test.size
     (10, 4)
     """
-    what = "rows" if groups is None else "groups"
+    what = "samples" if groups is None else "groups"
     labels, codes = np.unique(y, return_inverse=True)
     if len(labels) < 2:
-        raise ValueError(f"there is one class only, {labels[0]!s}: a classifier needs rows of at least two")
+        raise ValueError(f"there is one class only, {labels[0]!s}: a classifier needs samples of at least two")
     sizes = _sizes(codes, groups)
     if sizes.min() < 2:
         raise ValueError(
@@ -125,7 +125,7 @@ def cut(
         gone = np.setdiff1d(codes, codes[split.train])
         if len(gone):
             raise ValueError(
-                f"a fold leaves no training rows of class {labels[gone[0]]!s}: use other folds or more {what}"
+                f"a fold leaves no training samples of class {labels[gone[0]]!s}: use other folds or more {what}"
             )
     return splits
 

@@ -25,7 +25,7 @@ MISSING = -1  # the code of a missing level
 _UNKNOWN = -2  # of a level unknown from training, until the warning has counted it
 _DATES = "holds dates or times: convert them to numbers, such as days since a reference date"
 
-UnknownLevels = Literal["missing", "error"]
+HandleUnknown = Literal["missing", "error"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Table:
     weights: NDArray[np.float64] | None = None  # None: 1 each
 
     @property
-    def n_rows(self) -> int:
+    def n_samples(self) -> int:
         """Number of samples."""
         return len(self.codes)
 
@@ -82,10 +82,10 @@ class Table:
         return part
 
 
-def evenly_spaced(n_rows: int, most: int) -> NDArray[np.intp]:
+def evenly_spaced(n_samples: int, most: int) -> NDArray[np.intp]:
     """Indexes of at most ``most`` evenly spaced samples."""
-    n = min(n_rows, most)
-    return np.arange(n) * n_rows // max(n, 1)  # in integers: steps of floats may lead beyond the last sample
+    n = min(n_samples, most)
+    return np.arange(n) * n_samples // max(n, 1)  # in integers: steps of floats may lead beyond the last sample
 
 
 def read_training(
@@ -135,24 +135,24 @@ def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schem
 
 
 def read(
-    X: Any, schema: Schema, y: Any = None, sample_weight: Any = None, unknown_levels: UnknownLevels = "error"
+    X: Any, schema: Schema, y: Any = None, sample_weight: Any = None, handle_unknown: HandleUnknown = "error"
 ) -> Table:
     """Return X as a table, with labels and weights if y is given."""
-    values, codes = _cells(X, schema, unknown_levels)
+    values, codes = _cells(X, schema, handle_unknown)
     if y is None:
         return table_of(schema, values, codes)
     return table_of(schema, values, codes, labels_of(target(y), np.array(schema.classes)), sample_weight)
 
 
-def _cells(X: Any, schema: Schema, unknown_levels: UnknownLevels = "error") -> tuple[NDArray[Any], NDArray[np.int32]]:
+def _cells(X: Any, schema: Schema, handle_unknown: HandleUnknown = "error") -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the values and the codes of X."""
     frame = as_frame(X)
     if frame is None:
-        values, codes = _read_array(as_array(X), schema, unknown_levels)
+        values, codes = _read_array(as_array(X), schema, handle_unknown)
     else:
         codes = np.empty((len(frame), len(schema.discrete)), np.int32)
         for position, i in enumerate(schema.discrete):
-            codes[:, position] = _codes_of_series(i, frame[:, i], schema, unknown_levels)
+            codes[:, position] = _codes_of_series(i, frame[:, i], schema, handle_unknown)
         values = _numbers_of_frame(frame, schema)
     if codes.min(initial=0) == _UNKNOWN:
         _warn_of_unknown(codes, schema)
@@ -181,7 +181,7 @@ def table_of(
     if not is_finite:
         for row, position in np.argwhere(np.isinf(values)):
             name = schema.name(schema.continuous[position])
-            raise ValueError(f"{name} holds infinity in row {row}: impute it or drop the sample")
+            raise ValueError(f"{name} holds infinity in sample {row}: impute it or drop the sample")
     elif codes.min(initial=0) > MISSING:
         table.__dict__["incomplete"] = ()
     return table
@@ -234,7 +234,7 @@ def _not_numbers(name: str, series: nw.Series[Any]) -> str:
 
 
 def _read_array(
-    array: NDArray[Any], schema: Schema, unknown_levels: UnknownLevels
+    array: NDArray[Any], schema: Schema, handle_unknown: HandleUnknown
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     if array.dtype.kind not in "fiub":
         array = _numbers_of_objects(array, schema)
@@ -244,7 +244,7 @@ def _read_array(
     codes = np.full((len(array), len(schema.discrete)), MISSING, np.int32)
     for position, i in enumerate(schema.discrete):
         present, distinct, inverse = _distinct(array[:, i], schema.name(i))
-        codes[present, position] = _codes_of_levels(i, distinct, schema, unknown_levels)[inverse]
+        codes[present, position] = _codes_of_levels(i, distinct, schema, handle_unknown)[inverse]
     return array[:, schema.continuous].astype(np.float64), codes
 
 
@@ -276,7 +276,7 @@ def _floats(cells: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _codes_of_series(
-    column: int, series: nw.Series[Any], schema: Schema, unknown_levels: UnknownLevels
+    column: int, series: nw.Series[Any], schema: Schema, handle_unknown: HandleUnknown
 ) -> NDArray[np.int32]:
     if series.null_count() or (series.dtype.is_float() and series.is_nan().any()):
         present = ~series.is_null().to_numpy().astype(bool)
@@ -284,22 +284,22 @@ def _codes_of_series(
             present &= ~np.isnan(series.to_numpy().astype(np.float64))
         codes = np.full(len(series), MISSING, np.int32)
         if present.any():
-            codes[present] = _codes_of_series(column, series.filter(present.tolist()), schema, unknown_levels)
+            codes[present] = _codes_of_series(column, series.filter(present.tolist()), schema, handle_unknown)
         return codes
     distinct = series.unique()
-    codes = _codes_of_levels(column, distinct.to_list(), schema, unknown_levels)
+    codes = _codes_of_levels(column, distinct.to_list(), schema, handle_unknown)
     if series.dtype in (nw.Categorical, nw.Enum):  # not every backend maps categoricals themselves
         series, distinct = series.cast(nw.String), distinct.cast(nw.String)
     return series.replace_strict(distinct.to_list(), codes.tolist(), return_dtype=nw.Int32).to_numpy()
 
 
 def _codes_of_levels(
-    column: int, distinct: list[Hashable], schema: Schema, unknown_levels: UnknownLevels
+    column: int, distinct: list[Hashable], schema: Schema, handle_unknown: HandleUnknown
 ) -> NDArray[np.int32]:
     levels = schema.levels_of(column)
     code = {level: i for i, level in enumerate(levels)}
     codes = np.array([code.get(level, _UNKNOWN) for level in distinct], np.int32)
-    if unknown_levels == "error" and (codes == _UNKNOWN).any():
+    if handle_unknown == "error" and (codes == _UNKNOWN).any():
         unknown = distinct[int(np.argmin(codes))]
         known = ", ".join(repr(level) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Transforms of the columns: from a table to a table, learned from rows without looking at their classes."""
+"""Transforms of the columns: from a table to a table, learned from samples without looking at their classes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Transform(Protocol):
     """What makes another table of a table."""
 
     def __call__(self, table: Table) -> Table:
-        """The same rows, transformed."""
+        """The same samples, transformed."""
 
     def log_jacobian(self, table: Table) -> Floats | None:
-        """ln |dy/dx| of every value: (rows, continuous columns); None where densities cannot be compared."""
+        """ln |dy/dx| of every value: (samples, continuous columns); None where densities cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Unchanged:
 
     def log_jacobian(self, table: Table) -> Floats | None:
         """Zeros."""
-        return np.zeros((table.n_rows, len(table.schema.continuous)))
+        return np.zeros((table.n_samples, len(table.schema.continuous)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Power:
         return np.where(likelihood(best) > likelihood(np.ones_like(best)), best, 1.0)
 
     def __call__(self, table: Table) -> Table:
-        """The same rows, transformed; NaN stays."""
+        """The same samples, transformed; NaN stays."""
         from cgnlearn.kernels.compilation import in_threads
 
         values = np.asarray(table.values, float)
@@ -113,7 +113,7 @@ class Power:
 
         def fill(rows: slice) -> None:
             some = values[rows]
-            # A row far outside of the training data may overflow: it is then as far out as can be.
+            # A sample far outside of the training data may overflow: it is then as far out as can be.
             moved[rows] = _moved(np.log1p(np.abs(some)), some >= 0, self.powers)
 
         step = max(1, PIECE // max(1, values.shape[1]))
@@ -150,14 +150,14 @@ class Bins:
 
     @classmethod
     def of(cls, table: Table, n_bins: int) -> Bins:
-        """Bins of about as many rows each; fewer where many rows have the same value."""
+        """Bins of about as many samples each; fewer where many samples have the same value."""
         values, weights = _some_rows(table)
         return cls(tuple(_edges(column, weights, n_bins) for column in values.T))
 
     def __call__(self, table: Table) -> Table:
-        """The same rows, every column discrete; what is missing has the code -1."""
+        """The same samples, every column discrete; what is missing has the code -1."""
         schema = table.schema
-        codes = np.empty((table.n_rows, schema.n_columns), np.int32)
+        codes = np.empty((table.n_samples, schema.n_columns), np.int32)
         codes[:, schema.discrete] = table.codes
         levels: list[Any] = list(schema.levels)
         for column, edges, values in zip(schema.continuous, self.edges, table.values.T, strict=True):
@@ -165,7 +165,7 @@ class Bins:
             codes[:, column] = np.where(np.isnan(values), -1, found)
             levels[column] = tuple(range(len(edges) + 1))
         binned = Schema(schema.names, tuple(levels), schema.classes, schema.frame)
-        return replace(table, schema=binned, values=np.empty((table.n_rows, 0)), codes=codes)
+        return replace(table, schema=binned, values=np.empty((table.n_samples, 0)), codes=codes)
 
     def log_jacobian(self, table: Table) -> Floats | None:
         """None: probabilities of bins are no densities."""
@@ -187,9 +187,9 @@ def _edges(values: Floats, weights: Floats, n_bins: int) -> Floats:
 
 
 def _some_rows(table: Table) -> tuple[Floats, Floats]:
-    """Values and weights of at most `MOST_ROWS` rows."""
-    some = table.rows(evenly_spaced(table.n_rows, MOST_ROWS)) if table.n_rows > MOST_ROWS else table
-    weights = np.ones(some.n_rows) if some.weights is None else some.weights
+    """Values and weights of at most `MOST_ROWS` samples."""
+    some = table.rows(evenly_spaced(table.n_samples, MOST_ROWS)) if table.n_samples > MOST_ROWS else table
+    weights = np.ones(some.n_samples) if some.weights is None else some.weights
     return np.asarray(some.values, float), weights
 
 

@@ -29,7 +29,7 @@ from cgnlearn.structures.search import SearchState
 class FittedNetwork(Predictions):
     """The fitted half of `CGNClassifier`."""
 
-    temperature_: float
+    likelihood_power_: float
     _estimation: Estimation  # as the parameters were at the fit
     _learner: Learner  # needs no more samples
     _missing_indicator: bool
@@ -69,7 +69,7 @@ class FittedNetwork(Predictions):
 
     @property
     def class_log_prior_(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a row."""
+        """Log probabilities of the classes before anything is seen of a sample."""
         return self._model.class_log_prior
 
     @property
@@ -92,11 +92,6 @@ class FittedNetwork(Predictions):
         """Probability of every order of each column: (columns, k_max)."""
         return self._of_average("order_probability")
 
-    @property
-    def relevance_(self) -> Floats:
-        """Probability that a column depends on the class at all: (columns,)."""
-        return self._of_average("relevance")
-
     def _of_average(self, name: str) -> Any:
         average = without_indicators(self._model)
         if not hasattr(average, name):
@@ -115,7 +110,7 @@ class FittedNetwork(Predictions):
 
     def _log_scores(self, table: Table) -> Floats:
         joint = self._model.log_likelihood(table)
-        joint *= self.temperature_
+        joint *= self.likelihood_power_
         joint += self.class_log_prior_
         return joint
 
@@ -124,7 +119,7 @@ class FittedNetwork(Predictions):
 
     def _leave_one_out(self, table: Table) -> Floats:
         joint, class_log_prior = self._model.leave_one_out(table)
-        joint *= self.temperature_
+        joint *= self.likelihood_power_
         joint += class_log_prior
         return joint
 
@@ -141,22 +136,22 @@ class FittedNetwork(Predictions):
         self._estimation = replace(self._estimation, class_prior=class_prior)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Log p(class, x), the attributes' part tempered: (rows, classes)."""
+        """Log p(class, x), the features' part tempered: (samples, classes)."""
         return self._log_scores(self._table(X))
 
     def contributions(self, X: Any) -> Floats:
-        """Each attribute's log density under each class: (rows, attributes, classes).
+        """Each feature's log density under each class: (samples, features, classes).
 
-        Summed over attributes, times ``temperature_``, plus ``class_log_prior_``, they are the joint log
-        probability. Attributes that are missing, not in the model, or constant in the training data, have 0; with
-        ``missing_indicator=True`` the log probability of being missing, or not, is added to an attribute's own.
+        Summed over features, times ``likelihood_power_``, plus ``class_log_prior_``, they are the joint log
+        probability. Features that are missing, not in the model, or constant in the training data, have 0; with
+        ``missing_indicator=True`` the log probability of being missing, or not, is added to a feature's own.
         """
         return self._model.contributions(self._table(X))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
-        """Draw rows and their classes from the model's predictive distribution (temperature plays no part).
+        """Draw samples and their classes from the model's predictive distribution (likelihood power plays no part).
 
-        With ``parameters="discriminative"`` from that of ``"bayes"``.
+        With ``estimation="discriminative"`` from that of ``"bayes"``.
 
         Parameters
         ----------
@@ -166,7 +161,7 @@ class FittedNetwork(Predictions):
         Returns
         -------
         X : array or data frame, as the training data was
-            Columns that are not in the model are 0, or their first level. There are holes only with
+            Columns that are not in the model are 0, or their first level. There are missing values only with
             ``missing_indicator=True``, as often as training had them in the class.
         y : ndarray (n_samples,)
         """
@@ -177,7 +172,9 @@ class FittedNetwork(Predictions):
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
         network = without_indicators(self._generative)
         if not isinstance(network, Network):
-            raise ValueError("rows can be drawn from one structure, neither averaged nor rotated: fit another and draw")
+            raise ValueError(
+                "samples can be drawn from one structure, neither averaged nor rotated: fit another and draw"
+            )
         table = draw(network, labels, rng)
         if isinstance(self._model, Indicated):
             table = self._model.indicators.with_missing_values(table, rng)

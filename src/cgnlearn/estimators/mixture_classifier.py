@@ -21,7 +21,7 @@ from cgnlearn.candidates.weights import mixture_weights
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
 from cgnlearn.data.splits import one_part
-from cgnlearn.data.table import Table, UnknownLevels, read_training
+from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
 from cgnlearn.estimators.chart import bars
 from cgnlearn.estimators.classifier import fitting, without_weightless
@@ -42,10 +42,10 @@ TRANSFORMS = ("none", "power")
 
 
 class CGNClassifierCV(Predictions, Watched):
-    """The classifier that tunes itself: a mixture of networks and logistic regressions, weighted by rows left out.
+    """The classifier that tunes itself: a mixture of networks and logistic regressions, weighted by samples left out.
 
-    Candidates are structures × sharing × transforms of the columns × parameters × temperature, and the class
-    frequencies, as far as they suit the table. Each says of every training row, without having seen it, how probable
+    Candidates are structures × sharing × transforms of the columns × parameters × likelihood power, and the class
+    frequencies, as far as they suit the table. Each says of every training sample, without having seen it, how probable
     its class is: by exact leave-one-out where there is a closed form, else out of folds. Weights come of these, half
     by pseudo-BMA+ and half by stacking, and the mixture predicts.
 
@@ -57,7 +57,7 @@ class CGNClassifierCV(Predictions, Watched):
         Other names are ``"tan_average"``, ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` and ``"box"``. The class frequencies
         always are tried.
     transforms : sequence of {"none", "power"}, default=("none", "power")
-        Of continuous columns. ``"power"``: Yeo and Johnson's, learned from the training rows.
+        Of continuous columns. ``"power"``: Yeo and Johnson's, learned from the training samples.
     ordered : bool, default=False
         Whether the order of the columns means something, as in spectra: bands are then tried.
     combine : {"mixture", "best"}, default="mixture"
@@ -71,31 +71,32 @@ class CGNClassifierCV(Predictions, Watched):
         compared with the training data's own.
     categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
         Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
-    unknown_levels : {"missing", "error"}, default="missing"
+    handle_unknown : {"missing", "error"}, default="missing"
         What a level that training never showed is at prediction: as if it had not been observed, with one warning
         that counts such levels; or an error.
     n_jobs : int, optional
         Candidates that are compared side by side, in threads. The numbers are the same whatever it is.
     random_state : int, RandomState or None, default=0
-        How folds are cut and rows bootstrapped: the same every time, unless it is None.
+        How folds are cut and samples bootstrapped: the same every time, unless it is None.
 
     Attributes
     ----------
     classes_ : ndarray (classes,)
     members_ : list of Member
-        The candidates in the mixture, the heaviest first, each with its ``description``, ``temperature``, ``weight``
-        and ``log_loss``.
+        The candidates in the mixture, the heaviest first, each with its ``description``, ``likelihood_power``,
+        ``weight`` and ``log_loss``.
     weights_ : ndarray (members,)
     best_ : Member
         The candidate with the best score.
     cv_results_ : dict of ndarray
         A table with a row for each of the settings: ``param_kind`` and other parameters (NaN where it has none),
-        ``temperature``, ``mean_test_log_loss`` and ``mean_test_accuracy`` of held-out rows with their ranks, how rows
-        were held out (``by``), ``weight``; and a row for each candidate that was skipped, with the ``reason``.
-    left_out_log_proba_ : ndarray (rows compared in, classes)
-        What the members say of the training rows without them, mixed.
-    compared_in_ : ndarray of int
-        The rows of X in which candidates were compared: all, or of a large table some.
+        ``likelihood_power``, ``mean_test_log_loss`` and ``mean_test_accuracy`` of held-out samples with their ranks,
+        how samples were held out (``by``), ``weight``; and a row for each candidate that was skipped, with the
+        ``reason``.
+    oof_log_proba_ : ndarray (samples compared in, classes)
+        What the members say of the training samples without them, mixed.
+    tuning_indices_ : ndarray of int
+        The samples of X in which candidates were compared: all, or of a large table some.
     class_log_prior_ : ndarray (classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -126,7 +127,7 @@ class CGNClassifierCV(Predictions, Watched):
         prior: Prior | None = None,
         class_prior: Literal["uniform"] | ArrayLike | None = None,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        unknown_levels: UnknownLevels = "missing",
+        handle_unknown: HandleUnknown = "missing",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -138,7 +139,7 @@ class CGNClassifierCV(Predictions, Watched):
         self.prior = prior
         self.class_prior = class_prior
         self.categorical_features = categorical_features
-        self.unknown_levels = unknown_levels
+        self.handle_unknown = handle_unknown
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -150,11 +151,11 @@ class CGNClassifierCV(Predictions, Watched):
 
         Parameters
         ----------
-        X : array or data frame (rows, attributes)
-        y : array (rows,)
-        sample_weight : array (rows,), optional
-        groups : array (rows,), optional
-            Rows that belong together, such as a person's spectra: candidates are then compared in folds that never
+        X : array or data frame (samples, features)
+        y : array (samples,)
+        sample_weight : array (samples,), optional
+        groups : array (samples,), optional
+            Samples that belong together, such as a person's spectra: candidates are then compared in folds that never
             part them.
         """
         with fitting(self):
@@ -166,7 +167,7 @@ class CGNClassifierCV(Predictions, Watched):
                 check_consistent_length(table.codes, groups)
                 groups = np.asarray(groups)
             prior = self.prior or Prior()
-            prior.check_attributes(table.schema.n_columns)
+            prior.check_features(table.schema.n_columns)
             self._dirichlet = prior.dirichlet
             self._class_prior = class_prior_of(self.class_prior, table.schema.n_classes)
             # Matrices this small only lose by being cut up for several threads, and sums must not depend on n_jobs.
@@ -184,7 +185,7 @@ class CGNClassifierCV(Predictions, Watched):
             raise ValueError(f'transforms must be "none" or "power", not {unknown[0]!r}')
         if self.combine not in ("mixture", "best"):
             raise ValueError(f'combine must be "mixture" or "best", not {self.combine!r}')
-        self._take_unknown_levels()
+        self._take_handle_unknown()
         if self.cv is not None and not (isinstance(self.cv, int | np.integer) and self.cv >= 2):
             raise ValueError(f"cv must be None or a number of folds of at least 2, not {self.cv!r}")
 
@@ -197,11 +198,11 @@ class CGNClassifierCV(Predictions, Watched):
 
     def _fit(self, table: Table, groups: Any, random_state: np.random.RandomState) -> None:
         seed = random_state.randint(np.iinfo(np.int32).max)
-        self.compared_in_ = _some(table, groups, seed)
-        whole = len(self.compared_in_) == table.n_rows
-        compared = table if whole else table.rows(self.compared_in_)
-        groups = groups if groups is None or whole else groups[self.compared_in_]
-        profile = self._profile(table, compared.n_rows)
+        self.tuning_indices_ = _some(table, groups, seed)
+        whole = len(self.tuning_indices_) == table.n_samples
+        compared = table if whole else table.rows(self.tuning_indices_)
+        groups = groups if groups is None or whole else groups[self.tuning_indices_]
+        profile = self._profile(table, compared.n_samples)
         suiting = list(suited(profile, self.candidates))
         candidates = [each for each in suiting if isinstance(each, Candidate)]
         expected = [each.seconds(profile) for each in candidates]
@@ -221,7 +222,7 @@ class CGNClassifierCV(Predictions, Watched):
         if self.combine == "best":
             weight = (np.arange(len(scores.power)) == scores.best()).astype(float)
         else:
-            weights = np.ones(compared.n_rows) if compared.weights is None else compared.weights
+            weights = np.ones(compared.n_samples) if compared.weights is None else compared.weights
             weight = mixture_weights(scores, weights, 0, random_state)  # the first are the class frequencies
         found = members(held_out, scores, weight)
         self.cv_results_ = results(held_out, scores, weight, skipped)
@@ -229,7 +230,7 @@ class CGNClassifierCV(Predictions, Watched):
         self.members_ = sorted((each for each in found if each.weight > 0), key=lambda each: -each.weight)
         self.weights_ = np.array([each.weight for each in self.members_])
         all_samples = samples if whole else Samples(table, transforms)
-        self._mixture, self.left_out_log_proba_, self._reference = assembled(
+        self._mixture, self.oof_log_proba_, self._reference = assembled(
             held_out, scores, weight, samples, all_samples, self._dirichlet
         )
         self.statistics_ = collect(table, Structure.naive_bayes(table.schema.n_columns).as_families(table.schema))
@@ -238,7 +239,7 @@ class CGNClassifierCV(Predictions, Watched):
 
     @property
     def class_log_prior_(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a row."""
+        """Log probabilities of the classes before anything is seen of a sample."""
         check_is_fitted(self, "statistics_")
         return self._mixture.class_log_prior
 
@@ -266,27 +267,27 @@ class CGNClassifierCV(Predictions, Watched):
         self._mixture = self._mixture.with_class_log_prior(np.log(class_prior))
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Log p(class | x) + log p(x), the latter as in `score_samples`: (rows, classes)."""
+        """Log p(class | x) + log p(x), the latter as in `score_samples`: (samples, classes)."""
         table = self._table(X)
         return self._log_scores(table) + self._log_marginal(table)[:, None]
 
     def contributions(self, X: Any) -> Floats:
-        """The members' contributions, times their temperatures, averaged with their weights.
+        """The members' contributions, times their likelihood powers, averaged with their weights.
 
         Returns
         -------
-        ndarray (rows, attributes, classes)
-            Summed over attributes, plus ``class_log_prior_``, about the log probabilities of the classes up to a
-            constant of the row: `contributions_remainder` says how far from it.
+        ndarray (samples, features, classes)
+            Summed over features, plus ``class_log_prior_``, about the log probabilities of the classes up to a
+            constant of the sample: `contributions_remainder` says how far from it.
         """
         table = self._table(X)
         return self._mixture.contributions(table)
 
     def contributions_remainder(self, X: Any) -> Floats:
-        """What the sum of the `contributions` leaves unsaid of the log probabilities: (rows, classes).
+        """What the sum of the `contributions` leaves unsaid of the log probabilities: (samples, classes).
 
-        Mixing probabilities is no mixing of their logarithms, and some members are no sums over attributes. Both sides
-        are centred: logarithms of probabilities count up to a constant of the row.
+        Mixing probabilities is no mixing of their logarithms, and some members are no sums over features. Both sides
+        are centred: logarithms of probabilities count up to a constant of the sample.
         """
         told = self.contributions(X).sum(axis=1) + self.class_log_prior_
         left = self.predict_log_proba(X) - normalised(told)
@@ -303,11 +304,11 @@ class CGNClassifierCV(Predictions, Watched):
 
 
 def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
-    """All rows, or of many some, the classes in their proportions and groups whole."""
-    if table.n_rows <= MOST_SAMPLES:
-        return np.arange(table.n_rows)
+    """All samples, or of many some, the classes in their proportions and groups whole."""
+    if table.n_samples <= MOST_SAMPLES:
+        return np.arange(table.n_samples)
     assert table.labels is not None
-    n_parts = -(-table.n_rows // MOST_SAMPLES)
+    n_parts = -(-table.n_samples // MOST_SAMPLES)
     return one_part(table.labels, n_parts, seed, groups)
 
 
@@ -315,5 +316,5 @@ def expected_seconds(model: CGNClassifierCV, X: Any, y: Any) -> float:
     """About how long a fit takes."""
     X, y, _, _ = without_weightless(readable(X), y, None, None)
     table, _ = read_training(X, y, None, model.categorical_features)
-    profile = model._profile(table, min(table.n_rows, MOST_SAMPLES))
+    profile = model._profile(table, min(table.n_samples, MOST_SAMPLES))
     return sum(each.seconds(profile) for each in suited(profile, model.candidates) if isinstance(each, Candidate))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
-from cgnlearn.data.table import Table, UnknownLevels, read
+from cgnlearn.data.table import HandleUnknown, Table, read
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.statistics import Statistics
@@ -26,8 +26,8 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
     statistics_: Statistics
-    unknown_levels: UnknownLevels
-    _unknown_levels: UnknownLevels  # as it was at the fit
+    handle_unknown: HandleUnknown
+    _handle_unknown: HandleUnknown  # as it was at the fit
 
     @property
     @abstractmethod
@@ -65,12 +65,12 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "statistics_")
         X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return read(X, self.statistics_.schema, y, sample_weight, self._unknown_levels if y is None else "error")
+        return read(X, self.statistics_.schema, y, sample_weight, self._handle_unknown if y is None else "error")
 
-    def _take_unknown_levels(self) -> None:
-        if self.unknown_levels not in ("missing", "error"):
-            raise ValueError(f'unknown_levels must be "missing" or "error", not {self.unknown_levels!r}')
-        self._unknown_levels = self.unknown_levels
+    def _take_handle_unknown(self) -> None:
+        if self.handle_unknown not in ("missing", "error"):
+            raise ValueError(f'handle_unknown must be "missing" or "error", not {self.handle_unknown!r}')
+        self._handle_unknown = self.handle_unknown
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -78,22 +78,22 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Log p(class | x): (rows, classes)."""
+        """Log p(class | x): (samples, classes)."""
         return normalised(self._log_scores(self._table(X)))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probability of every class: (rows, classes)."""
+        """Probability of every class: (samples, classes)."""
         return softmax(self._log_scores(self._table(X)), copy=False)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every row."""
+        """The most probable class of every sample."""
         best = np.argmax(self._log_scores(self._table(X)), axis=1)
         return self.classes_[best]
 
     def score_samples(self, X: Any) -> Floats:
-        """Log p(x), whatever the temperature: (rows,). Low where a row is unlike the training data.
+        """Log p(x), whatever the likelihood power: (samples,). Low where a sample is unlike the training data.
 
-        With ``parameters="discriminative"`` that of ``"bayes"``; of a mixture that of the members that are densities,
+        With ``estimation="discriminative"`` that of ``"bayes"``; of a mixture that of the members that are densities,
         or, where none is, of the best candidate that is.
         """
         return self._log_marginal(self._table(X))
@@ -101,10 +101,11 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _log_marginal(self, table: Table) -> Floats:
         return np.asarray(logsumexp(self._log_density(table) + self.class_log_prior_, axis=1))
 
-    def surprise(self, X: Any) -> Floats:
-        """The share of the training rows that are less likely than each row: (rows,). Near 0: unlike anything seen.
+    def typicality(self, X: Any) -> Floats:
+        """The share of the training samples that are less likely than each sample: (samples,). Near 0: unlike anything
+        seen.
 
-        Likely in the sense of `score_samples`, and each training row, of at most 1,000 spread evenly, as the model
+        Likely in the sense of `score_samples`, and each training sample, of at most 1,000 spread evenly, as the model
         without it sees it.
 
         Examples
@@ -112,22 +113,23 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> from sklearn.datasets import load_iris
         >>> from cgnlearn import CGNClassifier
         >>> X, y = load_iris(return_X_y=True)
-        >>> CGNClassifier("complete").fit(X, y).surprise([X[0], X[0] + 5]).round(2)
+        >>> CGNClassifier("complete").fit(X, y).typicality([X[0], X[0] + 5]).round(2)
         array([1., 0.])
         """
         return self._typical.share_below(self.score_samples(X), self._given_class_prior)
 
     def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
-        """Log p(class | x) of the training rows, each by the model without it: (rows, classes).
+        """Log p(class | x) of the training samples, each by the model without it: (samples, classes).
 
         Exact, at about the price of one prediction; the prior stays as it is (its location and scale may come from
-        all rows), and so do a structure that was learned from the rows, and a mixture's weights, temperatures and
-        transforms. Of a mixture only where every member has a closed form; ``left_out_log_proba_`` is there for all.
+        all samples), and so do a structure that was learned from the samples, and a mixture's weights, likelihood
+        powers and transforms. Of a mixture only where every member has a closed form; ``oof_log_proba_`` is there for
+        all.
 
         Parameters
         ----------
         X, y, sample_weight
-            The training rows again, or some of them, with the weights that they had in `fit`.
+            The training samples again, or some of them, with the weights that they had in `fit`.
         """
         return normalised(self._leave_one_out(self._table(X, y, sample_weight)))
 

@@ -1,4 +1,4 @@
-"""The chosen model of a study up close: fitted on all rows, and what it said of rows that it had not seen."""
+"""The chosen model of a study up close: fitted on all samples, and what it said of samples that it had not seen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cgnlearn.evaluation.study import EXPLAINS, FoldResult, Study, fitted, fold_
 
 @dataclass(frozen=True)
 class SeenRow:
-    """One row as the first repetition saw it from outside its training data."""
+    """One sample as the first repetition saw it from outside its training data."""
 
     index: int
     line: int
@@ -38,12 +38,12 @@ class Chosen:
     """What a report shows of the chosen model; its predictions are those of the first repetition."""
 
     study: Study
-    final: Any  # the model, or the last step of it, fitted on all rows: what would be used from now on
+    final: Any  # the model, or the last step of it, fitted on all samples: what would be used from now on
     evidence: Evidence | None  # None if the model cannot be explained
 
     @classmethod
     def of(cls, study: Study) -> Chosen:
-        """Fit the chosen model on all rows, and once more the folds whose evidence has not been kept."""
+        """Fit the chosen model on all samples, and once more the folds whose evidence has not been kept."""
         assert study.chosen is not None
         X = study.X if study.raw is None else study.raw
         model = fitted(study.models[study.chosen], X, study.y, np.arange(len(study.y)), study.groups)
@@ -51,7 +51,7 @@ class Chosen:
 
     @cached_property
     def log_proba(self) -> Floats:
-        """What it said of each row; NaN where it has not been asked."""
+        """What it said of each sample; NaN where it has not been asked."""
         found = np.full((len(self.study.y), len(self.study.classes)), np.nan)
         for result in _first(self.study):
             found[result.rows] = result.log_proba
@@ -59,7 +59,7 @@ class Chosen:
 
     @cached_property
     def rows(self) -> list[SeenRow]:
-        """All rows, or the least and the most certain of many, the least certain first."""
+        """All samples, or the least and the most certain of many, the least certain first."""
         return [self._seen(row) for row in why.listed(self.log_proba).tolist()]
 
     def _seen(self, row: int) -> SeenRow:
@@ -82,19 +82,20 @@ class Chosen:
 
     @cached_property
     def remarkable(self) -> list[tuple[str, SeenRow]]:
-        """The rows a reader will ask for, each once, with what is remarkable about them."""
+        """The samples a reader will ask for, each once, with what is remarkable about them."""
         by_index = {row.index: row for row in self.rows}
         return [(words, by_index[i]) for i, words in why.remarkable(self.log_proba, self.study.true).items()]
 
     @cached_property
     def confusion(self) -> NDArray[np.intp]:
-        """Rows by true and predicted class."""
+        """Samples by true and predicted class."""
         known, labels = why.by_certainty(self.log_proba), range(len(self.study.classes))
         return confusion_matrix(self.study.true[known], self.log_proba[known].argmax(axis=1), labels=labels)
 
 
 def explained(study: Study) -> Evidence | None:
-    """The evidence of all folds together, by row; those that an earlier run finished kept none, and are fitted again.
+    """The evidence of all folds together, by sample; those that an earlier run finished kept none, and are fitted
+    again.
 
     None if the model cannot be explained.
     """

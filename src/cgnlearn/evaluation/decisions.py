@@ -1,8 +1,8 @@
 """What probabilities are worth to someone who must decide: one class against the others, and costs.
 
-``probability`` (rows,) is that of the class in question, ``happened`` (rows,) says which rows are of it. Intervals are
-of 95 % and take rows for independent. Figures of a repeated cross-validation are means over its repetitions, with
-intervals as wide as those of one: the rows do not become more.
+``probability`` (samples,) is that of the class in question, ``happened`` (samples,) says which samples are of it.
+Intervals are of 95 % and take samples for independent. Figures of a repeated cross-validation are means over its
+repetitions, with intervals as wide as those of one: the samples do not become more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ THRESHOLD = 0.5
 THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve
 
 Part = tuple[Floats, NDArray[np.bool_]]  # probability and happened, of one repetition
-Answers = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities (rows, classes) and true classes of repetitions
+Answers = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities (samples, classes) and true classes of repetitions
 
 
 def answers(study: Study) -> dict[str, Answers]:
@@ -44,15 +44,15 @@ def one_class(found: Answers, position: int) -> list[Part]:
 
 @dataclass(frozen=True)
 class Decisions:
-    """How well a probability tells a class from the others; positive are rows with a probability of at least 1/2."""
+    """How well a probability tells a class from the others; positive are samples with a probability of at least 1/2."""
 
-    n_positive: int  # rows of the class
+    n_positive: int  # samples of the class
     n_negative: int
     prevalence: float  # at which the predictive values stand
     auc: Estimate
     sensitivity: Estimate
     specificity: Estimate
-    positive_predictive_value: Estimate | None  # None where no row is called positive
+    positive_predictive_value: Estimate | None  # None where no sample is called positive
     negative_predictive_value: Estimate | None
 
     def as_dict(self) -> dict[str, object]:
@@ -61,7 +61,7 @@ class Decisions:
 
 
 def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisions:
-    """Of the repetitions of a cross-validation; None: predictive values at the prevalence of the rows themselves.
+    """Of the repetitions of a cross-validation; None: predictive values at the prevalence of the samples themselves.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisio
     """
     parts = [part for part in parts if 0 < part[1].sum() < len(part[1])]  # an interrupted run may have others
     if not parts:
-        raise ValueError("no repetition has rows of the class and rows of others: finish the evaluation first")
+        raise ValueError("no repetition has samples of the class and samples of others: finish the evaluation first")
     happened = np.concatenate([happened for _, happened in parts])
     called = np.concatenate([probability >= THRESHOLD for probability, _ in parts])
     n_parts = len(parts)
@@ -101,7 +101,7 @@ def predictive_value(
 ) -> Estimate | None:
     """How probable a class is where it is called, at a stated prevalence; None where it never is called.
 
-    The interval is that of the ratio of the two shares, by its logarithm with half a row added (Gart and Nam 1988).
+    The interval is that of the ratio of the two shares, by its logarithm with half a sample added (Gart and Nam 1988).
     """
     n_false = n_others - n_right_others
     right, false = n_right / n_of, n_false / n_others
@@ -115,10 +115,10 @@ def predictive_value(
 
 
 def auc(parts: Sequence[Part]) -> Estimate:
-    """How probable it is that a row of the class has a higher probability than another one; a tie counts half.
+    """How probable it is that a sample of the class has a higher probability than another one; a tie counts half.
 
-    The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the logit scale; where the rows leave it without
-    a width, as if all pairs are right, that of Newcombe (2006, method 5).
+    The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the logit scale; where the samples leave it
+    without a width, as if all pairs are right, that of Newcombe (2006, method 5).
     """
     values, variances = zip(*(_auc_and_variance(*part) for part in parts), strict=True)
     value, variance = float(np.mean(values)), float(np.mean(variances))
@@ -134,7 +134,7 @@ def _auc_and_variance(probability: Floats, happened: NDArray[np.bool_]) -> tuple
     of, others = probability[happened], probability[~happened]
     m, n = len(of), len(others)
     ranks = rankdata(np.concatenate([of, others]))
-    beaten = (ranks[:m] - rankdata(of)) / n  # the share of the others that each row of the class lies above
+    beaten = (ranks[:m] - rankdata(of)) / n  # the share of the others that each sample of the class lies above
     above = 1 - (ranks[m:] - rankdata(others)) / m
     variance = sum(float(shares.var(ddof=1)) / len(shares) for shares in (beaten, above) if len(shares) > 1)
     return float(beaten.mean()), variance
@@ -156,7 +156,7 @@ def _score_interval(value: float, m: int, n: int) -> tuple[float, float]:
 
 
 class DecisionCurve(NamedTuple):
-    """Net benefit (Vickers and Elkin 2006) of acting on rows above a threshold; that of acting on none is 0."""
+    """Net benefit (Vickers and Elkin 2006) of acting on samples above a threshold; that of acting on none is 0."""
 
     thresholds: Floats
     net_benefit: Floats
@@ -166,7 +166,7 @@ class DecisionCurve(NamedTuple):
 def decision_curve(
     parts: Sequence[Part], prevalence: float | None = None, thresholds: Floats = THRESHOLDS
 ) -> DecisionCurve:
-    """True positives minus false ones at the exchange rate that a threshold states, per row, at a prevalence.
+    """True positives minus false ones at the exchange rate that a threshold states, per sample, at a prevalence.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class Costs:
     matrix: Floats  # (classes, decisions)
 
     def least(self, log_proba: Floats) -> tuple[NDArray[np.intp], Floats]:
-        """The decision of least expected cost for each row, as its position, and that cost.
+        """The decision of least expected cost for each sample, as its position, and that cost.
 
         Examples
         --------
@@ -209,7 +209,7 @@ class Costs:
         return best, expected[np.arange(len(best)), best]
 
     def mean(self, said: Answers) -> Estimate:
-        """The mean cost per row of these decisions."""
+        """The mean cost per sample of these decisions."""
         found = [self.matrix[true, self.least(log_proba)[0]] for log_proba, true in said]
         value = float(np.mean([costs.mean() for costs in found]))
         error = float(np.mean([costs.std(ddof=1) / np.sqrt(len(costs)) if len(costs) > 1 else 0 for costs in found]))

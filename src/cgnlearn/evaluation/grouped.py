@@ -38,7 +38,7 @@ def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dic
     ----------
     model : estimator or Pipeline
         Not yet fitted; its ``cv`` is set where that is needed.
-    y, groups : ndarray (rows,)
+    y, groups : ndarray (samples,)
 
     Examples
     --------
@@ -46,7 +46,7 @@ def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dic
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from cgnlearn import CGNClassifier
-    >>> model = make_pipeline(StandardScaler(), CGNClassifier(temperature="cv"))
+    >>> model = make_pipeline(StandardScaler(), CGNClassifier(likelihood_power="cv"))
     >>> list(fit_options(model, np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])))
     ['cgnclassifier__groups']
     """

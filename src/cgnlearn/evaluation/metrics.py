@@ -71,7 +71,7 @@ ACCURACY = Metric(
     "accuracy",
     "accuracy",
     "Right answers",
-    "The share of rows for which the most probable class is the true one. More is better.",
+    "The share of samples for which the most probable class is the true one. More is better.",
     sign=1,
     most=1.0,
     of_samples=_is_right,

@@ -1,8 +1,8 @@
 """One run for all that is computed part by part: side by side in processes, kept as it finishes, gone on with later.
 
-A folder holds ``rows.csv``, which gets the rows of each part in one write, and ``manifest.json``, which says what they
-are results of, and when and where they were computed. The finished rows are the same bytes whatever the number of
-processes, and however often the run was interrupted.
+A folder holds ``rows.csv``, which gets the samples of each part in one write, and ``manifest.json``, which says what
+they are results of, and when and where they were computed. The finished samples are the same bytes whatever the number
+of processes, and however often the run was interrupted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Row = Sequence[Any]
 ADVICE = "choose another folder, or remove it"
 
 
-class OtherResults(ValueError):
+class OtherResultsError(ValueError):
     """The folder holds results of other data, other settings or another version."""
 
 
@@ -59,12 +59,12 @@ def _as_they_are(unit: Unit, rows: Any) -> Any:
 class Work(Generic[Result]):
     """What is to be computed."""
 
-    columns: tuple[str, ...]  # of the rows; the first three are the unit's
-    sizes: Mapping[Unit, int]  # every unit with its number of rows, in the order of work and of the finished file
+    columns: tuple[str, ...]  # of the samples; the first three are the unit's
+    sizes: Mapping[Unit, int]  # every unit with its number of samples, in the order of work and of the finished file
     compute: Callable[..., Result]  # a module's function that returns a unit's result
     arguments: Callable[[Unit], tuple[Any, ...]]  # what it is called with
     settings: Mapping[str, Any]  # all that the results depend on besides our version: seeds, checksums of the data
-    # From a result to its rows, without the unit, and back from what a file holds; None if that is no result.
+    # From a result to its samples, without the unit, and back from what a file holds; None if that is no result.
     rows: Callable[[Unit, Result], Sequence[Row]] = _as_they_are
     result: Callable[[Unit, Sequence[Sequence[str]]], Result | None] = _as_they_are
 
@@ -105,7 +105,7 @@ class Run(Generic[Result]):
         missing = [unit for unit in self.missing if among is None or unit in among]
         started, main = perf_counter(), os.getpid()
         self._sessions.append(_session(jobs))
-        self._write_manifest()  # first: rows without one are taken for somebody else's
+        self._write_manifest()  # first: samples without one are taken for somebody else's
         self._write_rows()
         compute, arguments = self.work.compute, self.work.arguments
         tasks = (delayed(_computed)(unit, compute, arguments(unit), main) for unit in missing)
@@ -123,10 +123,10 @@ class Run(Generic[Result]):
         self._sessions[-1] |= {"units": len(missing), "seconds": round(perf_counter() - started, 1)}
         self._write_manifest()
 
-    # ---- the rows
+    # ---- the samples
 
     def _write_rows(self) -> None:
-        """All rows that are there, in their order."""
+        """All samples that are there, in their order."""
         if self.folder is not None:
             blocks = (self._block(unit, self._results[unit]) for unit in self.work.sizes if unit in self._results)
             write_whole(self.folder / "rows.csv", chain([csv_text(self.work.columns)], blocks))
@@ -134,7 +134,7 @@ class Run(Generic[Result]):
     def _block(self, unit: Unit, result: Result) -> str:
         rows = [(*unit, *row) for row in self.work.rows(unit, result)]
         if len(rows) != self.work.sizes[unit] or any(len(row) != len(self.work.columns) for row in rows):
-            raise ValueError(f"the rows of {unit} do not fit the columns {', '.join(self.work.columns)}")
+            raise ValueError(f"the samples of {unit} do not fit the columns {', '.join(self.work.columns)}")
         return csv_text(*rows)
 
     def _take_up(self, folder: Path) -> None:
@@ -144,10 +144,10 @@ class Run(Generic[Result]):
         if manifest.exists():
             self._sessions = self._checked(manifest)
         elif path.exists():
-            raise OtherResults(f"{path} has no manifest.json beside it: {ADVICE}")
+            raise OtherResultsError(f"{path} has no manifest.json beside it: {ADVICE}")
         rows = list(_whole_lines(path)) if path.exists() else []
         if rows and rows[0] != list(self.work.columns):
-            raise OtherResults(f"{path} holds other columns: {ADVICE}")
+            raise OtherResultsError(f"{path} holds other columns: {ADVICE}")
         units = {tuple(map(str, unit)): unit for unit in self.work.sizes}
         found: dict[Unit, list[list[str]]] = {}
         for fields in rows:
@@ -174,12 +174,12 @@ class Run(Generic[Result]):
             before = json.loads(path.read_text(encoding="utf-8"))
             was, sessions = dict(before["settings"]), list(before["sessions"])
         except (ValueError, KeyError, TypeError):
-            raise OtherResults(f"{path} cannot be read, or is no manifest of ours: {ADVICE}") from None
+            raise OtherResultsError(f"{path} cannot be read, or is no manifest of ours: {ADVICE}") from None
         now = self._settings
         for name in {**now, **was}:
             if was.get(name) != now.get(name):
                 difference = f"{_short(was.get(name))}, not {_short(now.get(name))}"
-                raise OtherResults(f"{path.parent} holds results with another {name} ({difference}): {ADVICE}")
+                raise OtherResultsError(f"{path.parent} holds results with another {name} ({difference}): {ADVICE}")
         return sessions
 
     def _write_manifest(self) -> None:
@@ -240,7 +240,7 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 def csv_text(*rows: Row) -> str:
-    """Rows of a csv file; of a float ten digits, which no change in the order of a sum can reach."""
+    """Samples of a csv file; of a float ten digits, which no change in the order of a sum can reach."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerows([f"{value:.10g}" if isinstance(value, float) else value for value in row] for row in rows)
@@ -248,7 +248,7 @@ def csv_text(*rows: Row) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a finished file, gzipped or not, by column."""
+    """The samples of a finished file, gzipped or not, by column."""
     with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -261,7 +261,7 @@ def _whole_lines(path: Path) -> Iterator[list[str]]:
 
 
 def fingerprint(X: Floats, y: Iterable[Any]) -> dict[str, Any]:
-    """What settings say of data: their shape, and the SHA-256 of the rows in their order."""
+    """What settings say of data: their shape, and the SHA-256 of the samples in their order."""
     content = hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes())
     content.update("\n".join(map(str, y)).encode())
     return {"shape": list(X.shape), "sha256": content.hexdigest()}

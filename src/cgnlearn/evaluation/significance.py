@@ -16,7 +16,7 @@ Mark = Literal["win", "draw", "loss"]
 class Comparison(NamedTuple):
     """A method beside another one over the same folds; positive numbers, and wins, are in favour of the first.
 
-    The folds of a repeated cross-validation share training rows, so that both tests find more than they should; the
+    The folds of a repeated cross-validation share training samples, so that both tests find more than they should; the
     corrected t test (Nadeau and Bengio 2003) allows for it.
     """
 
@@ -116,7 +116,7 @@ def holm(p: Floats) -> Floats:
 
 
 def mean_ranks(values: Floats) -> Floats:
-    """The mean rank of each method (columns) over sets (rows), 1 for the greatest value; equal ones share.
+    """The mean rank of each method (columns) over sets (samples), 1 for the greatest value; equal ones share.
 
     Examples
     --------

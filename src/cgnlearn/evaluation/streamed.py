@@ -23,7 +23,7 @@ from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.study import BASELINE, fitted
 from cgnlearn.evaluation.summaries import Place, Summary
 from cgnlearn.networks.densities import normalised
-from cgnlearn.networks.estimation import SampleNotAcceptable
+from cgnlearn.networks.estimation import SampleNotAcceptableError
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.statistics import Statistics, all_but_each, collect
 from cgnlearn.streams import SAMPLE_ROWS, Progress, agreed_on, chance, frame_of
@@ -42,9 +42,9 @@ class StreamedEvaluation:
     summaries : list of Summary
         Of each model, and of the class frequencies.
     counts : dict of str to int
-        Rows of each class.
+        Samples of each class.
     sampled : dict of str to int
-        The models that could not be fitted to statistics, with the most rows that one of their fits has seen.
+        The models that could not be fitted to statistics, with the most samples that one of their fits has seen.
     """
 
     summaries: list[Summary]
@@ -70,10 +70,10 @@ def evaluate_stream(
 ) -> StreamedEvaluation:
     """Cross-validate classifiers on files of any size.
 
-    A row's fold is a hash of its number, or of its group: folds are alike in size, but not stratified. Levels and
-    classes are agreed over all files first. What statistics alone tell is fitted to all rows outside the fold;
+    A sample's fold is a hash of its number, or of its group: folds are alike in size, but not stratified. Levels and
+    classes are agreed over all files first. What statistics alone tell is fitted to all samples outside the fold;
     anything else (searches, `CGNClassifierCV`, other libraries' classifiers) to a random sample of them. All models
-    are scored on all rows.
+    are scored on all samples.
 
     Parameters
     ----------
@@ -82,15 +82,15 @@ def evaluate_stream(
     target : str
         The column of the classes.
     groups : str, optional
-        A column: rows with the same value there are in the same fold. It is no attribute.
+        A column: samples with the same value there are in the same fold. It is no feature.
     n_folds, n_repeats, seed : int
         Repetition r is cut with ``seed + r``.
     sample_rows : int
-        About how many rows are drawn for models that need rows.
+        About how many samples are drawn for models that need samples.
     columns, categorical_features, drop_missing, batch_rows
         As for `fit_stream`.
     progress : callable, optional
-        Called with the number of rows read in both passes, and of all that will be.
+        Called with the number of samples read in both passes, and of all that will be.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def evaluated(
     told = progress or (lambda n_done, n_all: None)
     with numeric_libraries().limit(limits=1, user_api="blas"):  # products this small lose by being cut up
         families = {name: counting_learner(model, name).families(schema) for name, model in counted.items()}
-        rate = sample_rows / agreed.n_rows if sampled else 0.0
+        rate = sample_rows / agreed.n_samples if sampled else 0.0
         first = _Counts(schema, list(dict.fromkeys(families.values())), cut.places, rate)
         for part in cut.batches():
             first.add(part)
@@ -203,16 +203,16 @@ def _is_counted(model: Any) -> bool:
 
 
 class _Part(NamedTuple):
-    """A batch, the number of its first row, and the fold of each row in every repetition."""
+    """A batch, the number of its first row, and the fold of each sample in every repetition."""
 
     table: Table
     start: int
-    folds: NDArray[np.intp]  # (repetitions, rows)
+    folds: NDArray[np.intp]  # (repetitions, samples)
     groups: NDArray[np.uint64] | None
     n_done: int
 
     def by_place(self) -> Iterator[tuple[Place, NDArray[np.intp]]]:
-        """The rows of each fold of each repetition that has some here."""
+        """The samples of each fold of each repetition that has some here."""
         for repeat, folds in enumerate(self.folds):
             for fold in np.unique(folds).tolist():
                 yield (repeat, fold), np.flatnonzero(folds == fold)
@@ -234,7 +234,7 @@ class _Cut:
         return [(repeat, fold) for repeat in range(self.n_repeats) for fold in range(self.n_folds)]
 
     def batches(self) -> Iterator[_Part]:
-        """All rows."""
+        """All samples."""
         start = n_done = 0
         for part in self.stream.parts():
             n_done += len(part.kept)
@@ -242,17 +242,17 @@ class _Cut:
                 continue
             table = self.stream.table(part, self.schema)
             groups = None if part.groups is None else self.stream.group_numbers(part)
-            numbers = np.arange(start, start + table.n_rows, dtype=np.uint64) if groups is None else groups
+            numbers = np.arange(start, start + table.n_samples, dtype=np.uint64) if groups is None else groups
             folds = [hashed(numbers, self.seed + repeat) % np.uint64(self.n_folds) for repeat in range(self.n_repeats)]
             yield _Part(table, start, np.array(folds, np.intp), groups, n_done)
-            start += table.n_rows
+            start += table.n_samples
 
 
 # ---- counting
 
 
 class _Counts:
-    """What the first pass finds: the statistics of each fold, and a sample of rows."""
+    """What the first pass finds: the statistics of each fold, and a sample of samples."""
 
     def __init__(self, schema: Schema, families: Sequence[Any], places: Sequence[Place], rate: float) -> None:
         self.schema, self.rate = schema, rate
@@ -270,12 +270,12 @@ class _Counts:
                 more = collect(table, wanted)
                 found[place] = found[place] + more if place in found else more
         if self.rate:
-            drawn = np.flatnonzero(chance(part.start, part.table.n_rows) < self.rate)
+            drawn = np.flatnonzero(chance(part.start, part.table.n_samples) < self.rate)
             groups = None if part.groups is None else part.groups[drawn]
             self._drawn.append((part.table.rows(drawn), part.folds[:, drawn], groups))
 
     def checked_classes(self) -> dict[Place, Floats]:
-        """The rows of each class in each fold that has rows, if every class can be trained on without the fold."""
+        """Samples of each class in each non-empty fold, if every class remains for training without the fold."""
         occupied = {place: n for place, n in self.classes.items() if n.any()}
         for (repeat, fold), own in occupied.items():
             others = sum((n for place, n in occupied.items() if place[0] == repeat), -own)
@@ -283,12 +283,13 @@ class _Counts:
             if len(gone):
                 label = self.schema.classes[gone[0]]
                 raise ValueError(
-                    f"fold {fold} leaves no training rows of class {label!s}: use other folds, or more rows or groups"
+                    f"fold {fold} leaves no training samples of class {label!s}: use other folds, or more samples or "
+                    "groups"
                 )
         return occupied
 
     def sample(self) -> _Sample | None:
-        """The rows that were drawn, as a data frame."""
+        """The samples that were drawn, as a data frame."""
         if not self._drawn:
             return None
         import pandas as pd
@@ -328,7 +329,7 @@ def _counted_scores(
                     model = models[name]
                     try:
                         made = type(model).from_statistics(others, **model.get_params(deep=False))
-                    except SampleNotAcceptable:
+                    except SampleNotAcceptableError:
                         scores[name, *place] = None
                     else:
                         scores[name, *place] = _of_counted(made)
@@ -340,13 +341,13 @@ def _of_counted(model: CGNClassifier) -> Score:
 
 
 def _frequencies(shares: Floats) -> Score:
-    return lambda table: np.broadcast_to(np.log(shares), (table.n_rows, len(shares)))
+    return lambda table: np.broadcast_to(np.log(shares), (table.n_samples, len(shares)))
 
 
 def _sampled_scores(
     models: Mapping[str, Any], sample: _Sample | None, places: Sequence[Place]
 ) -> tuple[dict[tuple[str, int, int], Score | None], list[int]]:
-    """The same of models that need rows, and how many rows each fold's fit has."""
+    """The same of models that need samples, and how many samples each fold's fit has."""
     scores: dict[tuple[str, int, int], Score | None] = {}
     n_seen = [0]
     for repeat, fold in places if sample is not None else ():
@@ -356,7 +357,7 @@ def _sampled_scores(
         absent = np.setdiff1d(sample.classes, sample.y[rows])
         if len(absent):
             raise ValueError(
-                f"{', '.join(models)} must be fitted to a sample, which has no row of class {absent[0]!s}: "
+                f"{', '.join(models)} must be fitted to a sample, which has no sample of class {absent[0]!s}: "
                 "draw a larger one, or name a structure that statistics tell"
             )
         for name, model in models.items():
@@ -364,7 +365,7 @@ def _sampled_scores(
                 warnings.simplefilter("ignore", DataWarning)
                 try:
                     made = fitted(model, sample.X, sample.y, rows, sample.groups)
-                except SampleNotAcceptable:
+                except SampleNotAcceptableError:
                     scores[name, repeat, fold] = None
                 else:
                     scores[name, repeat, fold] = _of_sampled(made)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from cgnlearn import SampleNotAcceptable
+from cgnlearn import SampleNotAcceptableError
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import Split
 from cgnlearn.data.warning import DataWarning
@@ -31,11 +31,11 @@ LOGISTIC = "logistic regression"  # what a statistician would try first
 
 @dataclass(frozen=True, eq=False)
 class FoldResult:
-    """What one model said of the rows of one fold."""
+    """What one model said of the samples of one fold."""
 
     unit: Unit  # the model's name, the repetition and the fold
     rows: NDArray[np.intp]
-    log_proba: Floats | None  # (rows, classes); None where maximum likelihood does not exist
+    log_proba: Floats | None  # (samples, classes); None where maximum likelihood does not exist
     evidence: Evidence | None = None  # if it was asked for
     reason: str | None = None  # why there is no answer, if that is known: files of results do not keep it
 
@@ -50,12 +50,12 @@ class Told(NamedTuple):
 def fold_result(
     unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, groups: NDArray[Any] | None, told: Told | None
 ) -> FoldResult:
-    """Fit a copy of the model on the fold's training rows and let it predict the others; None: without evidence."""
+    """Fit a copy of the model on the fold's training samples and let it predict the others; None: without evidence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         try:
             trained = fitted(model, X, y, split.train, groups)
-        except SampleNotAcceptable as error:
+        except SampleNotAcceptableError as error:
             return FoldResult(unit, split.test, None, reason=str(error))
         part = _safe_indexing(X, split.test)
         for step in steps_before(trained):
@@ -83,12 +83,12 @@ def _explained(model: Any, X: Any, log_proba: Floats, y: NDArray[Any], told: Tol
 
 
 def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Any:
-    """A copy of the model, fitted on these rows, which also say what levels there are, if others may come.
+    """A copy of the model, fitted on these samples, which also say what levels there are, if others may come.
 
     What it chooses inside parts no group.
     """
     part = _safe_indexing(X, rows)
-    if getattr(model, "unknown_levels", None) == "missing":
+    if getattr(model, "handle_unknown", None) == "missing":
         levels = [name for name, kind in getattr(part, "dtypes", {}).items() if str(kind) == "category"]
         part = part.assign(**{name: part[name].cat.remove_unused_categories() for name in levels}) if levels else part
     copy = clone(model)
@@ -118,7 +118,7 @@ def repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
 
 
 def pooled(results: Sequence[FoldResult], true: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
-    """Log probabilities and true classes of all rows of some folds."""
+    """Log probabilities and true classes of all samples of some folds."""
     answered = [(result.rows, result.log_proba) for result in results if result.log_proba is not None]
     rows, log_proba = zip(*answered, strict=True)
     return np.concatenate(log_proba), true[np.concatenate(rows)]
@@ -138,13 +138,13 @@ class Study:
     splits: Sequence[Split]
     results: list[FoldResult] = field(default_factory=list)  # those of a `Run` of the study's `work`
     settings: Mapping[str, str] = field(default_factory=dict)  # what the reader should know of how it was done
-    lines: NDArray[np.intp] | None = None  # where each row stands in its file; None: its index
-    ids: NDArray[Any] | None = None  # what each row is called; None: its line
-    groups: NDArray[Any] | None = None  # which rows belong together, such as a subject's
+    lines: NDArray[np.intp] | None = None  # where each sample stands in its file; None: its index
+    ids: NDArray[Any] | None = None  # what each sample is called; None: its line
+    groups: NDArray[Any] | None = None  # which samples belong together, such as a subject's
     proposed: str | None = None  # the model that is to be judged, chosen before any result; None: the best of them
     positive: str | None = None  # the class that is looked for; None: the rarer one of two
     prevalence: float | None = None  # of that class where decisions will be made; None: as in the data
-    positions: NDArray[np.float64] | None = None  # where the attributes stand along an axis, for spectra
+    positions: NDArray[np.float64] | None = None  # where the features stand along an axis, for spectra
     axis: str = "m/z"  # what the positions are
     marks: NDArray[np.float64] | None = None  # positions known to tell the classes apart, for simulated spectra
     raw: Any = None  # what the models, then pipelines, are fitted on if it is not X, such as spectra
@@ -179,7 +179,7 @@ class Study:
             except ValueError:
                 return None
 
-        named = ["model", "repeat", "fold", "row", "line", *([] if self.ids is None else ["id"]), "true"]
+        named = ["model", "repeat", "fold", "sample", "line", *([] if self.ids is None else ["id"]), "true"]
         sizes = {Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models}
         columns = (*named, *(f"log p({label})" for label in self.classes))
         return Work(columns, sizes, fold_result, arguments, settings or {}, rows, result)
@@ -195,22 +195,22 @@ class Study:
 
     @cached_property
     def true(self) -> NDArray[np.intp]:
-        """Each row's class as a position among the classes."""
+        """Each sample's class as a position among the classes."""
         return np.searchsorted(self.classes, self.y).astype(np.intp)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows of each class."""
+        """Samples of each class."""
         return dict(zip(self.classes, np.bincount(self.true).tolist(), strict=True))
 
     @cached_property
     def names(self) -> list[str]:
-        """The attributes."""
+        """The features."""
         return [str(name) for name in self.X.columns]
 
     @cached_property
     def features(self) -> Features:
-        """What is told of: the attributes, or the peaks of spectra."""
+        """What is told of: the features, or the peaks of spectra."""
         return columns(self.names) if self.positions is None else peaks(self.X, self.positions, self.axis)
 
     @property
@@ -222,7 +222,7 @@ class Study:
 
     @property
     def n_groups(self) -> int | None:
-        """How many groups the rows belong to."""
+        """How many groups the samples belong to."""
         return None if self.groups is None else len(np.unique(np.asarray(self.groups)))
 
     @cached_property

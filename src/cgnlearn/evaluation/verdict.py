@@ -1,8 +1,8 @@
 """What an evaluation comes to: which model, how much better than the class frequencies, and whether to trust it.
 
 All comparisons are of two models on the folds that both answered, and every word about them follows from a number that
-stands beside it. Values are means over rows; their intervals are of 95 %, from the differences between rows, or between
-groups of them, made wider because the folds share training rows.
+stands beside it. Values are means over samples; their intervals are of 95 %, from the differences between samples, or
+between groups of them, made wider because the folds share training samples.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from cgnlearn.networks.densities import of_truth, right
 
 N_DRAWS = 500
 SMALL = 0.05  # a calibration error that few decisions depend on
-LARGE = 0.1  # one that many do: rows by which it may be chance are too few to vouch for probabilities
+LARGE = 0.1  # one that many do: samples by which it may be chance are too few to vouch for probabilities
 TRUST = {  # what is made of the calibration: in the headline, and below the number
     "trusted": ("its probabilities can be trusted", "probabilities can be trusted"),
-    "untold": ("the rows are too few to tell whether its probabilities can be trusted", "too few rows to tell"),
+    "untold": ("the samples are too few to tell whether its probabilities can be trusted", "too few samples to tell"),
     "nearly": ("its probabilities can nearly be trusted", "probabilities nearly right"),
     "not": ("its probabilities cannot be trusted", "probabilities cannot be trusted"),
 }
@@ -47,7 +47,7 @@ def n_folds(study: Study) -> int:
 
 
 def by_row(study: Study, model: str, metric: str, folds: Collection[tuple[int, int]]) -> Floats:
-    """A metric's value in each row, a mean over repetitions; not a number in rows of none of these folds."""
+    """A metric's value in each sample, a mean over repetitions; not a number in samples of none of these folds."""
     total, n = np.zeros(len(study.true)), np.zeros(len(study.true))
     for result in study.results:
         if result.unit.name == model and result.log_proba is not None and result.unit[1:] in folds:
@@ -59,7 +59,7 @@ def by_row(study: Study, model: str, metric: str, folds: Collection[tuple[int, i
 
 
 def units(study: Study, values: Floats) -> Floats:
-    """Values of rows as those of what is independent: the rows with one, or their groups, with the same mean."""
+    """Values of samples as those of what is independent: the samples with one, or their groups, with the same mean."""
     there = ~np.isnan(values)
     values = values[there]
     if study.groups is None or not np.isfinite(values).all():
@@ -71,9 +71,10 @@ def units(study: Study, values: Floats) -> Floats:
 
 
 def value(study: Study, model: str, metric: str) -> Estimate:
-    """A model by a mean over rows; of a share the interval is Wilson's.
+    """A model by a mean over samples; of a share the interval is Wilson's.
 
-    Log loss and Brier score have none where no row is named wrongly: what an error would cost has then not been seen.
+    Log loss and Brier score have none where no sample is named wrongly: what an error would cost has then not been
+    seen.
     """
     folds = answered(study, model)
     found = units(study, by_row(study, model, metric, folds))
@@ -111,7 +112,7 @@ class Standing(NamedTuple):
 
 
 def standings(study: Study, metric: str) -> list[Standing]:
-    """The models that answered in some fold, in their order, by a mean over rows."""
+    """The models that answered in some fold, in their order, by a mean over samples."""
     models = [summary.model for summary in study.summaries if summary.metrics]
     found = []
     for model in models:
@@ -132,7 +133,7 @@ class Calibration(NamedTuple):
     error: float
     by_chance: float  # the error that probabilities that are exactly right stay below in 95 of 100 such samples
     said: float  # mean probability of the predicted class
-    right: float  # share of rows in which it is right
+    right: float  # share of samples in which it is right
 
     @property
     def judgement(self) -> str:
@@ -143,7 +144,7 @@ class Calibration(NamedTuple):
 
 
 def calibration(study: Study, model: str) -> Calibration:
-    """Of a model's first repetition: rows of another one would count the same row twice."""
+    """Of a model's first repetition: samples of another one would count the same sample twice."""
     first = [result for result in study.results if result.unit.name == model and not result.unit.repeat]
     log_proba, true = pooled(first, study.true)
     said = np.exp(log_proba.max(axis=1))
@@ -195,7 +196,7 @@ class Verdict:
 
     @cached_property
     def accuracy(self) -> Estimate:
-        """The share of rows named rightly."""
+        """The share of samples named rightly."""
         return value(self.study, self.model, "accuracy")
 
     @cached_property
@@ -217,7 +218,7 @@ class Verdict:
     @property
     def headline(self) -> str:
         """One sentence: what the model does, whether that is better than doing without it, and whether to trust it."""
-        accuracy = f"{_share(self.accuracy.value)} of the rows it had not seen ({_interval(self.accuracy, _share)})"
+        accuracy = f"{_share(self.accuracy.value)} of the samples it had not seen ({_interval(self.accuracy, _share)})"
         if not self.is_good:
             return (
                 f"Do not use it: {self.model}, which names the right class for {accuracy}, gives the truth less "
@@ -257,12 +258,12 @@ class Verdict:
     @property
     def _trust(self) -> str:
         found = self.calibration
-        said = f"on average it said {_share(found.said)} and was right in {_share(found.right)} of the rows"
+        said = f"on average it said {_share(found.said)} and was right in {_share(found.right)} of the samples"
         measure = f"calibration error {found.error:.3f}, where up to {found.by_chance:.3f} is chance"
         if found.judgement == "trusted":
             return f"Its probabilities can be taken at their word: {said} ({measure})."
         if found.judgement == "untold":
-            return f"Nothing speaks against its probabilities, but the rows are few: {said} ({measure})."
+            return f"Nothing speaks against its probabilities, but the samples are few: {said} ({measure})."
         way = "high" if found.said > found.right else "low"
         if found.judgement == "nearly":
             return f"Its probabilities are a little too {way}: {said} ({measure})."
@@ -274,7 +275,7 @@ class Verdict:
         found, typical = self.calibration, self.log_loss.through(_typical)
         named_rightly = self.accuracy.value == 1  # then how far off an error would be has not been seen
         least = min(of_truth(log_proba, true).min() for log_proba, true in answers(self.study)[self.model])
-        interval = f"in no row less than {_share(np.exp(least))}" if named_rightly else _interval(typical, _share)
+        interval = f"in no sample less than {_share(np.exp(least))}" if named_rightly else _interval(typical, _share)
         base = dict.fromkeys(("accuracy", "log_loss"), "")
         if answered(self.study, BASELINE):
             accuracy, log_loss = (value(self.study, BASELINE, metric).value for metric in base)
@@ -293,7 +294,7 @@ class Verdict:
 
 
 def _share(value: float) -> str:
-    """A share in per cent; what is not all of the rows is not rounded to all of them."""
+    """A share in per cent; what is not all of the samples is not rounded to all of them."""
     percent = min(max(100 * value, 0.0), 100.0)
     digits = 1 if percent in (0.0, 100.0) or 0.05 <= percent < 99.95 else 2
     if 0 < percent < 0.005:
@@ -314,9 +315,9 @@ def _interval(found: Estimate, form: Callable[[float], str]) -> str:
 
 def _points(margin: Estimate) -> str:
     points = margin.through(lambda value: 100 * value)
-    words, unit = f"in {abs(points.value):.1f} {'more' if points.value > 0 else 'fewer'} of 100 rows", ""
+    words, unit = f"in {abs(points.value):.1f} {'more' if points.value > 0 else 'fewer'} of 100 samples", ""
     if round(abs(points.value), 1) == 0:
-        words, unit = "just as often", " of 100 rows"
+        words, unit = "just as often", " of 100 samples"
     span = points.span(_signed)
     return f"{words} ({span}{unit})" if span else words
 

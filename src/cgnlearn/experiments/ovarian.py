@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptable, Structure, ordered_path
+from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptableError, Structure, ordered_path
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import cut
 from cgnlearn.datasets import make_spectra
@@ -23,7 +23,7 @@ from cgnlearn.spectra import Bin, read
 
 FAMILIES: tuple[Literal["band", "box"], ...] = ("band", "box")
 MODELS: dict[str, dict[str, Any]] = {
-    "ml": {"parameters": "ml"},
+    "ml": {"estimation": "ml"},
     "bayes paper": {"prior": Prior(location="paper")},
     "bayes pooled": {},
     "shared": {"sharing": 1.0},
@@ -31,7 +31,7 @@ MODELS: dict[str, dict[str, Any]] = {
 TEMPERED, CHOSEN, AVERAGED = "shared tempered", "shared tempered chosen", "shared tempered averaged"
 COLUMNS = (
     *("dataset", "repetition", "fold", "structure", "k", "parameters", "n_test", "correct", "accuracy", "cll", "zeros"),
-    *("class_alone", "temperature"),
+    *("class_alone", "likelihood_power"),
 )
 
 
@@ -66,8 +66,8 @@ def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, see
         **{"experiment": "ovarian", "k_max": k_max, "folds": n_folds, "repetitions": n_repetitions, "seed": seed},
         "spectra": description(data),
     }
-    n_rows = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
-    return folds_work([data], COLUMNS, n_rows, fold_rows, settings, k_max, n_folds, seed)
+    n_samples = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
+    return folds_work([data], COLUMNS, n_samples, fold_rows, settings, k_max, n_folds, seed)
 
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:
@@ -102,22 +102,22 @@ def _paths(X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, how: Mapp
     try:
         both = compute(k_max=k_max, structures=FAMILIES)
         return [_Path(family, log_joint, log_prior, k_max) for family, log_joint in zip(FAMILIES, both, strict=True)]
-    except SampleNotAcceptable:
+    except SampleNotAcceptableError:
         return [_as_far_as_it_exists(compute, family, k_max, log_prior, len(X_test)) for family in FAMILIES]
 
 
 def _as_far_as_it_exists(
-    compute: Callable[..., Floats], family: str, k_max: int, class_log_prior: Floats, n_rows: int
+    compute: Callable[..., Floats], family: str, k_max: int, class_log_prior: Floats, n_samples: int
 ) -> _Path:
     """The path up to the last k for which maximum likelihood exists, found by bisection."""
-    found = np.broadcast_to(class_log_prior, (k_max, n_rows, len(class_log_prior))).copy()
+    found = np.broadcast_to(class_log_prior, (k_max, n_samples, len(class_log_prior))).copy()
     exist, too_many = 0, k_max + 1
     while exist + 1 < too_many:
         k = (exist + too_many) // 2
         try:
             found[:k] = compute(k_max=k, structures=(family,))[0]
             exist = k
-        except SampleNotAcceptable:
+        except SampleNotAcceptableError:
             too_many = k
     return _Path(family, found, class_log_prior, exist)
 
@@ -132,18 +132,20 @@ def _row(
 def _tempered_rows(
     X: Floats, y: NDArray[np.str_], X_test: Floats, path: _Path, true: NDArray[np.intp], seed: int
 ) -> Iterator[Row]:
-    """Of each k the temperature, then k and temperature together, with the best CLL inside the training data.
+    """Of each k the likelihood power, then k and likelihood power together, with the best CLL inside the training data.
 
     Last an average over k, weighted by exp(n × that CLL): as if the training rows were new to each.
     """
     k_max = len(path.log_joint)
-    chosen = CGNClassifier(Band("cv", k_max=k_max), temperature="cv", random_state=seed, **MODELS["shared"]).fit(X, y)
-    of_best = chosen.cv_results_["temperature"]  # one for each k
+    chosen = CGNClassifier(Band("cv", k_max=k_max), likelihood_power="cv", random_state=seed, **MODELS["shared"]).fit(
+        X, y
+    )
+    of_best = chosen.cv_results_["likelihood_power"]  # one for each k
     joints = path.class_log_prior + of_best[:, None, None] * (path.log_joint - path.class_log_prior)
     for k, joint in enumerate(joints, start=1):
         yield _row(path.family, k, TEMPERED, joint, true, power=float(of_best[k - 1]))
     joint = chosen.predict_joint_log_proba(X_test)
-    yield _row(path.family, chosen.k_, CHOSEN, joint, true, power=chosen.temperature_)
+    yield _row(path.family, chosen.k_, CHOSEN, joint, true, power=chosen.likelihood_power_)
     log_weight = -len(y) * chosen.cv_results_["mean_test_log_loss"]
     log_weight -= np.logaddexp.reduce(log_weight)
     averaged = np.logaddexp.reduce(log_weight[:, None, None] + normalised(joints), axis=0)
@@ -168,7 +170,7 @@ class Point(NamedTuple):
     class_alone: int  # folds
 
 
-def points(rows: Sequence[Mapping[str, str]], *, n_attributes: int, n_classes: int) -> list[Point]:
+def points(rows: Sequence[Mapping[str, str]], *, n_features: int, n_classes: int) -> list[Point]:
     """The points of the paper's two figures, from the rows of a finished run."""
     groups: dict[tuple[str, int, str], list[Mapping[str, str]]] = {}
     for row in rows:
@@ -178,7 +180,7 @@ def points(rows: Sequence[Mapping[str, str]], *, n_attributes: int, n_classes: i
     found = []
     for (family, k, parameters), members in groups.items():
         sharing = 1.0 if parameters.startswith("shared") else 0.0
-        n_parameters = shapes[family](n_attributes, k).n_parameters(n_classes, sharing=sharing) if k else 0
+        n_parameters = shapes[family](n_features, k).n_parameters(n_classes, sharing=sharing) if k else 0
         _, repetition = np.unique([row["repetition"] for row in members], return_inverse=True)
         totals = {
             name: np.bincount(repetition, [float(row[name]) for row in members])

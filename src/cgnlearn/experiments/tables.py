@@ -92,10 +92,10 @@ def zeros_table(cells: Sequence[Cell]) -> str:
     for search, fraction in product(SEARCHES, FRACTIONS):
         own = [select(cells, search=search, fraction=fraction, metric="cll", location=place) for place in LOCATIONS]
         counts = [sum(cell.zeros_ml for cell in own[0]), *(sum(cell.zeros_bayes for cell in part) for part in own)]
-        counts += [sum(cell.class_alone for cell in own[0]), sum(cell.no_attributes for cell in own[0])]
+        counts += [sum(cell.class_alone for cell in own[0]), sum(cell.no_features for cell in own[0])]
         rows.append([f"{published.NAMES[search]} {fraction:.0%}", *map(str, counts)])
     header = ["", "zeros ML", *(f"zeros BA, {location}" for location in LOCATIONS)]
-    return table([*header, "folds without ML", "folds without attributes"], rows)
+    return table([*header, "folds without ML", "folds without features"], rows)
 
 
 def exceptions(cells: Sequence[Cell], location: str) -> list[Cell]:

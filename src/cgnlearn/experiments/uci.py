@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptable, Structure
+from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptableError, Structure
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import allowed, cut, scarce
 from cgnlearn.datasets import UCI, load, make_waveform
@@ -46,12 +46,17 @@ def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed:
     """All searches on these sets, with all and with a fifth of the training rows."""
     described = {found.name: description(found) for found in sets}
     settings = {"experiment": "uci", "folds": n_folds, "repetitions": n_repetitions, "seed": seed, "sets": described}
-    n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
-    return folds_work(sets, COLUMNS, n_rows, fold_rows, settings, n_folds, seed)
+    n_samples = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
+    return folds_work(sets, COLUMNS, n_samples, fold_rows, settings, n_folds, seed)
 
 
 def folds_work(
-    sets: Sequence[Bunch], columns: tuple[str, ...], n_rows: int, compute: Compute, settings: Settings, *arguments: Any
+    sets: Sequence[Bunch],
+    columns: tuple[str, ...],
+    n_samples: int,
+    compute: Compute,
+    settings: Settings,
+    *arguments: Any,
 ) -> Work[list[Row]]:
     """The folds of a repeated cross-validation of sets; ``arguments`` come after the data and the unit."""
     by_name = {found.name: found for found in sets}
@@ -66,7 +71,7 @@ def folds_work(
     def of_unit(unit: Unit) -> tuple[Any, ...]:
         return by_name[unit.name].data, by_name[unit.name].target, unit, *arguments
 
-    return Work(columns, dict.fromkeys(units, n_rows), compute, of_unit, settings)
+    return Work(columns, dict.fromkeys(units, n_samples), compute, of_unit, settings)
 
 
 def description(data: Bunch) -> dict[str, Any]:
@@ -113,9 +118,9 @@ def _search_rows(
 def _likeliest(structure: Structure, X: Floats, y: NDArray[np.str_]) -> tuple[CGNClassifier, bool]:
     """Maximum likelihood; of the class alone, and True, where it does not exist for the structure."""
     try:
-        return CGNClassifier(structure, parameters="ml").fit(X, y), False
-    except SampleNotAcceptable:
-        return CGNClassifier(Structure.jan([]), parameters="ml").fit(X, y), True
+        return CGNClassifier(structure, estimation="ml").fit(X, y), False
+    except SampleNotAcceptableError:
+        return CGNClassifier(Structure.jan([]), estimation="ml").fit(X, y), True
 
 
 # ---- what the rows say
@@ -134,7 +139,7 @@ class Cell(NamedTuple):
     zeros_ml: int
     zeros_bayes: int
     class_alone: int  # folds in which maximum likelihood does not exist for the structure
-    no_attributes: int  # folds in which the search ended with the class alone
+    no_features: int  # folds in which the search ended with the class alone
     comparison: Comparison
     published: str  # the paper's mark
 
@@ -163,7 +168,7 @@ def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:
             zeros_ml=int(values(ml, "zeros").sum()),
             zeros_bayes=int(values(bayes, "zeros").sum()),
             class_alone=int(values(ml, "class_alone").sum()),
-            no_attributes=sum(not row["groups"] for row in ml),
+            no_features=sum(not row["groups"] for row in ml),
             comparison=compare(values(bayes, metric), values(ml, metric), n_folds=n_folds),
             published=published.mark(search, metric, fraction, UCI.index(dataset)),
         )

@@ -24,23 +24,23 @@ class Leaving(NamedTuple):
     """What is known of the samples that leave; one stands for all if they are alike."""
 
     label: int  # their class
-    before: Any  # h at the centre: (classes, rows)
-    loss: Any  # how much of e eᵀ a scale loses: (classes, rows)
-    growth: Any  # (rows,)
+    before: Any  # h at the centre: (classes, samples)
+    loss: Any  # how much of e eᵀ a scale loses: (classes, samples)
+    growth: Any  # (samples,)
     crossing: bool  # whether other classes lose them too
 
 
 class Students(NamedTuple):
-    """Log densities constant - power · ln(least + ((standard value - centre) · shrink)²) of single attributes.
+    """Log densities constant - power · ln(least + ((standard value - centre) · shrink)²) of single features.
 
     The first of the densities is the one that all classes have in common.
     """
 
-    columns: Any  # of a table's values: (attributes,)
+    columns: Any  # of a table's values: (features,)
     origin: Any
     per_unit: Any
-    sure: Any  # whether the attribute depends on the class beyond doubt
-    centre: Any  # (1 + classes, attributes)
+    sure: Any  # whether the feature depends on the class beyond doubt
+    centre: Any  # (1 + classes, features)
     shrink: Any
     constant: Any
     least: Any  # (1 + classes,)
@@ -48,15 +48,15 @@ class Students(NamedTuple):
 
 
 class PairStudents(NamedTuple):
-    """Student densities of all pairs of continuous attributes under one class, in standard units."""
+    """Student densities of all pairs of continuous features under one class, in standard units."""
 
-    centre: Any  # (attributes,)
-    shrink: Any  # by which a distance from the centre is multiplied: (attributes,)
-    slope: Any  # of the second on the first: (attributes, attributes), as the rest
+    centre: Any  # (features,)
+    shrink: Any  # by which a distance from the centre is multiplied: (features,)
+    slope: Any  # of the second on the first: (features, features), as the rest
     own_shrink: Any  # the same of what is left of the second
     constant: Any
     least: float  # h at the centre
-    power: float  # of the leverages of single attributes
+    power: float  # of the leverages of single features
 
 
 class Elimination(NamedTuple):
@@ -112,22 +112,22 @@ class PathLaw(NamedTuple):
 class PathSums(NamedTuple):
     """What log likelihoods of every k are added to, the shapes being band and box."""
 
-    constant: Any  # what is alike for all rows: (shapes, k)
-    varying: Any  # the rest: (shapes, k, rows)
+    constant: Any  # what is alike for all samples: (shapes, k)
+    varying: Any  # the rest: (shapes, k, samples)
     missing: Any  # how many regressions do not exist: (shapes, k)
 
 
 class LeavingPath(NamedTuple):
     """Samples of one class that leave a lattice, under classes of one scale."""
 
-    rows: Any  # less the centre of their class or, where only that loses them, of the one class: (nodes, rows)
+    rows: Any  # less the centre of their class or, where only that loses them, of the one class: (nodes, samples)
     apart: Any  # that centre less each class's; none where only the own class loses a sample: (nodes, classes)
     owner: int  # their class; -1 if it is not among these
-    before: Any  # h at the centre: (classes, rows)
-    loss: Any  # how much of e eᵀ the scale loses: (rows,)
-    growth: Any  # (rows,)
+    before: Any  # h at the centre: (classes, samples)
+    loss: Any  # how much of e eᵀ the scale loses: (samples,)
+    growth: Any  # (samples,)
     shape: Any  # ρ' without parents: (classes,)
-    lighter: Any  # what twice it loses or, by maximum likelihood, the share of rows kept: (classes, rows)
+    lighter: Any  # what twice it loses or, by maximum likelihood, the share of samples kept: (classes, samples)
     bayes: bool
 
 
@@ -135,7 +135,7 @@ class LeavingSums(NamedTuple):
     """What log likelihoods of every k without each sample are added to."""
 
     constant: Any  # -½ ln F - ln unit: (shapes, k)
-    varying: Any  # the rest but what ρ' alone decides: (classes, shapes, k, rows)
+    varying: Any  # the rest but what ρ' alone decides: (classes, shapes, k, samples)
     counts: Any  # of nodes with so many parents: (shapes, k, parents)
     missing: Any  # how many regressions do not exist: (shapes, k)
 
@@ -143,8 +143,8 @@ class LeavingSums(NamedTuple):
 class Gathered(NamedTuple):
     """Products over windows of one length with equally many nodes present, by shape and bin."""
 
-    wholes: Any  # of h g, or the sums of h by maximum likelihood: (shapes, classes, bins, rows)
-    keeps: Any  # of g: (shapes, bins, rows)
+    wholes: Any  # of h g, or the sums of h by maximum likelihood: (shapes, classes, bins, samples)
+    keeps: Any  # of g: (shapes, bins, samples)
     begun: Any  # (shapes, bins)
 
 
@@ -173,7 +173,7 @@ class Joint(NamedTuple):
     scale: Any  # (classes, nodes, nodes)
     columns: Any  # (nodes,)
     log_unit: Any  # (nodes,)
-    behind: Any  # rows behind the regression: (classes, nodes)
+    behind: Any  # samples behind the regression: (classes, nodes)
     shape: Any
     least: Any
     shift: Any

@@ -7,8 +7,8 @@ Nodes are taken one by one; all that a node needs of the past is the backward si
 fits in the first-level cache. A block of nodes starts K - 1 nodes early, and is then as if all nodes before had been
 seen.
 
-``width`` rows go through it side by side. It is no constant, as the compiler would then unroll the loops over rows
-instead of using vector registers.
+``width`` samples go through it side by side. It is no constant, as the compiler would then unroll the loops over
+samples instead of using vector registers.
 
 The recursion subtracts, so it keeps an estimate of the digits lost. Orders at which too many are gone are taken from
 a Cholesky factor of the node's own window instead.
@@ -38,12 +38,12 @@ def _recur(
     Fills kf, kb, F and B (nodes, orders), and the number of orders, from 0 up, that have kept their digits (nodes,).
     """
     orders = scale.shape[1]
-    # back[(j - v) % orders, t]: the backward coefficients of order j of the node v, on the attribute v - j + t. What
+    # back[(j - v) % orders, t]: the backward coefficients of order j of the node v, on the feature v - j + t. What
     # order j - 1 of the node before left there is just what order j of the next one starts from.
     back = np.zeros((orders, orders))
     error = np.zeros(orders)  # of the same orders
-    ahead = np.zeros(orders)  # the forward coefficients, on the attribute v - orders + 1 + s at s
-    along = np.zeros(orders)  # the scale of v with that attribute
+    ahead = np.zeros(orders)  # the forward coefficients, on the feature v - orders + 1 + s at s
+    along = np.zeros(orders)  # the scale of v with that feature
     for v in range(start, stop):
         i = v - start
         f = scale[v, 0]
@@ -194,7 +194,7 @@ def whiten_parents(factor: Any, values: Any, centre: Any, v: int, column: int, n
 def residuals(
     stretch: Stretch, values: Any, centre: Any, v: int, column: int, past: Any, all_f: Any, all_q: Any
 ) -> None:
-    """Residual and leverage of a few rows at node v, in arrays (orders, rows).
+    """Residual and leverage of a few samples at node v, in arrays (orders, samples).
 
     ``past`` is the backward residual of order j, which is found at (j - v) % orders, where order j - 1 of the node
     before left it; f and q are the forward residual and the leverage of every order.
@@ -233,7 +233,7 @@ def residuals(
 
 @compiled
 def last_order(width: int, stretch: Stretch, values: Any, centre: Any, residual: Any, leverage: Any) -> None:
-    """f and q of every row at the highest order, for the nodes of a stretch: (nodes, rows)."""
+    """f and q of every sample at the highest order, for the nodes of a stretch: (nodes, samples)."""
     orders = stretch.scale.shape[1]
     past, f, q = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
     for column in range(0, values.shape[1], width):

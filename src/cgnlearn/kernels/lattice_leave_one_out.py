@@ -1,9 +1,9 @@
 """Every order of training samples along the lattice, each by a posterior without it, compiled.
 
 See `downdate` for what forgetting a sample does, and `lattice_path` for windows, cliques and boxes. Residuals are
-linear in the row: those of a row less the centre of another class are those of the row less its own centre plus those
-of the two centres' difference. So one recursion of the rows and one of the few differences serve all classes of a
-scale. Loops store into one array each: with more the compiler gives up on vector registers.
+linear in the sample: those of a sample less the centre of another class are those of the sample less its own centre
+plus those of the two centres' difference. So one recursion of the samples and one of the few differences serve all
+classes of a scale. Loops store into one array each: with more the compiler gives up on vector registers.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ other_leverage = compiled(downdate.other_leverage)
 def _add_far(
     stretch: Stretch, leaving: LeavingPath, nowhere: Any, v: int, column: int, past: Any, apart_past: Any, far: Any
 ) -> None:
-    """q of the rows less the centre of each class but the owner, before `residuals` goes on to node v.
+    """q of the samples less the centre of each class but the owner, before `residuals` goes on to node v.
 
-    ``past`` and ``apart_past`` are the backward residuals of the rows and of the centres; q is (classes, orders, rows).
+    ``past`` and ``apart_past`` are the backward residuals of the samples and of the centres; q is (classes, orders,
+    samples).
     """
     orders, width = past.shape
     n_classes = far.shape[0]
@@ -84,7 +85,7 @@ def _own_leverages(before: Any, growth: Any, q: Any, kept: Any, whole: Any) -> N
 
 @compiled
 def _other_leverages(before: Any, loss: Any, q: Any, kept: Any, far: Any, between: float, whole: Any) -> None:
-    """Three sides of a triangle, the row and both centres, give its angles."""
+    """Three sides of a triangle, the sample and both centres, give its angles."""
     for r in range(len(whole)):
         whole[r] = other_leverage(before[r], loss[r], far[r], 0.5 * (far[r] + q[r] - between), kept[r])
 
@@ -105,7 +106,7 @@ def _add_ratio(whole: Any, kept: Any, total: Any) -> None:
 def every_order_left_out(
     width: int, stretch: Stretch, leaving: LeavingPath, chain: Chain, wanted: Any, lowest: int, sums: LeavingSums
 ) -> None:
-    """As `lattice_path.every_order`, of rows of one class ``owner`` under classes of one scale, each without itself."""
+    """Leave-one-out `lattice_path.every_order` of samples of the class ``owner`` under classes of one scale."""
     rows, apart, owner, before, down, growth, shape, lighter, bayes = leaving
     first, start, stop, spread, existing = stretch.first, stretch.start, stretch.stop, stretch.spread, stretch.existing
     offset, absent = chain.log_unit, chain.absent
@@ -222,7 +223,7 @@ def _gather(whole: Any, kept: Any, bayes: bool, form: int, place: int, gathered:
 
 @compiled
 def _forbid(kept: Any, j: int, v: int, last: int, column: int, varying: Any) -> None:
-    """Without a row that leaves nothing of a window's scale it cannot be, by maximum likelihood."""
+    """Without a sample that leaves nothing of a window's scale it cannot be, by maximum likelihood."""
     for r in range(len(kept)):
         if kept[r] <= SINGULAR * (j + 1):
             varying[0, j, column + r] = -np.inf

@@ -21,12 +21,12 @@ OVERFLOWING = 600.0  # nats: sums are measured anew before a term would overflow
 
 @compiled
 def add_densities(width: int, stretch: Stretch, values: Any, centre: Any, law: MixedLaw, mixture: Any) -> None:
-    """Add the weighted densities of all orders to the mixtures of a stretch's nodes: ln, (nodes, rows).
+    """Add the weighted densities of all orders to the mixtures of a stretch's nodes: ln, (nodes, samples).
 
     Where a node's mixture is -inf nothing has been added to it yet.
 
     No density is above its peak, that at f = 0 and h = 1. So a term whose peak lies `NEGLIGIBLE` below what has been
-    added already, in every row at hand, is left out: usually all but a few orders, and never one that would be seen.
+    added already, in every sample at hand, is left out: usually all but a few orders, and never one that would be seen.
     """
     base, shape, least, n_parents, log_weight = law
     first, start, stop, spread = stretch.first, stretch.start, stretch.stop, stretch.spread

@@ -83,7 +83,7 @@ def _go_on(place: Any) -> None:
 
 @compiled
 def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, lowest: int, sums: PathSums) -> None:
-    """What is alike for all rows."""
+    """What is alike for all samples."""
     orders = stretch.scale.shape[1]
     last = len(stretch.scale) - 1
     n_before = chain.n_before
@@ -170,7 +170,7 @@ def _take_ends(
 def _add_own_spread(
     stretch: Stretch, chain: Chain, least: float, v: int, n_orders: int, f: Any, q: Any, greatest: Any
 ) -> None:
-    """Turn f into g and q into h where nodes have a shift and a spread of their own; and the greatest g of a row."""
+    """Turn f into g and q into h where nodes have a shift and a spread of their own; and the greatest g of a sample."""
     greatest[:] = 1.0
     moved = chain.shift[v]
     for j in range(0 if chain.absent[v] else n_orders):

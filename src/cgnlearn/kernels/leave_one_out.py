@@ -26,7 +26,8 @@ other_leverage = compiled(downdate.other_leverage)
 def leave_one_out_leverages(
     values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, n_given: int, logs: bool, sums: Any
 ) -> None:
-    """Add the leverages of rows of one class, each without itself, over all blocks, to ``sums`` (…, classes, rows).
+    """Add the leverages of samples of one class, each without itself, over all blocks, to ``sums`` (…, classes,
+    samples).
 
     Factors may be one for all classes. The sums are those of ln h g and of ln g after the block's own members and, if
     any are given, before; without ``logs`` h instead of ln h g, infinite where nothing is left of the own class's
@@ -43,7 +44,7 @@ def leave_one_out_leverages(
 def _of_singles(
     values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, logs: bool, sums: Any
 ) -> None:
-    """Blocks of one member with nothing given, along the row."""
+    """Blocks of one member with nothing given, along the sample."""
     columns, origin, per_unit = members
     centre, factor = scales
     label, before, down, growth, crossing = leaving
@@ -53,7 +54,7 @@ def _of_singles(
     own_middle = centre[label]
     same = np.zeros(ROWS, np.int64)  # origin for all
     alike = len(growth) == 1
-    # A row of weight 1 and a location that is pooled: h g of the own class is the same wherever the row lies.
+    # A sample of weight 1 and a location that is pooled: h g of the own class is the same wherever the sample lies.
     constant = logs and alike and abs(growth[0] ** 2 - before[label, 0] * down[label, 0]) <= 1e-14 * growth[0] ** 2
     log_constant = m * np.log(before[label, 0])
     products = np.ones((2, ROWS))
@@ -129,7 +130,7 @@ def _leverage(whole: float, kept: float, own: bool, size: int) -> float:
 def _of_blocks(
     values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, n_given: int, logs: bool, sums: Any
 ) -> None:
-    """Blocks of several members, many rows side by side."""
+    """Blocks of several members, many samples side by side."""
     columns, origin, per_unit = members
     centre, factor = scales
     label, before, down, growth, crossing = leaving

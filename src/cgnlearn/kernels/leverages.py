@@ -35,7 +35,7 @@ def gathered_leverages(
     given: Any,
     whole: Any,
 ) -> None:
-    """Add to ``given`` and ``whole`` (classes, rows), over all blocks, the leverage h before and after the block's
+    """Add to ``given`` and ``whole`` (classes, samples), over all blocks, the leverage h before and after the block's
     own members: Σ ln h if ``logs``, else Σ h. Before any member it is ``least`` (classes,).
     """
     if scales.centre.shape[2] > 1:
@@ -49,7 +49,7 @@ def gathered_leverages(
 def _single_leverages(
     values: Any, rows: Any, members: Members, scales: Scales, least: Any, logs: bool, whole: Any
 ) -> None:
-    """Blocks of one member with nothing given, along the row."""
+    """Blocks of one member with nothing given, along the sample."""
     n_classes, m = scales.centre.shape
     tile = np.empty((ROWS, m))
     shrink = 1.0 / scales.factor
@@ -97,7 +97,7 @@ def _block_leverages(
     given: Any,
     whole: Any,
 ) -> None:
-    """Blocks of several members, many rows side by side."""
+    """Blocks of several members, many samples side by side."""
     columns, origin, per_unit = members
     centre, factor = scales
     n_classes, n_blocks, size = centre.shape
@@ -134,7 +134,7 @@ def _block_leverages(
 
 @compiled
 def whiten(i: int, standard: Any, n: int, centre: Any, factor: Any, white: Any) -> None:
-    """Member i of L⁻¹ times what lies beyond the centre, of n rows side by side, after the members before it."""
+    """Member i of L⁻¹ times what lies beyond the centre, of n samples side by side, after the members before it."""
     middle, slopes, own = centre[i], factor[i], white[i]
     for t in range(n):
         own[t] = standard[i, t] - middle

@@ -11,14 +11,14 @@ from cgnlearn.kernels.compilation import compiled
 from cgnlearn.kernels.elementary import exponentials, logarithms
 from cgnlearn.kernels.limits import FARTHEST, FULL
 
-WIDTH = 512  # attributes that are gone through together; as many factors of at most 2 do not overflow
-TILE = 128  # rows that are gone through together
+WIDTH = 512  # features that are gone through together; as many factors of at most 2 do not overflow
+TILE = 128  # samples that are gone through together
 NEAR = 1 / 256  # what a series of seven terms gives the logarithm of, with all digits
 
 
 @compiled
 def add_mixtures(values: Any, rows: Any, students: Students, total: Any) -> None:
-    """Add to ``total`` (classes, rows) the sums over attributes of ln(e^l0 + e^lc), or of lc if ``sure``."""
+    """Add to ``total`` (classes, samples) the sums over features of ln(e^l0 + e^lc), or of lc if ``sure``."""
     columns, origin, per_unit, sure, centre, shrink, constant, least, power = students
     n_densities, m = centre.shape
     standard = np.empty(TILE)
@@ -97,7 +97,7 @@ def _multiply(leverage: Any, product: Any, power: float, total: Any) -> None:
 def _log_leverages(
     standard: Any, centre: float, shrink: float, least: float, log_least: float, scratch: Any, logs: Any
 ) -> None:
-    """ln h: by a short series where no row lies far from the centre, as behind many rows none does."""
+    """ln h: by a short series where no sample lies far from the centre, as behind many samples none does."""
     steep = shrink / np.sqrt(least)
     n_far = 0
     for t in range(len(standard)):

@@ -12,8 +12,8 @@ from cgnlearn.kernels.tiles import ROWS, WIDTH, fill
 
 Floats = NDArray[np.float64]
 
-RUN = 2048  # rows of a column whose numbers stay in the first-level cache together
-PARTS = 8  # of the rows, for threads
+RUN = 2048  # samples of a column whose numbers stay in the first-level cache together
+PARTS = 8  # of the samples, for threads
 
 
 def diagonal_moments(
@@ -24,7 +24,7 @@ def diagonal_moments(
     n_cells: int,
     origin: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Weight (cells,), mean measured from the origin and centred squares (cells, columns) of every cell's rows.
+    """Weight (cells,), mean measured from the origin and centred squares (cells, columns) of every cell's samples.
 
     Cut into parts by the data alone, so that the number of threads changes nothing.
     """
@@ -72,7 +72,7 @@ def _first_rows(cell: Any, weights: Any, n_cells: int) -> Any:
 def _add_rows(
     values: Any, start: int, stop: int, columns: Any, cell: Any, weights: Any, near: Any, moments: Any
 ) -> None:
-    """Add rows to the cells' weights, means (measured from ``near``) and centred squares.
+    """Add samples to the cells' weights, means (measured from ``near``) and centred squares.
 
     A tile's squares are taken about the tile's own means, which makes them as good as those of two passes.
     """
@@ -84,10 +84,10 @@ def _add_rows(
     tile_scatter = np.zeros((n_cells, m))
     occupied = np.empty(ROWS, np.int64)
     for first in range(start, stop, ROWS):
-        n_rows = min(ROWS, stop - first)
-        fill(tile, values, np.arange(first, first + n_rows), columns, near, cell[first : first + n_rows])
+        n_samples = min(ROWS, stop - first)
+        fill(tile, values, np.arange(first, first + n_samples), columns, near, cell[first : first + n_samples])
         n_occupied = 0
-        for t in range(n_rows):
+        for t in range(n_samples):
             c, weight = cell[first + t], weights[first + t]
             if weight > 0:
                 if tile_n[c] == 0:
@@ -99,7 +99,7 @@ def _add_rows(
                     total[j] += weight * row[j]
         for c in occupied[:n_occupied]:
             tile_mean[c] /= tile_n[c]
-        for t in range(n_rows):
+        for t in range(n_samples):
             c, weight = cell[first + t], weights[first + t]
             if weight > 0:
                 row, centre, total = tile[t], tile_mean[c], tile_scatter[c]
@@ -117,7 +117,7 @@ def _add_rows(
 def _add_columns(
     values: Any, start: int, stop: int, columns: Any, cell: Any, weights: Any, near: Any, moments: Any
 ) -> None:
-    """The same of values that are stored column by column: along each column, the rows of a cell together."""
+    """The same of values that are stored column by column: along each column, the samples of a cell together."""
     n, mean, scatter = moments
     n_cells, m = near.shape
     order, weight, away = np.empty(RUN, np.int64), np.empty(RUN), np.empty(RUN)
@@ -144,7 +144,7 @@ def _add_columns(
 
 @compiled
 def _sort(cell: Any, weights: Any, ends: Any, occupied: Any, bounds: Any, order: Any, weight: Any) -> int:
-    """Put rows that count, and their weights, in the order of their cells; how many cells are occupied.
+    """Put samples that count, and their weights, in the order of their cells; how many cells are occupied.
 
     ``ends`` is zero for each cell, before and afterwards.
     """
@@ -170,7 +170,7 @@ def _sort(cell: Any, weights: Any, ends: Any, occupied: Any, bounds: Any, order:
 
 @compiled
 def _squares(column: Any, rows: Any, weight: Any, n: float, near: float, away: Any) -> tuple[float, float]:
-    """Mean, measured from ``near``, and centred squares of some rows of a column."""
+    """Mean, measured from ``near``, and centred squares of some samples of a column."""
     # In loops of their own the sums go several numbers at a time.
     for t in range(len(rows)):
         away[t] = column[rows[t]] - near
@@ -186,7 +186,7 @@ def _squares(column: Any, rows: Any, weight: Any, n: float, near: float, away: A
 
 @compiled
 def centred_columns(values: Any, rows: Any, columns: Any, near: Any, centred: Any) -> None:
-    """Copy some rows and columns into ``centred`` (columns, rows), each column measured from ``near`` (columns,)."""
+    """Copy some rows and columns into ``centred`` (columns, samples), each column measured from ``near`` (columns,)."""
     for j in range(len(columns)):
         column, zero, own = values[:, columns[j]], near[j], centred[j]
         for t in range(len(rows)):
@@ -195,7 +195,7 @@ def centred_columns(values: Any, rows: Any, columns: Any, near: Any, centred: An
 
 @compiled
 def _add_cells(moments: Any, others: Any) -> None:
-    """Add the moments of other rows."""
+    """Add the moments of other samples."""
     n, mean, scatter = moments
     other_n, other_mean, other_scatter = others
     for c in range(len(n)):

@@ -1,4 +1,4 @@
-"""Compiled loops over sets of observed attributes: each set factorised once, and the densities of its rows."""
+"""Compiled loops over sets of observed features: each set factorised once, and the densities of its samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cgnlearn.kernels.compilation import compiled
 def put_densities(values: Any, rows: Any, task_of_row: Any, subsets: Subsets, joint: Joint, out: Any) -> bool:
     """Fill ``out`` (rows of the table, columns, classes); False if a scale is not positive definite.
 
-    ``values`` are (rows, nodes) in standard units; the rows of a task stand together.
+    ``values`` are (samples, nodes) in standard units; the samples of a task stand together.
     """
     members, present, wanted = subsets
     mean, scale, columns, log_unit, behind, shape, least, shift, own_spread, highest, averages = joint

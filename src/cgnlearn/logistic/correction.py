@@ -21,7 +21,7 @@ from cgnlearn.logistic.features import features_of
 from cgnlearn.logistic.path import N_FOLDS, penalties, steps
 from cgnlearn.networks import densities
 from cgnlearn.networks.densities import of_truth
-from cgnlearn.networks.model import LeftOut, Model, NotExact
+from cgnlearn.networks.model import LeftOut, Model, NotExactError
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import collect
@@ -66,7 +66,7 @@ class Discriminative:
     @property
     def log_evidence(self) -> float:
         """Not defined: conditional likelihood says nothing of the features' own probability."""
-        raise AttributeError('log_evidence_ is not defined for parameters="discriminative": take "bayes"')
+        raise AttributeError('log_evidence_ is not defined for estimation="discriminative": take "bayes"')
 
     def log_likelihood(self, table: Table) -> Floats:
         """τ s + b + δ φ of every sample and class: no density, but what predictions need in its place."""
@@ -86,13 +86,13 @@ class Discriminative:
 
     def leave_one_out(self, table: Table) -> LeftOut:
         """Not exact."""
-        raise NotExact('leaving rows out takes refits with parameters="discriminative": take folds')
+        raise NotExactError('leaving samples out takes refits with estimation="discriminative": take folds')
 
 
 def fit_discriminative(model: Model, table: Table) -> Correction:
     """The correction of most conditional likelihood, its penalty chosen by held-out log loss."""
     if not isinstance(model, Network):
-        raise ValueError('parameters="discriminative" needs one structure, not an average: fit its structure_')
+        raise ValueError('estimation="discriminative" needs one structure, not an average: fit its structure_')
     samples = (design := design_of(model, table)).samples
     # Matrices this small only lose by being cut up for several threads.
     limit = numeric_libraries().limit(limits=1, user_api="blas") if samples.n_parameters < SMALL else nullcontext()
@@ -107,14 +107,14 @@ def fit_discriminative(model: Model, table: Table) -> Correction:
 
 def design_of(network: Network, table: Table) -> Design:
     """The regression of which a correction is the solution."""
-    n_bytes = 8 * table.n_rows * features_of(network, table.rows(np.arange(1))).values.size
+    n_bytes = 8 * table.n_samples * features_of(network, table.rows(np.arange(1))).values.size
     if n_bytes > MOST_BYTES:
         raise ValueError(
             f"the features of this structure take {n_bytes / 2**30:.0f} GB: use sharing=1, which needs no squares and "
             "products, or fewer parents"
         )
     # Predictions add the log prior that the user gives; the sample has its own.
-    frequencies = densities.categorical(network.statistics.classes, network.how.dirichlet)
+    frequencies = densities.categorical(network.statistics.classes, network.estimation.dirichlet)
     return Design.of(features_of(network, table).values, table, frequencies, _held_out_scores(network, table))
 
 
@@ -122,15 +122,16 @@ def _held_out_scores(network: Network, table: Table) -> Floats:
     """The log densities of the training samples, each by the network without it, or else by folds."""
     try:
         return network.leave_one_out(table).log_likelihood
-    except NotExact:
+    except NotExactError:
         if not table.incomplete:
             raise ValueError(
-                'parameters="discriminative" leaves rows out in closed form, which the prior location "paper" has not: '
+                'estimation="discriminative" leaves samples out in closed form, which the prior location "paper" has '
+                "not: "
                 'use Prior(location="pooled")'
             ) from None
     assert table.labels is not None
-    scores = np.empty((table.n_rows, table.schema.n_classes))
+    scores = np.empty((table.n_samples, table.schema.n_classes))
     for inside, outside in stratified(table.labels, N_FOLDS, 0).pairs:
         others = collect(table.rows(inside), network.statistics.families, network.statistics.incomplete)
-        scores[outside] = Network.of(network.structure, others, network.how).log_likelihood(table.rows(outside))
+        scores[outside] = Network.of(network.structure, others, network.estimation).log_likelihood(table.rows(outside))
     return scores

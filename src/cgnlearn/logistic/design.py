@@ -48,14 +48,14 @@ class LinearOdds:
     def log_odds(self, features: Callable[[Table], Features], table: Table) -> Floats:
         """Of samples: (..., samples, classes)."""
         *several, n_classes = self.intercept.shape
-        found = np.empty((*several, table.n_rows, n_classes))
+        found = np.empty((*several, table.n_samples, n_classes))
         for some, part in self._chunks(features, table):
             found[..., some, :] = part.values @ self.slopes + self.intercept[..., None, :]
         return found
 
     def contributions(self, features: Callable[[Table], Features], table: Table) -> Floats:
         """The terms of every column, of one penalty and without the intercept: (samples, columns of X, classes)."""
-        found = np.zeros((table.n_rows, table.schema.n_columns, self.intercept.shape[-1]))
+        found = np.zeros((table.n_samples, table.schema.n_columns, self.intercept.shape[-1]))
         for some, part in self._chunks(features, table):
             for label, slopes in enumerate(self.slopes.T):
                 np.add.at(found[some, :, label].T, part.owner, (part.values * slopes).T)
@@ -64,8 +64,8 @@ class LinearOdds:
     def _chunks(self, features: Callable[[Table], Features], table: Table) -> Iterator[tuple[slice, Features]]:
         """Centred features of some samples after the other; what is missing stands at the mean."""
         size = max(1, CHUNK // max(1, len(self.centre)))
-        for start in range(0, table.n_rows, size):
-            some = slice(start, min(start + size, table.n_rows))
+        for start in range(0, table.n_samples, size):
+            some = slice(start, min(start + size, table.n_samples))
             owner, values = features(table.rows(np.arange(some.start, some.stop)))
             values -= self.centre
             values[np.isnan(values)] = 0.0

@@ -42,20 +42,20 @@ class Expansion:
         values = (np.asarray(table.values, float) - self.mean) / self.deviation
         indicators = self._indicators(table)
         if self.edges is not None:
-            return Features.joined([*self._steps(table, self.edges), *indicators], table.n_rows)
+            return Features.joined([*self._steps(table, self.edges), *indicators], table.n_samples)
         parts = [Features(continuous, values), *indicators]
         if self.terms == "linear":
-            return Features.joined(parts, table.n_rows)
+            return Features.joined(parts, table.n_samples)
         inside = Features(continuous, np.clip(values, self.least, self.most))
         parts.append(Features(continuous, np.square(inside.values)))
         if self.terms != "squares":
             paired = [inside, *indicators] if self.terms == "pairs" else [inside]
-            owner, values = Features.joined(paired, table.n_rows)
+            owner, values = Features.joined(paired, table.n_samples)
             first, second = np.tril_indices(len(owner), -1)
             apart = owner[first] != owner[second]  # two levels of one column never meet
             first, second = first[apart], second[apart]
             parts.append(Features(owner[first], values[:, first] * values[:, second]))
-        return Features.joined(parts, table.n_rows)
+        return Features.joined(parts, table.n_samples)
 
     @staticmethod
     def _steps(table: Table, edges: tuple[Floats, ...]) -> list[Features]:

@@ -25,7 +25,7 @@ def features_of(network: Network, table: Table) -> Features:
     standard units, so that scaling or shifting one changes nothing. A product belongs to the later column, a
     parent always being earlier.
     """
-    return Features.joined(list(_parts(network, table)), table.n_rows)
+    return Features.joined(list(_parts(network, table)), table.n_samples)
 
 
 def _parts(network: Network, table: Table) -> Iterator[Features]:
@@ -41,10 +41,10 @@ def _parts(network: Network, table: Table) -> Iterator[Features]:
     for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
         kept, pairs = _own(partition)
         owner, columns = partition.columns[kept], partition.columns
-        every = standard_values(table, slice(0, table.n_rows), partition.values, posterior.units).T
+        every = standard_values(table, slice(0, table.n_samples), partition.values, posterior.units).T
         every -= posterior.overall
         values = every[:, kept]
-        if network.how.sharing < 1:
+        if network.estimation.sharing < 1:
             first, second = partition.pairs.first[pairs], partition.pairs.second[pairs]
             place = np.array([order[column] for column in columns.tolist()], np.intp)
             later = np.where(place[first] > place[second], first, second)
@@ -75,7 +75,7 @@ def _own(partition: Partition) -> tuple[Columns, Columns]:
     the child and its products, else all.
     """
     if not partition.apart or partition.cells.columns:
-        return np.arange(partition.n_attributes), np.arange(len(partition.pairs))
+        return np.arange(partition.n_features), np.arange(len(partition.pairs))
     children = partition.blocks[:, -1]
     theirs = np.isin(partition.pairs.first, children) | np.isin(partition.pairs.second, children)
     return children, np.flatnonzero(theirs)

@@ -32,7 +32,7 @@ STEP_ERROR = 1e-2  # of a step that is found by such products
 
 @cache
 def contrasts_of(n_classes: int) -> Floats:
-    """Orthonormal rows, each of sum 0: (contrasts, classes)."""
+    """Orthonormal samples, each of sum 0: (contrasts, classes)."""
     found: Floats = helmert(n_classes)
     found.flags.writeable = False
     return found

@@ -30,61 +30,63 @@ class Blocks:
         How many multiplications are worth the compiled loops.
     """
 
-    how: Estimation
+    estimation: Estimation
     posterior: Posterior
     regressions: tuple[Regressions, ...]
     compiled_from: float = COMPILED_PAYS
 
     @classmethod
     def of(
-        cls, partition: Partition, posterior: Posterior, how: Estimation, compiled_from: float = COMPILED_PAYS
+        cls, partition: Partition, posterior: Posterior, estimation: Estimation, compiled_from: float = COMPILED_PAYS
     ) -> Blocks:
-        """Factorise every block, without the attributes that are absent."""
+        """Factorise every block, without the features that are absent."""
         found = tuple(
-            Regressions.of(partition, kept, posterior, always=how.averages)
+            Regressions.of(partition, kept, posterior, always=estimation.averages)
             for stack in partition.stacks
             for kept in stack.without(posterior.absent)
         )
-        return cls(how, posterior, found, compiled_from)
+        return cls(estimation, posterior, found, compiled_from)
 
     def terms(self, table: Table) -> Iterator[Terms]:
-        """What the log density of every row, attribute and class is made of, in parts."""
+        """What the log density of every sample, feature and class is made of, in parts."""
         for stack in self.regressions:
             yield from stack.terms(table)
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The log densities, summed over the attributes: (rows, classes)."""
-        total = np.zeros((table.schema.n_classes, table.n_rows)).T  # sums over classes are then long loops
+        """The log densities, summed over the features: (samples, classes)."""
+        total = np.zeros((table.schema.n_classes, table.n_samples)).T  # sums over classes are then long loops
         for stack in self.regressions:
             n_products = total.size * len(stack.columns) * stack.size**2
             if n_products >= self.compiled_from and stack.shift is None and not stack.apart:
-                total += stack.log_likelihood(table, self.how)
+                total += stack.log_likelihood(table, self.estimation)
                 continue
             for part in stack.terms(table):
-                total[part.rows, part.label] += self.how.log_density(part).sum(axis=0)
+                total[part.rows, part.label] += self.estimation.log_density(part).sum(axis=0)
         return total
 
     def left_out(self, table: Table) -> Floats:
-        """The log densities of training rows, each by the regressions without it: (rows, classes)."""
-        total = np.zeros((table.schema.n_classes, table.n_rows)).T
+        """The log densities of training samples, each by the regressions without it: (samples, classes)."""
+        total = np.zeros((table.schema.n_classes, table.n_samples)).T
         for stack in self.regressions:
             if not stack.apart:
-                total += stack.left_out(table, self.posterior, self.how)
+                total += stack.left_out(table, self.posterior, self.estimation)
                 continue
             for number, members in enumerate(stack.members):
-                # Rows in which some of the block is missing were not seen by it.
+                # Samples in which some of the block is missing were not seen by it.
                 block, seen = stack.block(number), stack.observed(table, number)
-                total[seen] += block.left_out(table.rows(seen), self.posterior.of_block(members), self.how)
+                total[seen] += block.left_out(table.rows(seen), self.posterior.of_block(members), self.estimation)
         return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
         """The log evidence of every family."""
-        assert isinstance(self.how, Bayes)
+        assert isinstance(self.estimation, Bayes)
         for stack in self.regressions:
-            for members, evidences in zip(stack.columns.tolist(), stack.log_evidence(self.how).tolist(), strict=True):
+            for members, evidences in zip(
+                stack.columns.tolist(), stack.log_evidence(self.estimation).tolist(), strict=True
+            ):
                 for position, evidence in enumerate(evidences, start=stack.n_given):
                     yield Family(members[position], (*stack.cells.columns, *members[:position])), evidence
 
     def singular(self) -> Singular | None:
-        """The first attribute whose maximum likelihood regression does not exist, if there is one."""
+        """The first feature whose maximum likelihood regression does not exist, if there is one."""
         return next((found for stack in self.regressions if (found := stack.singular()) is not None), None)

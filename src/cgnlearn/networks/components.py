@@ -1,4 +1,4 @@
-"""Attributes that hang together: what is missing of them is summed over, or integrated out."""
+"""Features that hang together: what is missing of them is summed over, or integrated out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cgnlearn.networks.solver import Solver
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 
-MOST_COMBINATIONS = 4096  # of the levels of missing attributes that are summed over
+MOST_COMBINATIONS = 4096  # of the levels of missing features that are summed over
 MOST_NODES = 2000  # whose joint distribution is held
 FEW_NODES = 300  # of which all are taken, whatever is missing
 ROWS = 1 << 14  # with one combination of levels each, that are held at once
@@ -31,7 +31,7 @@ Mask = NDArray[np.bool_]
 
 
 class Whole(Protocol):
-    """What is asked of a network, which says itself what it can of rows without holes."""
+    """What is asked of a network, which says itself what it can of samples without missing values."""
 
     @property
     def structure(self) -> Structure:
@@ -42,7 +42,7 @@ class Whole(Protocol):
         """Of the structure's families."""
 
     @property
-    def how(self) -> Estimation:
+    def estimation(self) -> Estimation:
         """How parameters are estimated."""
 
     @property
@@ -54,10 +54,10 @@ class Whole(Protocol):
         """One for each partition."""
 
     def discrete_log_densities(self, table: Table) -> Iterator[tuple[int, Floats]]:
-        """Each discrete attribute with its log probabilities: (rows, classes)."""
+        """Each discrete feature with its log probabilities: (samples, classes)."""
 
     def contributions(self, table: Table) -> Floats:
-        """The log densities kept apart: (rows, columns of X, classes)."""
+        """The log densities kept apart: (samples, columns of X, classes)."""
 
     def restricted(self, structure: Structure) -> Whole:
         """The network of some of the families."""
@@ -65,13 +65,13 @@ class Whole(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Attributes of a network that hang together, parents before children."""
+    """Features of a network that hang together, parents before children."""
 
     whole: Whole
     columns: list[int]
     parents_of: dict[int, tuple[int, ...]]
     cuts: dict[int, tuple[int, ...]]  # the discrete ones of these
-    node_of: dict[int, Node]  # the continuous attributes
+    node_of: dict[int, Node]  # the continuous features
 
     @cached_property
     def place(self) -> dict[int, int]:
@@ -120,12 +120,12 @@ class Component:
 
     @cached_property
     def network(self) -> Whole:
-        """Of these attributes alone."""
+        """Of these features alone."""
         parents = {column: self.parents_of[column] for column in self.columns}
         return self.whole.restricted(Structure.from_parents(parents))
 
     def integrate(self, table: Table, rows: NDArray[np.intp], observed: Mask, apart: Floats) -> None:
-        """Put right what stands in ``apart`` for rows in which an observed attribute has a missing parent."""
+        """Put right what stands in ``apart`` for samples in which an observed feature has a missing parent."""
         patterns, of_row = distinct(observed[rows])
         levels = table.schema.levels
         discrete = sum(1 << i for i, column in enumerate(self.columns) if levels[column] is not None)
@@ -141,7 +141,7 @@ class Component:
             self._integrate_continuous(table, rows, apart)
 
     def _sum(self, table: Table, rows: NDArray[np.intp], missing: list[int], seen: int, apart: Floats) -> None:
-        """Sum over the levels of missing discrete attributes, some rows at a time; all of them lack the same."""
+        """Sum over the levels of missing discrete features, some samples at a time; all of them lack the same."""
         levels = sorted(len(table.schema.levels_of(column)) for column in missing)
         step = max(1, ROWS // prod(levels[-2:] if self.is_forest else levels))
         for start in range(0, len(rows), step):
@@ -157,29 +157,29 @@ class Component:
         return all(len(self.parents_of[column]) <= 1 for column in self.columns)
 
     def _sum_over(self, table: Table, missing: list[int]) -> Floats:
-        """Log densities apart, summed over levels of missing discrete attributes: (rows, these columns, classes)."""
+        """Log densities apart, summed over levels of missing discrete features: (samples, these columns, classes)."""
         levels = [len(table.schema.levels_of(column)) for column in missing]
         if prod(levels) > MOST_COMBINATIONS:
             raise ValueError(
-                f"a row lacks {len(missing)} discrete attributes on which others depend, whose levels have "
+                f"a sample lacks {len(missing)} discrete features on which others depend, whose levels have "
                 f"{prod(levels)} combinations, more than {MOST_COMBINATIONS}: use a simpler structure or impute some"
             )
         after = np.zeros(len(self.columns))  # ln of the combinations that make no difference yet
         for column, n in zip(missing, levels, strict=True):
             after[: self.place[column]] += np.log(n)
         found = self._by_levels(table, missing, missing)
-        found = found.reshape(table.n_rows, prod(levels), *found.shape[-2:])
+        found = found.reshape(table.n_samples, prod(levels), *found.shape[-2:])
         joint = logsumexp(np.cumsum(found, axis=2), axis=1) - after[:, None]
         return np.diff(joint, axis=1, prepend=0.0)
 
     def _sum_along(self, table: Table, missing: list[int], seen: int) -> Floats:
-        """The same in a forest, from the leaves up: never more levels at once than of an attribute and its parent."""
+        """The same in a forest, from the leaves up: never more levels at once than of a feature and its parent."""
         # On which missing discrete one a column hangs, beyond continuous ones that are missing too.
         hangs_on: dict[int, int | None] = {}
         for column, parents in zip(self.columns, self.parents, strict=True):
             above = None if parents & seen else next((self.columns[i] for i in bits(parents)), None)
             hangs_on[column] = above if above is None or above in missing else hangs_on[above]
-        own, below = {}, {}  # by level: of an attribute given the one it hangs on, and of all columns
+        own, below = {}, {}  # by level: of a feature given the one it hangs on, and of all columns
         for column in missing:
             upper = hangs_on[column]
             found = self._by_levels(table, [column] if upper is None else [upper, column], missing)
@@ -210,16 +210,16 @@ class Component:
 
         Returns
         -------
-        ndarray (rows, levels of the first, ..., these columns, classes)
+        ndarray (samples, levels of the first, ..., these columns, classes)
         """
         schema = table.schema
         levels = [len(schema.levels_of(column)) for column in varied]
         combinations = np.array(list(product(*map(range, levels))), np.int32)
-        expanded = table.rows(np.repeat(np.arange(table.n_rows), len(combinations)))
+        expanded = table.rows(np.repeat(np.arange(table.n_samples), len(combinations)))
         expanded.codes[:, [schema.position[column] for column in missing]] = 0
-        expanded.codes[:, [schema.position[column] for column in varied]] = np.tile(combinations, (table.n_rows, 1))
+        expanded.codes[:, [schema.position[column] for column in varied]] = np.tile(combinations, (table.n_samples, 1))
         found = self.network.contributions(expanded)[:, self.columns]
-        return found.reshape(table.n_rows, *levels, *found.shape[1:])
+        return found.reshape(table.n_samples, *levels, *found.shape[1:])
 
     # ---- continuous ones
 
@@ -235,8 +235,10 @@ class Component:
             configurations = [self._configuration(node, level) for node in self.nodes]
             patterns, pattern_of_row = distinct(~missing[here])
             for nodes, tasks in self._tasks(patterns, pattern_of_row, rows[here]):
-                implied = Implied.of([self.nodes[i] for i in nodes], [configurations[i] for i in nodes], self.whole.how)
-                implied.log_densities(table, tasks, self.whole.how, apart)
+                implied = Implied.of(
+                    [self.nodes[i] for i in nodes], [configurations[i] for i in nodes], self.whole.estimation
+                )
+                implied.log_densities(table, tasks, self.whole.estimation, apart)
 
     def _configuration(self, node: Node, level: dict[int, int]) -> int:
         schema = self.whole.statistics.schema
@@ -329,7 +331,7 @@ class Component:
 
 
 def distinct(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
-    """The patterns that occur, and each row's."""
+    """The patterns that occur, and each sample's."""
     packed = np.packbits(masks, axis=1)
     _, first, of_row = np.unique(
         packed.view(np.dtype((np.void, packed.shape[1]))).ravel(), return_index=True, return_inverse=True

@@ -35,7 +35,7 @@ def categorical_left_out(counts: Floats, weight: float, labels: Any, levels: Any
 
 
 def categorical_evidence(counts: Floats, weight: float) -> Floats:
-    """ln p(the counted rows, in their order) under a Dirichlet of ``weight`` per level: (…,)."""
+    """ln p(the counted samples, in their order) under a Dirichlet of ``weight`` per level: (…,)."""
     n_levels = counts.shape[-1]
     n = counts.sum(axis=-1)
     inside = (gammaln(weight + counts) - gammaln(weight)).sum(axis=-1)
@@ -46,10 +46,10 @@ def categorical_evidence(counts: Floats, weight: float) -> Floats:
 def categorical_of_row(
     weight: Floats, count: Floats, n: Floats, n_levels: int, dirichlet: float
 ) -> tuple[Floats, Floats]:
-    """ln p(level | cell) without a row that has it, and what `categorical_evidence` loses with that row.
+    """ln p(level | cell) without a sample that has it, and what `categorical_evidence` loses with that sample.
 
-    Both are the same if the row has the weight 1. ``count`` and ``n`` are those of the level and of its cell, the row
-    included.
+    Both are the same if the sample has the weight 1. ``count`` and ``n`` are those of the level and of its cell, the
+    sample included.
     """
     level, total = count + dirichlet, n + dirichlet * n_levels
     level_left = np.maximum(count - weight, 0.0) + dirichlet
@@ -81,7 +81,7 @@ def student(residual: ArrayLike, spread: ArrayLike, shape: ArrayLike) -> Floats:
 
 
 def multivariate_normal(distance: ArrayLike, log_det: ArrayLike, size: ArrayLike) -> Floats:
-    """ln N of ``size`` attributes at once: squared Mahalanobis ``distance``, ln|Σ|."""
+    """ln N of ``size`` features at once: squared Mahalanobis ``distance``, ln|Σ|."""
     density: Floats = -0.5 * (np.asarray(size) * np.log(2 * np.pi) + log_det + distance)
     return density
 
@@ -108,14 +108,14 @@ def multivariate_student(
     n_blocks : how many blocks of this size have been summed over
     """
     shape, half = np.asarray(shape), np.asarray(size) / 2
-    # What is the same for many rows is put together first.
+    # What is the same for many samples is put together first.
     constant = n_blocks * (gammaln(shape + half) - gammaln(shape) - half * np.log(np.pi)) - np.asarray(log_det) / 2
     density: Floats = shape * np.asarray(log_given) + constant - (shape + half) * np.asarray(log_whole)
     return density
 
 
 def log_gamma_ratio(n: ArrayLike, shape: ArrayLike) -> Floats:
-    """lnΓ(ρ') - lnΓ(ρ0) after n rows."""
+    """lnΓ(ρ') - lnΓ(ρ0) after n samples."""
     shape = np.asarray(shape)
     ratio: Floats = gammaln(shape + np.asarray(n) / 2) - gammaln(shape)
     return ratio
@@ -134,7 +134,7 @@ def regression_evidence(
 
     Parameters
     ----------
-    n : rows
+    n : samples
     shape : ρ0, the inverse gamma's prior shape
     prior_scale : Ψ0 of the child, 2φ
     spread : F, the posterior's 2φ'
@@ -154,12 +154,12 @@ def regression_evidence(
 
 
 def evidence_of_row(weight: ArrayLike, shape: ArrayLike, spread: ArrayLike, left: Any, strength: ArrayLike) -> Floats:
-    """What `regression_evidence` of an attribute without parents loses with a row: of weight 1, its `student` density.
+    """What `regression_evidence` of a feature without parents loses with a sample: of weight 1, its `student` density.
 
     Parameters
     ----------
-    weight : of the row
-    shape, spread, strength : ρ', F and κ' with the row
+    weight : of the sample
+    shape, spread, strength : ρ', F and κ' with the sample
     left : which share of F is left without it
     """
     shape, strength, half = np.asarray(shape), np.asarray(strength), np.asarray(weight) / 2
@@ -182,7 +182,7 @@ def block_evidence(
 
     Parameters
     ----------
-    n : rows
+    n : samples
     shape : ρ0 of the first member
     size : how many members
     log_det : ln|Ψ'| over the block
@@ -206,7 +206,7 @@ def block_evidence(
 
 def normalised(log_joint: Floats) -> Floats:
     """Log probabilities of the classes, along the last axis, from log joint ones."""
-    classes = range(log_joint.shape[-1])  # one after the other: loops over rows are long
+    classes = range(log_joint.shape[-1])  # one after the other: loops over samples are long
     highest = reduce(np.maximum, (log_joint[..., c] for c in classes))
     log_proba: Floats = log_joint - highest[..., None]
     log_proba -= np.log(sum(np.exp(log_proba[..., c]) for c in classes))[..., None]

@@ -1,4 +1,4 @@
-"""Which observed attributes an attribute depends on, once the missing ones are integrated out.
+"""Which observed features a feature depends on, once the missing ones are integrated out.
 
 Sets of nodes are the bits of whole numbers: bit i stands for node i, and parents come before children.
 """

@@ -24,15 +24,15 @@ from cgnlearn.networks.statistics import Statistics
 LEAST_UNIT = 1e-152  # squares of smaller numbers lose digits
 
 
-class SampleNotAcceptable(ValueError):
+class SampleNotAcceptableError(ValueError):
     """Maximum likelihood parameters do not exist for this sample (Definition 1 of the paper).
 
     Examples
     --------
     >>> from cgnlearn import CGNClassifier
     >>> try:
-    ...     CGNClassifier("complete", parameters="ml").fit([[0, 1], [1, 0], [2, 2], [3, 5]], [0, 0, 1, 1])
-    ... except SampleNotAcceptable as error:
+    ...     CGNClassifier("complete", estimation="ml").fit([[0, 1], [1, 0], [2, 2], [3, 5]], [0, 0, 1, 1])
+    ... except SampleNotAcceptableError as error:
     ...     print(str(error).partition(":")[0])
     maximum likelihood does not exist for column 1 in the cell class 0
     """
@@ -184,7 +184,7 @@ class Bayes(_Estimation):
         strength = prior.strength + n
         share = prior.strength * n / strength
         if prior.is_coherent:
-            centre = (prior.strength * location + standard.by_attribute(n) * mean) / standard.by_attribute(strength)
+            centre = (prior.strength * location + standard.by_feature(n) * mean) / standard.by_feature(strength)
             from_location = standard.products(mean - location)
             from_location *= standard.by_pair(share)
             added = np.add(added, from_location, out=from_location)
@@ -197,8 +197,8 @@ class Bayes(_Estimation):
         )
         if prior.location != "paper":
             return posterior
-        shift = prior.strength * (mean - location) / standard.by_attribute(strength)
-        own_spread = _shared(standard.by_attribute(share) * (mean - location) ** 2, self.sharing)
+        shift = prior.strength * (mean - location) / standard.by_feature(strength)
+        own_spread = _shared(standard.by_feature(share) * (mean - location) ** 2, self.sharing)
         return replace(posterior, shift=shift, own_spread=own_spread)
 
     def log_density(self, terms: Terms) -> Floats:
@@ -226,9 +226,9 @@ class MaximumLikelihood(_Estimation):
         """Raise an error unless every class, level and cell has samples."""
         schema, layout = statistics.schema, statistics.layout
         if self.class_prior is None and not (statistics.classes > 0).all():
-            raise SampleNotAcceptable(
+            raise SampleNotAcceptableError(
                 f"maximum likelihood needs samples of every class, and there are none of "
-                f'{schema.classes[int(np.argmin(statistics.classes))]!r}: add some or use parameters="bayes"'
+                f'{schema.classes[int(np.argmin(statistics.classes))]!r}: add some or use estimation="bayes"'
             )
         for family, counts in zip(layout.discrete, statistics.counts, strict=True):
             if not (counts > 0).all():
@@ -239,8 +239,8 @@ class MaximumLikelihood(_Estimation):
                 raise not_acceptable(schema, family.column, family.cells, (configuration, label), why, "levels")
         for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
             if not (moments.n > 0).all():
-                configuration, label, *attribute = np.argwhere(moments.n == 0)[0]
-                child = partition.columns[attribute[0] if partition.apart else partition.stacks[0].members[0, -1]]
+                configuration, label, *feature = np.argwhere(moments.n == 0)[0]
+                child = partition.columns[feature[0] if partition.apart else partition.stacks[0].members[0, -1]]
                 raise not_acceptable(schema, child, partition.cells, (configuration, label), "0 samples")
 
     def posterior(self, moments: Moments, partition: Partition, schema: Schema) -> Posterior:
@@ -250,7 +250,7 @@ class MaximumLikelihood(_Estimation):
         n = _shared(standard.n, self.sharing)
         with np.errstate(invalid="ignore", divide="ignore"):
             scale = _shared(standard.scatter, self.sharing) / standard.by_pair(n)
-        none = np.zeros(partition.n_attributes, bool)  # a constant is an error, which the solver raises
+        none = np.zeros(partition.n_features, bool)  # a constant is an error, which the solver raises
         strength = np.full(n.shape, np.inf)
         overall = standard.overall()[0]
         return Posterior(
@@ -271,20 +271,18 @@ class MaximumLikelihood(_Estimation):
 Estimation = Bayes | MaximumLikelihood
 
 
-def estimation_of(parameters: Any, prior: Any, sharing: Any, class_prior: Any, schema: Schema) -> Estimation:
+def estimation_of(name: Any, prior: Any, sharing: Any, class_prior: Any, schema: Schema) -> Estimation:
     """The estimation of a classifier's parameters, after checks."""
     estimations: dict[Any, type[Bayes] | type[MaximumLikelihood]] = {"bayes": Bayes, "ml": MaximumLikelihood}
-    if not isinstance(parameters, str) or parameters not in estimations:
-        raise ValueError(
-            f'parameters must be "bayes" or "ml" (in a classifier also "discriminative"), not {parameters!r}'
-        )
+    if not isinstance(name, str) or name not in estimations:
+        raise ValueError(f'estimation must be "bayes" or "ml" (in a classifier also "discriminative"), not {name!r}')
     if not is_number(sharing) or not 0 <= sharing <= 1:
         raise ValueError(f"sharing must be a number from 0 to 1, not {sharing!r}")
     if not isinstance(prior, Prior | None):
         raise TypeError(f"prior must be a Prior or None, not {prior!r}")
     prior = prior or Prior()
-    prior.check_attributes(schema.n_columns)
-    return estimations[parameters](prior, float(sharing), class_prior_of(class_prior, schema.n_classes))
+    prior.check_features(schema.n_columns)
+    return estimations[name](prior, float(sharing), class_prior_of(class_prior, schema.n_classes))
 
 
 def class_prior_of(given: Any, n_classes: int) -> tuple[float, ...] | None:
@@ -323,17 +321,19 @@ def _shared(own: Floats, sharing: float) -> Floats:
 
 def not_acceptable(
     schema: Schema, column: int, cells: Cells, at: Any, why: str, too_many: str = "parents"
-) -> SampleNotAcceptable:
+) -> SampleNotAcceptableError:
     """The error of a column without maximum likelihood parameters in the cell ``at`` (configuration, class)."""
     codes = np.unravel_index(at[0], cells.levels) if cells.levels else ()
-    return SampleNotAcceptable(
+    return SampleNotAcceptableError(
         f"maximum likelihood does not exist for {schema.name(column)} in the cell "
         f"{schema.cell(at[1], cells.columns, codes)}: {why}; "
-        f'use parameters="bayes", more samples or fewer {too_many}, or drop the column'
+        f'use estimation="bayes", more samples or fewer {too_many}, or drop the column'
     )
 
 
-def no_variance(schema: Schema, column: int, cells: Cells, at: Any, n: float, n_parents: int) -> SampleNotAcceptable:
+def no_variance(
+    schema: Schema, column: int, cells: Cells, at: Any, n: float, n_parents: int
+) -> SampleNotAcceptableError:
     """The error of a column whose regression on its parents has residual variance 0."""
     why = f"{n:g} samples, {n_parents} continuous parents, and no residual variance"
     return not_acceptable(schema, column, cells, at, why)

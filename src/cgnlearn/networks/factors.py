@@ -1,4 +1,4 @@
-"""Triangular factors of scales, and what they make of rows."""
+"""Triangular factors of scales, and what they make of samples."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cgnlearn.data.arrays import Floats
 
 
 def whiten(factor: Floats, residual: Floats) -> Floats:
-    """L⁻¹ times (members, rows), which is overwritten."""
-    # Seen in Fortran's order, C's (members, rows) is (rows, members) and L is its transpose: no copies are made.
+    """L⁻¹ times (members, samples), which is overwritten."""
+    # Seen in Fortran's order, C's (members, samples) is (samples, members) and L is its transpose: no copies are made.
     white: Floats = dtrsm(1.0, factor.T, residual.T, side=1, overwrite_b=1).T
     return white
 

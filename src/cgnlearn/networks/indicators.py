@@ -11,7 +11,7 @@ import numpy as np
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import MISSING, Table
 from cgnlearn.networks import densities
-from cgnlearn.networks.estimation import Estimation, SampleNotAcceptable
+from cgnlearn.networks.estimation import Estimation, SampleNotAcceptableError
 from cgnlearn.networks.model import LeftOut, Model
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
@@ -26,21 +26,21 @@ class Indicators:
     dirichlet: float  # added to each count
 
     @classmethod
-    def of(cls, statistics: Statistics, how: Estimation) -> Indicators:
+    def of(cls, statistics: Statistics, estimation: Estimation) -> Indicators:
         """Indicators from statistics; maximum likelihood needs both states of each in every class."""
         missing = statistics.missing
         columns = np.flatnonzero(missing.any(axis=0))
         counts = np.stack([statistics.classes[:, None] - missing, missing], axis=-1)[:, columns].transpose(1, 0, 2)
         counts = np.maximum(counts, 0.0)  # differences of weights may round to below 0
-        if not how.averages and not counts.all():
+        if not estimation.averages and not counts.all():
             which, label, state = np.argwhere(counts == 0)[0].tolist()
             schema = statistics.schema
-            raise SampleNotAcceptable(
+            raise SampleNotAcceptableError(
                 f"maximum likelihood needs samples of class {schema.classes[label]!r} in which "
                 f"{schema.name(int(columns[which]))} is {('observed', 'missing')[state]}: "
-                'use parameters="bayes" or missing_indicator=False'
+                'use estimation="bayes" or missing_indicator=False'
             )
-        return cls(tuple(columns.tolist()), counts, how.dirichlet)
+        return cls(tuple(columns.tolist()), counts, estimation.dirichlet)
 
     def log_densities(self, table: Table) -> Iterator[tuple[int, Floats]]:
         """Each column with the log probabilities of its indicator: (samples, classes)."""
@@ -49,7 +49,7 @@ class Indicators:
 
     def log_likelihood(self, table: Table) -> Floats:
         """Sum of the log probabilities over the columns: (samples, classes)."""
-        total = np.zeros((table.n_rows, table.schema.n_classes))
+        total = np.zeros((table.n_samples, table.schema.n_classes))
         for _, log_density in self.log_densities(table):
             total += log_density
         return total
@@ -58,10 +58,10 @@ class Indicators:
         """Leave-one-out log probabilities of training samples, summed over the columns: (samples, classes)."""
         assert table.labels is not None
         weights = 1.0 if table.weights is None else table.weights
-        total = np.zeros((table.n_rows, table.schema.n_classes))
+        total = np.zeros((table.n_samples, table.schema.n_classes))
         for column, counts in zip(self.columns, self.counts, strict=True):
             state = table.missing(column).astype(np.intp)
-            of_samples = np.repeat(counts[None], table.n_rows, axis=0)
+            of_samples = np.repeat(counts[None], table.n_samples, axis=0)
             total += densities.categorical_left_out(of_samples, self.dirichlet, table.labels, state, weights)
         return total
 
@@ -71,7 +71,7 @@ class Indicators:
         values, codes = table.values.copy(), table.codes.copy()
         for column, counts in zip(self.columns, self.counts, strict=True):
             share = np.exp(densities.categorical(counts, self.dirichlet))[:, 1]
-            is_missing = rng.random(table.n_rows) < share[table.labels]
+            is_missing = rng.random(table.n_samples) < share[table.labels]
             position = table.schema.position[column]
             if table.schema.levels[column] is None:
                 values[is_missing, position] = np.nan
@@ -84,47 +84,47 @@ class Indicators:
 class Indicated:
     """A model of the features with missing indicators beside it."""
 
-    attributes: Model
+    features: Model
     indicators: Indicators
 
     @property
     def structure(self) -> Structure:
         """Structure of the features."""
-        return self.attributes.structure
+        return self.features.structure
 
     @property
     def n_parameters(self) -> int:
         """Number of free parameters, those of the class and of the indicators included."""
-        return self.attributes.n_parameters + self.indicators.counts[..., 0].size
+        return self.features.n_parameters + self.indicators.counts[..., 0].size
 
     @property
     def class_log_prior(self) -> Floats:
         """Log probabilities of the classes."""
-        return self.attributes.class_log_prior
+        return self.features.class_log_prior
 
     @property
     def log_evidence(self) -> float:
         """ln p(training data and indicators), the classes included."""
         evidence = densities.categorical_evidence(self.indicators.counts, self.indicators.dirichlet)
-        return self.attributes.log_evidence + float(evidence.sum())
+        return self.features.log_evidence + float(evidence.sum())
 
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(observed values and indicators | class): (samples, classes)."""
-        return self.attributes.log_likelihood(table) + self.indicators.log_likelihood(table)
+        return self.features.log_likelihood(table) + self.indicators.log_likelihood(table)
 
     def contributions(self, table: Table) -> Floats:
         """Log density of each feature, that of its indicator added: (samples, columns, classes)."""
-        by_column = self.attributes.contributions(table)
+        by_column = self.features.contributions(table)
         for column, log_density in self.indicators.log_densities(table):
             by_column[:, column] += log_density
         return by_column
 
     def leave_one_out(self, table: Table) -> LeftOut:
         """Leave-one-out results of the training samples."""
-        held_out = self.attributes.leave_one_out(table)
+        held_out = self.features.leave_one_out(table)
         return held_out._replace(log_likelihood=held_out.log_likelihood + self.indicators.left_out(table))
 
 
 def without_indicators(model: Model) -> Model:
     """The model of the features alone."""
-    return model.attributes if isinstance(model, Indicated) else model
+    return model.features if isinstance(model, Indicated) else model

@@ -1,6 +1,6 @@
-"""Rows with holes: what is missing is integrated out.
+"""Samples with missing values: what is missing is integrated out.
 
-An attribute on which nothing observed depends leaves no trace. Of the others, the continuous ones are integrated out of
+A feature on which nothing observed depends leaves no trace. Of the others, the continuous ones are integrated out of
 the joint distribution that the network implies (`cgnlearn.networks.implied`), and the discrete ones are summed over.
 """
 
@@ -23,7 +23,7 @@ CHUNK = 1 << 22  # densities that are held at once
 
 @dataclass(frozen=True, eq=False)
 class Integration:
-    """What a network says of rows with holes."""
+    """What a network says of samples with missing values."""
 
     network: Whole
 
@@ -31,7 +31,7 @@ class Integration:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """The continuous attributes that are not absent, by their columns."""
+        """The continuous features that are not absent, by their columns."""
         found = {}
         layout = self.network.statistics.layout
         for partition, posterior in zip(layout.partitions, self.network.posteriors, strict=True):
@@ -48,7 +48,7 @@ class Integration:
 
     @cached_property
     def cuts(self) -> dict[int, tuple[int, ...]]:
-        """The discrete parents of every attribute in the model."""
+        """The discrete parents of every feature in the model."""
         schema = self.network.statistics.schema
         return {
             child: tuple(parent for parent in parents if schema.levels[parent] is not None)
@@ -58,7 +58,7 @@ class Integration:
 
     @cached_property
     def parents(self) -> dict[int, tuple[int, ...]]:
-        """All parents of every attribute in the model."""
+        """All parents of every feature in the model."""
         return {
             child: (*cut, *(self.nodes[child].parents if child in self.nodes else ()))
             for child, cut in self.cuts.items()
@@ -66,7 +66,7 @@ class Integration:
 
     @cached_property
     def components(self) -> list[Component]:
-        """Attributes that hang together, of those that have parents or children."""
+        """Features that hang together, of those that have parents or children."""
         root = {child: child for child in self.parents}
 
         def top(node: int) -> int:
@@ -89,64 +89,64 @@ class Integration:
     # ---- densities
 
     def contributions(self, table: Table) -> Floats:
-        """Every attribute's log density given what is observed before it: (rows, columns of X, classes)."""
+        """Every feature's log density given what is observed before it: (samples, columns of X, classes)."""
         return self._apart(table, range(len(self.network.solvers)))
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The same, summed over the attributes: (rows, classes)."""
-        holed = set(table.incomplete)
+        """The same, summed over the features: (samples, classes)."""
+        incomplete = set(table.incomplete)
         partitions = self.network.statistics.layout.partitions
         touched = [
             i
             for i, partition in enumerate(partitions)
-            if not holed.isdisjoint((*partition.columns.tolist(), *partition.cells.columns))
+            if not incomplete.isdisjoint((*partition.columns.tolist(), *partition.cells.columns))
         ]
-        total = np.zeros((table.schema.n_classes, table.n_rows)).T
+        total = np.zeros((table.schema.n_classes, table.n_samples)).T
         for i, solver in enumerate(self.network.solvers):
             if i not in touched:
                 total += solver.log_likelihood(table)
         step = max(1, CHUNK // (table.schema.n_classes * table.schema.n_columns))
-        for start in range(0, table.n_rows, step):
-            rows = np.arange(start, min(start + step, table.n_rows))
+        for start in range(0, table.n_samples, step):
+            rows = np.arange(start, min(start + step, table.n_samples))
             total[rows] += self._apart(table.rows(rows), touched).sum(axis=1)
         return total
 
     def affected(self, table: Table) -> NDArray[np.intp]:
-        """The rows in which an observed attribute has a missing parent."""
+        """The samples in which an observed feature has a missing parent."""
         observed = observed_cells(table)
         return np.flatnonzero((observed & ~self._whole(observed)).any(axis=1))
 
     def _whole(self, observed: Mask) -> Mask:
-        """Of which attributes all of the family is observed: (rows, columns of X)."""
+        """Of which features all of the family is observed: (samples, columns of X)."""
         by_column = np.ascontiguousarray(observed.T)
         whole = by_column.copy()
-        holed = np.asarray(~by_column.all(axis=1))
+        incomplete = np.asarray(~by_column.all(axis=1))
         for child, parents in self.parents.items():
             for parent in parents:
-                if holed[parent]:
+                if incomplete[parent]:
                     whole[child] &= by_column[parent]
         return whole.T
 
     def _apart(self, table: Table, solvers: Sequence[int]) -> Floats:
-        """The log densities of the discrete attributes and of those of some solvers."""
+        """The log densities of the discrete features and of those of some solvers."""
         network, schema = self.network, table.schema
-        apart = np.zeros((table.n_rows, schema.n_columns, schema.n_classes))
+        apart = np.zeros((table.n_samples, schema.n_columns, schema.n_classes))
         observed = observed_cells(table)
         whole = self._whole(observed)
         filled = replace(table, codes=np.maximum(table.codes, 0))
         for column, found in network.discrete_log_densities(filled):
             apart[:, column] = np.where(whole[:, column, None], found, 0.0)
-        holed = observed & ~whole
-        affected = [np.flatnonzero(holed[:, component.columns].any(axis=1)) for component in self.components]
+        incomplete = observed & ~whole
+        affected = [np.flatnonzero(incomplete[:, component.columns].any(axis=1)) for component in self.components]
         alone = {component.partition: i for i, component in enumerate(self.components)}
         for i in solvers:
             kept, seen, into = filled, whole, apart
             if i in alone and len(affected[alone[i]]):  # those are done below, and all at once
-                rows = np.setdiff1d(np.arange(table.n_rows), affected[alone[i]])
+                rows = np.setdiff1d(np.arange(table.n_samples), affected[alone[i]])
                 kept, seen, into = filled.rows(rows), whole[rows], apart[rows]
             for part in network.solvers[i].terms(kept):
                 of_class = into[part.rows, :, part.label]
-                found = network.how.log_density(part).T
+                found = network.estimation.log_density(part).T
                 of_class[:, part.columns] = np.where(seen[part.rows][:, part.columns], found, 0.0)
                 into[part.rows, :, part.label] = of_class
             if into is not apart:
@@ -158,8 +158,8 @@ class Integration:
 
 
 def observed_cells(table: Table) -> Mask:
-    """What is observed: (rows, columns of X)."""
-    observed = np.ones((table.n_rows, table.schema.n_columns), bool)
+    """What is observed: (samples, columns of X)."""
+    observed = np.ones((table.n_samples, table.schema.n_columns), bool)
     observed[:, table.schema.continuous] = ~np.isnan(table.values)
     observed[:, table.schema.discrete] = table.codes >= 0
     return observed

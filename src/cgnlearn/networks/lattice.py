@@ -1,9 +1,9 @@
 """The lattice: the solver of ordered columns, each with any number of those just before it as parents.
 
-In a k-BAND an attribute's parents are the k - 1 before it, in a k-BOX those before it in its own stretch of k. So both
-shapes, for every k up to K, need only the K orders 0..K-1 of each attribute, and the recursion over orders gives
+In a k-BAND a feature's parents are the k - 1 before it, in a k-BOX those before it in its own stretch of k. So both
+shapes, for every k up to K, need only the K orders 0..K-1 of each feature, and the recursion over orders gives
 them all at the cost of the last one (``docs/ordered.md``). The loops stand in `cgnlearn.kernels.lattice`; here they are
-fed from the same posterior as every other structure, cut into stretches of attributes that run side by side.
+fed from the same posterior as every other structure, cut into stretches of features that run side by side.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from cgnlearn.networks.leave_one_out import Forgotten
 from cgnlearn.networks.solver import Singular, rounding, standard_values
 
 SHAPES = ("band", "box")
-STRETCH = 2048  # attributes of one job; each job repeats the K - 1 before its own
+STRETCH = 2048  # features of one job; each job repeats the K - 1 before its own
 ROWS = 32  # that go through the recursion side by side, at most
 ROWS_LEFT_OUT = 128  # the same where there is more to do for each than the recursion
-BATCH = 1 << 22  # numbers of the rows that are predicted together: 32 megabytes
+BATCH = 1 << 22  # numbers of the samples that are predicted together: 32 megabytes
 
 
 class EveryOrder(NamedTuple):
     """Log likelihoods of both shapes at every k."""
 
-    log_likelihood: Floats  # (shapes, k, rows, classes)
+    log_likelihood: Floats  # (shapes, k, samples, classes)
     exists: NDArray[np.bool_]  # (shapes, k): false where some regression does not exist up to rounding
 
 
@@ -55,28 +55,28 @@ class Lattice:
 
     partition: Partition
     posterior: Posterior
-    how: Estimation
+    estimation: Estimation
 
     @property
     def orders(self) -> int:
-        """How many orders there are: 0 is an attribute without parents."""
+        """How many orders there are: 0 is a feature without parents."""
         assert self.partition.k is not None
         return self.partition.k
 
     @cached_property
     def scale(self) -> Floats:
-        """Ψ'[v, v-d]: (classes, attributes, distances d), zero wherever an absent attribute takes part.
+        """Ψ'[v, v-d]: (classes, features, distances d), zero wherever an absent feature takes part.
 
         By maximum likelihood also where a class has no variance: no regression of it exists. If all classes share
         one scale it stands there once.
         """
-        one = self.how.averages and self.how.sharing == 1
+        one = self.estimation.averages and self.estimation.sharing == 1
         scale = self.partition.pairs.banded(self.posterior.scale[0, : 1 if one else None])
         if self.posterior.absent.any():
-            child = np.arange(self.partition.n_attributes)[:, None]
+            child = np.arange(self.partition.n_features)[:, None]
             gone = self.posterior.absent[np.maximum(child - np.arange(self.orders), 0)]
             scale[:, gone | gone[:, :1]] = 0.0
-        if not self.how.averages:
+        if not self.estimation.averages:
             scale[scale[..., 0] <= rounding(self.posterior.centre[0])] = 0.0
         return scale
 
@@ -90,18 +90,18 @@ class Lattice:
 
     @cached_property
     def centre(self) -> Floats:
-        """Where the attributes are centred: (classes, attributes), 0 for absent ones, whose values are 0 too."""
+        """Where the features are centred: (classes, features), 0 for absent ones, whose values are 0 too."""
         return np.where(self.posterior.absent, 0.0, self.posterior.centre[0])
 
     @cached_property
     def n_parents(self) -> NDArray[np.intp]:
-        """How many parents are present, (attributes, orders)."""
-        child = np.arange(self.partition.n_attributes)[:, None]
+        """How many parents are present, (features, orders)."""
+        child = np.arange(self.partition.n_features)[:, None]
         return self._n_before[child] - self._n_before[np.maximum(child - np.arange(self.orders), 0)]
 
     @cached_property
     def _n_before(self) -> NDArray[np.intp]:
-        """How many of those before each attribute are present: (attributes + 1,)."""
+        """How many of those before each feature are present: (features + 1,)."""
         return np.concatenate([[0], np.cumsum(~self.posterior.absent)])
 
     @cached_property
@@ -112,8 +112,8 @@ class Lattice:
         found = self._side_by_side(lambda at, *bounds: (at, regressions(self.scale[at], *bounds)), len(self.scale))
         return {(at, stretch.start): stretch for at, stretch in found}
 
-    def _of_attributes(self, name: str) -> NDArray[Any]:
-        """What the stretches hold of all attributes: (scales, attributes, …)."""
+    def _of_features(self, name: str) -> NDArray[Any]:
+        """What the stretches hold of all features: (scales, features, …)."""
         found: list[list[NDArray[Any]]] = [[] for _ in self.scale]
         for (at, _), stretch in self.stretches.items():
             found[at].append(getattr(stretch, name)[stretch.start - stretch.first :])
@@ -121,13 +121,13 @@ class Lattice:
 
     @cached_property
     def spread(self) -> Floats:
-        """F of every order: (scales, attributes, orders)."""
-        return self._of_attributes("spread")
+        """F of every order: (scales, features, orders)."""
+        return self._of_features("spread")
 
     @cached_property
     def existing(self) -> NDArray[np.int64]:
-        """How many orders have a regression: (scales, attributes)."""
-        return self._of_attributes("existing")
+        """How many orders have a regression: (scales, features)."""
+        return self._of_features("existing")
 
     @property
     def is_regular(self) -> bool:
@@ -135,8 +135,8 @@ class Lattice:
         return bool(((self.existing == self.orders) | self.posterior.absent).all())
 
     def singular(self) -> Singular | None:
-        """The first attribute whose maximum likelihood regression does not exist, if there is one."""
-        needed = np.minimum(np.arange(self.partition.n_attributes) + 1, self.orders)
+        """The first feature whose maximum likelihood regression does not exist, if there is one."""
+        needed = np.minimum(np.arange(self.partition.n_features) + 1, self.orders)
         bad = np.argwhere(self.existing < needed)
         if not len(bad):
             return None
@@ -147,20 +147,22 @@ class Lattice:
     # ---- compiled loops
 
     def _side_by_side(self, function: Callable[[int, int, int], Any], n: int) -> list[Any]:
-        """Call ``function(label, start, stop)`` for all stretches of attributes of n classes."""
+        """Call ``function(label, start, stop)`` for all stretches of features of n classes."""
         from cgnlearn.kernels.compilation import in_threads
 
-        m = self.partition.n_attributes
+        m = self.partition.n_features
         jobs = [(label, start) for label in range(n) for start in range(0, m, STRETCH)]
         return in_threads(lambda job: function(*job, min(job[1] + STRETCH, m)), jobs)
 
     def batches(self, table: Table, side_by_side: int = ROWS) -> Iterator[tuple[slice, int, Floats]]:
-        """Rows, how many of them go side by side, and their values in standard units: (attributes, rows, filled up)."""
-        m = self.partition.n_attributes
-        width = min(side_by_side, -(-table.n_rows // 8) * 8)
+        """Samples, how many of them go side by side, and their values in standard units: (features, samples, filled
+        up).
+        """
+        m = self.partition.n_features
+        width = min(side_by_side, -(-table.n_samples // 8) * 8)
         step = max(1, BATCH // (m * width)) * width
-        for start in range(0, table.n_rows, step):
-            rows = slice(start, min(start + step, table.n_rows))
+        for start in range(0, table.n_samples, step):
+            rows = slice(start, min(start + step, table.n_samples))
             values = standard_values(table, rows, self.partition.values, self.posterior.units)
             filled = np.zeros((m, -(-values.shape[1] // width) * width))
             filled[:, : values.shape[1]] = values
@@ -168,12 +170,12 @@ class Lattice:
             yield rows, width, filled
 
     def every_order(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
-        """Log likelihoods of the rows under each shape (``"band"``, ``"box"``) and each k from ``lowest`` to K."""
+        """Log likelihoods of the samples under each shape (``"band"``, ``"box"``) and each k from ``lowest`` to K."""
         from cgnlearn.kernels.lattice_path import every_order
 
         orders, n_classes = self.orders, table.schema.n_classes
         wanted = np.array([shape in shapes for shape in SHAPES])
-        total = np.zeros((2, orders, table.n_rows, n_classes))
+        total = np.zeros((2, orders, table.n_samples, n_classes))
         exists = np.ones((2, orders), bool)
 
         def of_stretch(width: int, values: Floats, label: int, start: int, _: int) -> tuple[int, PathSums]:
@@ -191,25 +193,25 @@ class Lattice:
         return EveryOrder(total[places], exists[places])
 
     def _chain(self, label: int) -> Chain:
-        posterior, none = self.posterior, np.zeros(self.partition.n_attributes)
+        posterior, none = self.posterior, np.zeros(self.partition.n_features)
         shift = none if posterior.shift is None else posterior.shift[0, label]
         own_spread = none if posterior.own_spread is None else posterior.own_spread[0, label]
         log_unit = np.log(posterior.units.unit)
         return Chain(self.centre[label], shift, own_spread, log_unit, posterior.absent, self._n_before)
 
     def _law(self, label: int) -> PathLaw:
-        averages, shape = self.how.averages, float(self.posterior.shape[0, label])
+        averages, shape = self.estimation.averages, float(self.posterior.shape[0, label])
         least, shifted = float(self.posterior.least_leverage[0, label]), self.posterior.shift is not None
         shapes = shape + np.arange(self.orders) / 2
         base = densities.student(0.0, 1.0, shapes) if averages else np.full(self.orders, densities.normal(0.0, 1.0))
         return PathLaw(base, shape, least, averages, shifted)
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The log densities, summed over the attributes: (rows, classes)."""
+        """The log densities, summed over the features: (samples, classes)."""
         return self.every_order(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
 
     def terms(self, table: Table) -> Iterator[Terms]:
-        """What the log density of every row, attribute and class is made of, in parts."""
+        """What the log density of every sample, feature and class is made of, in parts."""
         posterior = self.posterior
         present = np.flatnonzero(~posterior.absent)
         columns, unit = self.partition.columns[present], posterior.units.unit[present, None]
@@ -238,15 +240,15 @@ class Lattice:
         last_order(width, stretch, values, self.centre[label], residual[label], leverage[label])
 
     def every_order_left_out(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
-        """`every_order` of training rows, each by the regressions without it."""
+        """`every_order` of training samples, each by the regressions without it."""
         from cgnlearn.kernels.lattice_leave_one_out import every_order_left_out
 
-        orders, n_classes, averages = self.orders, table.schema.n_classes, self.how.averages
+        orders, n_classes, averages = self.orders, table.schema.n_classes, self.estimation.averages
         posterior = self.posterior
-        forgotten = Forgotten.of(table, np.arange(table.n_rows), 0, posterior, self.how)
-        kept = np.maximum(1 - forgotten.lighter / posterior.n[0][:, None], 1e-300)  # of the rows behind a regression
+        forgotten = Forgotten.of(table, np.arange(table.n_samples), 0, posterior, self.estimation)
+        kept = np.maximum(1 - forgotten.lighter / posterior.n[0][:, None], 1e-300)  # of the samples behind a regression
         wanted = np.array([shape in shapes for shape in SHAPES])
-        total = np.zeros((2, orders, table.n_rows, n_classes))
+        total = np.zeros((2, orders, table.n_samples, n_classes))
         counts = np.zeros((2, orders, orders))
         exists = np.ones((2, orders), bool)
         for group, rows in rows_by_cell(2 * forgotten.labels + forgotten.alone, 2 * n_classes):
@@ -279,7 +281,7 @@ class Lattice:
                     counts += sums.counts if at == 0 else 0.0
                     exists &= sums.missing == 0
         for label in range(n_classes):
-            # What the number of parents alone decides, with as many rows fewer behind it.
+            # What the number of parents alone decides, with as many samples fewer behind it.
             lighter = forgotten.lighter[label]
             shape = posterior.shape[0, label] + np.arange(orders)[:, None] / 2 - lighter / 2
             if averages:
@@ -287,21 +289,21 @@ class Lattice:
             else:
                 base = np.full(shape.shape, densities.normal(0.0, 1.0)) + 0.5 * np.log(kept[label])
             total[..., label] += counts @ base
-            if not averages:  # without its only row a class has no variance, and says that the row cannot be
+            if not averages:  # without its only sample a class has no variance, and says that the sample cannot be
                 total[:, :, forgotten.alone & (forgotten.labels == label), label] = -np.inf
         places = [SHAPES.index(shape) for shape in shapes]
         return EveryOrder(total[places], exists[places])
 
     def _leaving(self, at: int, values: Floats, forgotten: Forgotten, kept: Floats, owner: int) -> LeavingPath:
-        """Rows of one class, which are all alone in it or none is, as they leave one of the scales."""
-        posterior, averages = self.posterior, self.how.averages
+        """Samples of one class, which are all alone in it or none is, as they leave one of the scales."""
+        posterior, averages = self.posterior, self.estimation.averages
         n, n_padded = len(forgotten.labels), values.shape[1]
         labels = self._of_scale(at)
-        # Without its only row a class is centred where all rows are.
+        # Without its only sample a class is centred where all samples are.
         alone = bool(forgotten.alone[0])
         centre = np.where(posterior.absent, 0.0, posterior.overall) if alone else self.centre[owner]
         apart = (centre - self.centre[labels]).T.copy()
-        if self.how.sharing == 0:
+        if self.estimation.sharing == 0:
             apart = apart[:, :0]
             centre = centre if at == owner else self.centre[at]
         rows = values - centre[:, None]
@@ -323,22 +325,22 @@ class Lattice:
         )
 
     def left_out(self, table: Table) -> Floats:
-        """The log densities of training rows, each by the regressions without it: (rows, classes)."""
+        """The log densities of training samples, each by the regressions without it: (samples, classes)."""
         return self.every_order_left_out(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
 
     # ---- mixtures of orders
 
     @cached_property
     def exists(self) -> NDArray[np.bool_]:
-        """Whether an attribute has so many before it, and in all classes a regression on them: (attributes, orders)."""
-        order, n_before = np.arange(self.orders), np.arange(self.partition.n_attributes)
+        """Whether a feature has so many before it, and in all classes a regression on them: (features, orders)."""
+        order, n_before = np.arange(self.orders), np.arange(self.partition.n_features)
         n_orders = np.minimum(self.existing.min(axis=0), n_before + 1)
         return (order < n_orders[:, None]) & ~self.posterior.absent[:, None]
 
     def add_densities(self, batch: tuple[int, Floats], log_weight: Floats, mixtures: Floats) -> None:
-        """Add the densities of all orders to log mixtures (classes, attributes, rows).
+        """Add the densities of all orders to log mixtures (classes, features, samples).
 
-        ``batch`` is a width and values as `batches` gives them; ``log_weight`` (attributes, orders) is -inf wherever
+        ``batch`` is a width and values as `batches` gives them; ``log_weight`` (features, orders) is -inf wherever
         there is no regression. Mixtures to which nothing has been added yet are -inf.
         """
         from cgnlearn.kernels.lattice_mixtures import add_densities
@@ -356,14 +358,14 @@ class Lattice:
     # ---- evidence
 
     def every_log_evidence(self) -> Floats:
-        """ln m of every attribute at every order, summed over classes: (attributes, orders)."""
+        """ln m of every feature at every order, summed over classes: (features, orders)."""
         from cgnlearn.kernels.lattice import log_dets
 
-        assert isinstance(self.how, Bayes)
-        prior, posterior = self.how.prior, self.posterior
+        assert isinstance(self.estimation, Bayes)
+        prior, posterior = self.estimation.prior, self.posterior
         scale = prior.standard_scale(self.partition.columns, posterior.units.unit)
         log_scale = np.concatenate([[0.0], np.cumsum(np.where(posterior.absent, 0.0, np.log(scale)))])
-        log_strength, regressions = self.how.log_strength_ratio(posterior.strength)
+        log_strength, regressions = self.estimation.log_strength_ratio(posterior.strength)
         n = posterior.n[0, regressions]
         log_gammas = densities.log_gamma_ratio(n[:, None], prior.shape + np.arange(self.orders) / 2)
         log_det = np.zeros(self.scale.shape)

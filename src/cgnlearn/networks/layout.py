@@ -56,7 +56,7 @@ class Cells:
     def index(self, table: Table) -> NDArray[np.intp]:
         """The configuration of each sample."""
         if not self.columns:
-            return np.zeros(table.n_rows, np.intp)
+            return np.zeros(table.n_samples, np.intp)
         codes = tuple(table.codes[:, code] for code in self.codes)
         return np.ravel_multi_index(codes, self.levels).astype(np.intp)
 
@@ -213,7 +213,7 @@ class Partition:
         return cls(cells, columns, _positions(columns, schema), pairs, stacks, apart=True)
 
     @property
-    def n_attributes(self) -> int:
+    def n_features(self) -> int:
         """Number of continuous features."""
         return len(self.columns)
 

@@ -1,6 +1,6 @@
-"""What a posterior that forgets one of its rows needs of that row: exact leave-one-out without a refit.
+"""What a posterior that forgets one of its samples needs of that sample: exact leave-one-out without a refit.
 
-The formulas stand in `cgnlearn.kernels.downdate`. The prior, the standard units and the absent attributes are held as
+The formulas stand in `cgnlearn.kernels.downdate`. The prior, the standard units and the absent features are held as
 they are.
 """
 
@@ -23,29 +23,31 @@ Rows = NDArray[np.intp]
 
 
 class Forgotten(NamedTuple):
-    """Of some rows of one configuration; arrays over (classes, rows) or (rows,)."""
+    """Of some samples of one configuration; arrays over (classes, samples) or (samples,)."""
 
     labels: Rows
-    before: Floats  # h of a row at the centre: (classes, rows)
-    down: Floats  # how much of e eᵀ the scale loses: (classes, rows)
-    growth: Floats  # a: the row is so much farther from the centre of its class without it: (rows,)
-    lighter: Floats  # what n loses: (classes, rows)
-    alone: NDArray[np.bool_]  # the only rows of their class, whose centre then is that of all rows: (rows,)
+    before: Floats  # h of a sample at the centre: (classes, samples)
+    down: Floats  # how much of e eᵀ the scale loses: (classes, samples)
+    growth: Floats  # a: the sample is so much farther from the centre of its class without it: (samples,)
+    lighter: Floats  # what n loses: (classes, samples)
+    alone: NDArray[np.bool_]  # the only samples of their class, whose centre then is that of all samples: (samples,)
 
     @classmethod
-    def of(cls, table: Table, rows: Rows, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:
-        """Of labelled rows of one configuration."""
+    def of(
+        cls, table: Table, rows: Rows, configuration: int, posterior: Posterior, estimation: Estimation
+    ) -> Forgotten:
+        """Of labelled samples of one configuration."""
         assert table.labels is not None
         weight = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-        return cls._of(table.labels[rows], weight, configuration, posterior, how)
+        return cls._of(table.labels[rows], weight, configuration, posterior, estimation)
 
     @classmethod
     def by_cell(
-        cls, table: Table, cells: Cells, most: int, posterior: Posterior, how: Estimation
+        cls, table: Table, cells: Cells, most: int, posterior: Posterior, estimation: Estimation
     ) -> Iterator[tuple[int, int, Rows, Forgotten]]:
-        """Configuration, class and rows of all cells, at most so many at a time, those that are alone apart.
+        """Configuration, class and samples of all cells, at most so many at a time, those that are alone apart.
 
-        Rows without weights are alike: one number then stands for all.
+        Samples without weights are alike: one number then stands for all.
         """
         assert table.labels is not None
         n_classes = posterior.n.shape[1]
@@ -55,19 +57,19 @@ class Forgotten(NamedTuple):
             if table.weights is None:
                 if configuration not in of_classes:
                     one = np.where(posterior.own_n[configuration] > 0, 1.0, 0.0)  # nothing to forget where none is
-                    of_classes[configuration] = cls._of(np.arange(n_classes), one, configuration, posterior, how)
+                    of_classes[configuration] = cls._of(np.arange(n_classes), one, configuration, posterior, estimation)
                 alike = of_classes[configuration].only(slice(label, label + 1))
                 for start in range(0, len(rows), most):
                     yield configuration, label, rows[start : start + most], alike
                 continue
-            forgotten = cls._of(table.labels[rows], table.weights[rows], configuration, posterior, how)
+            forgotten = cls._of(table.labels[rows], table.weights[rows], configuration, posterior, estimation)
             for same in (np.flatnonzero(forgotten.alone), np.flatnonzero(~forgotten.alone)):
                 for start in range(0, len(same), most):
                     part = same[start : start + most]
                     yield configuration, label, rows[part], forgotten.only(part)
 
     def only(self, rows: Rows | slice) -> Forgotten:
-        """Of some of the rows."""
+        """Of some of the samples."""
         parts: Iterator[Any] = (part[..., rows] for part in self)
         return Forgotten(*parts)
 
@@ -79,16 +81,18 @@ class Forgotten(NamedTuple):
         return g, np.where(self.labels == label, own, downdate.other_leverage(before, down, q_cc, q_ck, g)) / g
 
     @classmethod
-    def _of(cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, how: Estimation) -> Forgotten:
+    def _of(
+        cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, estimation: Estimation
+    ) -> Forgotten:
         own = labels == np.arange(posterior.n.shape[1])[:, None]
-        shares = np.where(own, 1.0, how.sharing)
+        shares = np.where(own, 1.0, estimation.sharing)
         behind = (posterior.strength if posterior.follows_prior else posterior.own_n)[configuration][labels]
         left = behind - weight
         alone = left <= 1e-9 * behind
         growth = np.where(alone, 1.0, behind / np.where(alone, 1.0, left))
         strength = posterior.strength[configuration][:, None] - np.where(own, weight, 0.0)
-        strength = np.maximum(strength, how.prior.strength)  # rounding may leave less
+        strength = np.maximum(strength, estimation.prior.strength)  # rounding may leave less
         down = shares * np.where(alone, 0.0, weight * growth)
-        if not how.averages:
+        if not estimation.averages:
             down /= posterior.n[configuration][:, None]  # where the scale is a variance
         return cls(labels, 1 + 1 / strength, down, growth, shares * weight, alone)

@@ -18,7 +18,7 @@ class LeftOut(NamedTuple):
     class_log_prior: Floats
 
 
-class NotExact(ValueError):
+class NotExactError(ValueError):
     """Leave-one-out has no closed form for this model: use folds."""
 
 
@@ -54,4 +54,4 @@ class Model(Protocol):
         """Log density of each feature: (samples, columns of X, classes)."""
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """Leave-one-out results of the training samples; raises `NotExact` where they would need refits."""
+        """Leave-one-out results of the training samples; raises `NotExactError` where they would need refits."""

@@ -41,7 +41,7 @@ class Moments:
         """Whether blocks are counted apart."""
         return self.n.ndim == self.mean.ndim
 
-    def by_attribute(self, of_cells: Floats) -> Floats:
+    def by_feature(self, of_cells: Floats) -> Floats:
         """An array in the shape of ``n``, to be broadcast with ``mean``."""
         return of_cells if self.apart else of_cells[..., None]
 
@@ -61,12 +61,12 @@ class Moments:
         theirs = other.mean + (other.origin - origin)
         if self.apart:
             theirs = np.where(other.n > 0, theirs, self.mean)  # a feature without samples has no origin
-        some = self.by_attribute(self.n) > 0
+        some = self.by_feature(self.n) > 0
         step = np.where(some, theirs - self.mean, 0.0)
         return Moments(
             self.pairs,
             n,
-            np.where(some, self.mean + step * self.by_attribute(share), theirs),
+            np.where(some, self.mean + step * self.by_feature(share), theirs),
             self.scatter + other.scatter + self.by_pair(self.n * share) * self.products(step),
             origin,
         )
@@ -77,10 +77,10 @@ class Moments:
         n = np.where(n > 1e-9 * self.n, n, 0.0)  # the rest is rounding
         share = np.where(n > 0, other.n / np.where(n > 0, n, 1.0), 0.0)
         theirs = other.mean + (other.origin - self.origin)
-        step = np.where(self.by_attribute(other.n) > 0, theirs - self.mean, 0.0)
+        step = np.where(self.by_feature(other.n) > 0, theirs - self.mean, 0.0)
         scatter = self.scatter - other.scatter - self.by_pair(self.n * share) * self.products(step)
         scatter = np.where(self.by_pair(n) > 0, scatter, 0.0)
-        return replace(self, n=n, mean=self.mean - step * self.by_attribute(share), scatter=scatter)
+        return replace(self, n=n, mean=self.mean - step * self.by_feature(share), scatter=scatter)
 
     def __rmul__(self, weight: float) -> Moments:
         return replace(self, n=weight * self.n, scatter=weight * self.scatter)
@@ -89,11 +89,11 @@ class Moments:
         """The moments measured from the cell mean nearest to the origin, which is no sample's value."""
         if not self.n.any():
             return self
-        some = np.broadcast_to(self.by_attribute(self.n) > 0, self.mean.shape).reshape(-1, self.mean.shape[-1])
+        some = np.broadcast_to(self.by_feature(self.n) > 0, self.mean.shape).reshape(-1, self.mean.shape[-1])
         means = self.mean.reshape(some.shape)
         nearest = np.argmin(np.where(some, np.abs(means), np.inf), axis=0)
         origin = self.origin + np.where(some.any(axis=0), means[nearest, np.arange(len(nearest))], 0.0)
-        mean = np.where(self.by_attribute(self.n) > 0, self.mean - (origin - self.origin), 0.0)
+        mean = np.where(self.by_feature(self.n) > 0, self.mean - (origin - self.origin), 0.0)
         return replace(self, mean=mean, origin=origin)
 
     def products(self, vector: Floats) -> Floats:
@@ -105,8 +105,8 @@ class Moments:
     def pooled(self, axis: int) -> Moments:
         """The moments of the cells along an axis (0: configurations, 1: classes) together."""
         n = self.n.sum(axis=axis, keepdims=True)
-        total = (self.by_attribute(self.n) * self.mean).sum(axis=axis, keepdims=True)
-        mean = total / self.by_attribute(np.where(n > 0, n, 1.0))
+        total = (self.by_feature(self.n) * self.mean).sum(axis=axis, keepdims=True)
+        mean = total / self.by_feature(np.where(n > 0, n, 1.0))
         between = self.by_pair(self.n) * self.products(self.mean - mean)
         return replace(self, n=n, mean=mean, scatter=(self.scatter + between).sum(axis=axis, keepdims=True))
 
@@ -127,7 +127,7 @@ class Moments:
                 by_level = by_level.pooled(axis)
         return reshaped(by_level, len(cells.levels), kept.n)
 
-    def of_attributes(self, places: NDArray[np.intp], pairs: Pairs) -> Moments:
+    def of_features(self, places: NDArray[np.intp], pairs: Pairs) -> Moments:
         """The moments of some features and pairs."""
         scatter = self.scatter[..., self.pairs.place(places[pairs.first], places[pairs.second])]
         n = self.n[..., places] if self.apart else self.n
@@ -139,7 +139,7 @@ class Moments:
 
     def overall(self) -> tuple[Floats, Floats]:
         """Mean (measured from the origin) and variance (divisor n) of every feature over all cells."""
-        n = self.by_attribute(self.n)
+        n = self.by_feature(self.n)
         total = np.maximum(n.sum(axis=(0, 1)), np.finfo(float).tiny) if self.apart else n.sum()
         mean = (n * self.mean).sum(axis=(0, 1)) / total
         with np.errstate(over="ignore"):
@@ -154,7 +154,7 @@ class Moments:
 
     def standardised(self, unit: Floats) -> Moments:
         """The moments of ``(y - origin) / unit``; an empty cell gets the mean over all cells."""
-        mean = np.where(self.by_attribute(self.n) > 0, self.mean, self.overall()[0])
+        mean = np.where(self.by_feature(self.n) > 0, self.mean, self.overall()[0])
         scatter = self.scatter / np.take(unit, self.pairs.first)
         scatter /= np.take(unit, self.pairs.second)
         return Moments(self.pairs, self.n, mean / unit, scatter, np.zeros_like(unit))
@@ -172,10 +172,10 @@ def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Mom
     if partition.apart:
         return _moments_apart(table, partition, n_classes)
     shape = (partition.cells.n, n_classes)
-    m, pairs = partition.n_attributes, partition.pairs
+    m, pairs = partition.n_features, partition.pairs
     origin = _origin(table, partition.values)
     cell = partition.cells.index(table) * n_classes + table.labels
-    if len(pairs) == m and table.n_rows * m >= COMPILED_PAYS:
+    if len(pairs) == m and table.n_samples * m >= COMPILED_PAYS:
         from cgnlearn.kernels.moments import diagonal_moments
 
         parts = diagonal_moments(table.values, partition.values, cell, table.weights, shape[0] * n_classes, origin)
@@ -201,7 +201,7 @@ def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Mom
         n[at], mean[at], scatter[at] = total.n[0, 0], total.mean[0, 0], total.scatter[0, 0]
 
     cells = rows_by_cell(cell, shape[0] * n_classes)
-    if isinstance(plan, _Windows) and table.n_rows * m >= COMPILED_PAYS:
+    if isinstance(plan, _Windows) and table.n_samples * m >= COMPILED_PAYS:
         from cgnlearn.kernels.compilation import in_threads
 
         # Products as small as those of windows are slower in several threads; cells are not.
@@ -223,11 +223,11 @@ def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moment
         kept = kept[table.weights[kept] > 0]
     table = table.rows(kept)
     assert table.labels is not None
-    n = np.zeros((*shape, partition.n_attributes))
+    n = np.zeros((*shape, partition.n_features))
     mean = np.zeros_like(n)
     scatter = np.zeros((*shape, len(pairs)))
-    origin = np.zeros(partition.n_attributes)
-    if not table.n_rows:
+    origin = np.zeros(partition.n_features)
+    if not table.n_samples:
         return Moments(pairs, n, mean, scatter, origin)
     cells = list(rows_by_cell(partition.cells.index(table) * n_classes + table.labels, shape[0] * n_classes))
     most = max(len(rows) for _, rows in cells)
@@ -258,7 +258,7 @@ def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moment
 def _origin(table: Table, columns: NDArray[np.intp]) -> Floats:
     """The first sample of positive weight, which is within √n standard deviations of the mean."""
     first = 0 if table.weights is None or not table.weights.any() else int(np.argmax(table.weights > 0))
-    return table.values[first, columns].astype(np.float64) if table.n_rows else np.zeros(len(columns))
+    return table.values[first, columns].astype(np.float64) if table.n_samples else np.zeros(len(columns))
 
 
 def _chunk_moments(table: Table, partition: Partition, origin: Floats, plan: Plan, rows: NDArray[np.intp]) -> Moments:

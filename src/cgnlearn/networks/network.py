@@ -18,7 +18,7 @@ from cgnlearn.networks.families import Family
 from cgnlearn.networks.integration import Integration
 from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.layout import Partition
-from cgnlearn.networks.model import LeftOut, NotExact
+from cgnlearn.networks.model import LeftOut, NotExactError
 from cgnlearn.networks.solver import Solver
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
@@ -29,14 +29,14 @@ WORTH_A_LATTICE = 100_000  # numbers in the windows of a chain; fewer are factor
 SolverChoice = Callable[[Partition, Posterior, Estimation], Solver]
 
 
-def solver_for(partition: Partition, posterior: Posterior, how: Estimation) -> Solver:
+def solver_for(partition: Partition, posterior: Posterior, estimation: Estimation) -> Solver:
     """The lattice for a long chain, unless rounding has made its scale singular; else blocks, which handle that."""
-    m, k = partition.n_attributes, partition.k
+    m, k = partition.n_features, partition.k
     if k is not None and 1 < k < m and m * k * k >= WORTH_A_LATTICE:
-        lattice = Lattice(partition, posterior, how)
-        if not how.averages or lattice.is_regular:
+        lattice = Lattice(partition, posterior, estimation)
+        if not estimation.averages or lattice.is_regular:
             return lattice
-    return Blocks.of(partition, posterior, how)
+    return Blocks.of(partition, posterior, estimation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,30 +45,30 @@ class Network:
 
     structure: Structure  # over columns of X
     statistics: Statistics  # of the families of the structure
-    how: Estimation
+    estimation: Estimation
     posteriors: tuple[Posterior, ...]  # one for each partition of the layout
     solvers: tuple[Solver, ...]
 
     @classmethod
     def of(
-        cls, structure: Structure, statistics: Statistics, how: Estimation, solver: SolverChoice = solver_for
+        cls, structure: Structure, statistics: Statistics, estimation: Estimation, solver: SolverChoice = solver_for
     ) -> Network:
         """The network with parameters from statistics that contain its families."""
         schema = statistics.schema
         statistics = statistics.restricted(structure.as_families(schema))
-        how.check(statistics)
+        estimation.check(statistics)
         posteriors, solvers = [], []
         for partition, moments in zip(statistics.layout.partitions, statistics.moments, strict=True):
-            posteriors.append(how.posterior(moments, partition, schema))
-            solvers.append(solver(partition, posteriors[-1], how))
-            if not how.averages and (broken := solvers[-1].singular()) is not None:
+            posteriors.append(estimation.posterior(moments, partition, schema))
+            solvers.append(solver(partition, posteriors[-1], estimation))
+            if not estimation.averages and (broken := solvers[-1].singular()) is not None:
                 at = broken.configuration, broken.label
                 raise no_variance(schema, broken.column, partition.cells, at, broken.n, broken.n_parents)
-        return cls(structure, statistics, how, tuple(posteriors), tuple(solvers))
+        return cls(structure, statistics, estimation, tuple(posteriors), tuple(solvers))
 
     def restricted(self, structure: Structure) -> Network:
         """The network of a part of the structure."""
-        return Network.of(structure, self.statistics, self.how)
+        return Network.of(structure, self.statistics, self.estimation)
 
     def __repr__(self) -> str:
         return f"Network({self.structure!r}, {self.statistics!r})"
@@ -76,19 +76,19 @@ class Network:
     @property
     def class_log_prior(self) -> Floats:
         """Log probabilities of the classes."""
-        return self.how.class_log_prior(self.statistics)
+        return self.estimation.class_log_prior(self.statistics)
 
     @property
     def n_parameters(self) -> int:
         """Number of free parameters, those of the class included."""
         schema = self.statistics.schema
         levels = {i: len(schema.levels_of(i)) for i in self.structure.nodes if schema.levels[i] is not None}
-        return self.structure.n_parameters(schema.n_classes, levels, sharing=self.how.sharing)
+        return self.structure.n_parameters(schema.n_classes, levels, sharing=self.estimation.sharing)
 
     def discrete_log_densities(self, table: Table) -> Iterator[tuple[int, Floats]]:
         """Each discrete feature with its log probabilities: (samples, classes)."""
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
-            probabilities = densities.categorical(counts, self.how.dirichlet)
+            probabilities = densities.categorical(counts, self.estimation.dirichlet)
             yield family.column, probabilities[:, family.cells.index(table), table.codes[:, family.code]].T
 
     @cached_property
@@ -100,7 +100,7 @@ class Network:
         """ln p(x | class): (samples, classes)."""
         if table.incomplete:
             return self.integration.log_likelihood(table)
-        total = np.zeros((table.schema.n_classes, table.n_rows)).T  # transposed: inner loops run over samples
+        total = np.zeros((table.schema.n_classes, table.n_samples)).T  # transposed: inner loops run over samples
         for _, log_density in self.discrete_log_densities(table):
             total += log_density
         for solver in self.solvers:
@@ -109,22 +109,22 @@ class Network:
 
     def leave_one_out(self, table: Table) -> LeftOut:
         """Leave-one-out results of the training samples."""
-        if isinstance(self.how, Bayes) and self.how.prior.location == "paper":
-            raise NotExact('leave-one-out has no closed form with the prior location "paper": use folds')
+        if isinstance(self.estimation, Bayes) and self.estimation.prior.location == "paper":
+            raise NotExactError('leave-one-out has no closed form with the prior location "paper": use folds')
         assert table.labels is not None
         unseen = set(table.incomplete).difference(self.statistics.incomplete).intersection(self.structure.nodes)
         if unseen:
             raise ValueError(f"{table.schema.name(min(unseen))} has missing values, but had none in training")
-        total = np.zeros((table.schema.n_classes, table.n_rows)).T
+        total = np.zeros((table.schema.n_classes, table.n_samples)).T
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
-            index, observed = np.arange(table.n_rows), table
+            index, observed = np.arange(table.n_samples), table
             if table.incomplete:
                 index = family.observed(table)
                 observed = table.rows(index)
             of_samples = counts[:, family.cells.index(observed)].transpose(1, 0, 2)
             weights = 1.0 if observed.weights is None else observed.weights
             total[index] += densities.categorical_left_out(
-                of_samples, self.how.dirichlet, observed.labels, observed.codes[:, family.code], weights
+                of_samples, self.estimation.dirichlet, observed.labels, observed.codes[:, family.code], weights
             )
         for solver in self.solvers:
             total += solver.left_out(table)
@@ -135,7 +135,7 @@ class Network:
     def class_log_prior_left_out(self, labels: NDArray[np.intp], weights: Floats | None) -> Floats:
         """Leave-one-out log probabilities of the classes: (samples, classes)."""
         classes = self.statistics.classes
-        if self.how.class_prior is not None:
+        if self.estimation.class_prior is not None:
             return np.broadcast_to(self.class_log_prior, (len(labels), len(classes)))
         if weights is None:  # the result is the same for all samples of a class
             of_class = self.class_log_prior_left_out(np.arange(len(classes)), np.ones(len(classes)))
@@ -143,22 +143,24 @@ class Network:
         remaining = np.repeat(classes[None], len(labels), axis=0)
         remaining[np.arange(len(labels)), labels] -= weights
         with np.errstate(divide="ignore"):  # the maximum likelihood probability of a class with one sample is 0
-            return densities.categorical(np.maximum(remaining, 0.0), self.how.dirichlet)
+            return densities.categorical(np.maximum(remaining, 0.0), self.estimation.dirichlet)
 
     def _refit_without_each(self, table: Table, total: Floats) -> None:
         """Replace the totals of samples in which an observed feature has a missing parent by those of refits."""
         rows = self.integration.affected(table)
-        if len(rows) and not isinstance(self.how, Bayes):
-            raise NotExact("by maximum likelihood, leave-one-out has no closed form with missing parents: use folds")
+        if len(rows) and not isinstance(self.estimation, Bayes):
+            raise NotExactError(
+                "by maximum likelihood, leave-one-out has no closed form with missing parents: use folds"
+            )
         if len(rows) * len(self.solvers) > MOST_REFITS:
-            raise NotExact(f"{len(rows)} samples have missing parents, too many for leave-one-out: use folds")
+            raise NotExactError(f"{len(rows)} samples have missing parents, too many for leave-one-out: use folds")
         for row in rows:
             part = table.rows(np.array([row]))
             total[row] = self.without(part).log_likelihood(replace(part, labels=None))[0]
 
     def without(self, table: Table) -> Network:
         """The network without some of its training samples, under the same prior."""
-        assert isinstance(self.how, Bayes)
+        assert isinstance(self.estimation, Bayes)
         removed = collect(table, self.statistics.families, self.statistics.incomplete)
         statistics = replace(
             self.statistics,
@@ -169,28 +171,28 @@ class Network:
         posteriors, solvers = list(self.posteriors), list(self.solvers)
         for i, partition in enumerate(statistics.layout.partitions):
             if removed.moments[i].n.any():
-                posteriors[i] = self.how.with_prior_of(self.posteriors[i], statistics.moments[i], partition)
-                solvers[i] = Blocks.of(partition, posteriors[i], self.how)
+                posteriors[i] = self.estimation.with_prior_of(self.posteriors[i], statistics.moments[i], partition)
+                solvers[i] = Blocks.of(partition, posteriors[i], self.estimation)
         return replace(self, statistics=statistics, posteriors=tuple(posteriors), solvers=tuple(solvers))
 
     def contributions(self, table: Table) -> Floats:
         """Log density of each feature, 0 if it is missing or not in the model: (samples, columns of X, classes)."""
         if table.incomplete:
             return self.integration.contributions(table)
-        by_column = np.zeros((table.n_rows, table.schema.n_columns, table.schema.n_classes))
+        by_column = np.zeros((table.n_samples, table.schema.n_columns, table.schema.n_classes))
         for column, log_density in self.discrete_log_densities(table):
             by_column[:, column] = log_density
         for solver in self.solvers:
             for part in solver.terms(table):
                 of_class = by_column[part.rows, :, part.label]
-                of_class[:, part.columns] = self.how.log_density(part).T
+                of_class[:, part.columns] = self.estimation.log_density(part).T
                 by_column[part.rows, :, part.label] = of_class
         return by_column
 
     def family_log_evidences(self) -> Iterator[tuple[Family, float]]:
         """Each family, as columns of X, with its log evidence."""
         for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
-            evidence = float(densities.categorical_evidence(counts, self.how.dirichlet).sum())
+            evidence = float(densities.categorical_evidence(counts, self.estimation.dirichlet).sum())
             yield Family(family.column, family.cells.columns), evidence
         for solver in self.solvers:
             yield from solver.log_evidences()
@@ -198,14 +200,14 @@ class Network:
     @property
     def log_evidence(self) -> float:
         """ln p(training data), the classes included."""
-        if not isinstance(self.how, Bayes) or not self.how.has_evidence:
+        if not isinstance(self.estimation, Bayes) or not self.estimation.has_evidence:
             raise AttributeError(
-                'log_evidence_ is defined for parameters="bayes", sharing 0 or 1, and a prior location that is '
+                'log_evidence_ is defined for estimation="bayes", sharing 0 or 1, and a prior location that is '
                 '"pooled" or an array'
             )
         classes = self.statistics.classes
-        if self.how.class_prior is None:
-            total = float(densities.categorical_evidence(classes, self.how.dirichlet))
+        if self.estimation.class_prior is None:
+            total = float(densities.categorical_evidence(classes, self.estimation.dirichlet))
         else:
             total = float(classes @ self.class_log_prior)
         return total + sum(evidence for _, evidence in self.family_log_evidences())

@@ -83,13 +83,13 @@ class Prior:
         changed = [field for field in fields(self) if getattr(self, field.name) != field.default]
         return f"Prior({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in changed)})"
 
-    def check_attributes(self, n_attributes: int) -> None:
+    def check_features(self, n_features: int) -> None:
         """Raise an error if an array does not have one value per feature."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, tuple) and len(value) != n_attributes:
+            if isinstance(value, tuple) and len(value) != n_features:
                 raise ValueError(
-                    f"the prior's {field.name} has {len(value)} values, but there are {n_attributes} features: "
+                    f"the prior's {field.name} has {len(value)} values, but there are {n_features} features: "
                     "give one value per column"
                 )
 

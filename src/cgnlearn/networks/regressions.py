@@ -45,7 +45,7 @@ class Regressions:
     cells : Cells
         The configurations of the discrete parents.
     members : ndarray (blocks, members)
-        Positions among the partition's attributes.
+        Positions among the partition's features.
     values, columns : ndarray (blocks, members)
         The members as positions among a table's values, and as columns of X.
     n_given : int
@@ -57,14 +57,14 @@ class Regressions:
     factor : ndarray (…, blocks, members, members)
         L.
     n : ndarray (configurations, classes)
-        The rows behind each regression.
+        The samples behind each regression.
     shape : ndarray (configurations, classes, members)
         ρ'. This, ``n``, ``strength`` and ``least_leverage`` have an axis of blocks after the classes where these
         lie apart.
     strength, least_leverage : ndarray (configurations, classes)
-        κ', and h of a row at the centre.
+        κ', and h of a sample at the centre.
     overall : ndarray (blocks, members)
-        The centre of all rows.
+        The centre of all samples.
     shift : ndarray (…, blocks, members) or None
         What separates the centre from the expectation of the member as a child.
     """
@@ -123,7 +123,7 @@ class Regressions:
 
     @property
     def apart(self) -> bool:
-        """Whether every block has rows of its own."""
+        """Whether every block has samples of its own."""
         return self.n.ndim == 3
 
     def block(self, number: int) -> Regressions:
@@ -136,7 +136,7 @@ class Regressions:
         return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, **cut)
 
     def observed(self, table: Table, number: int) -> NDArray[np.intp]:
-        """The rows in which all of a block, and its cell, is there."""
+        """The samples in which all of a block, and its cell, is there."""
         missing = np.isnan(table.values[:, self.values[number]]).any(axis=1)
         return np.flatnonzero(self.cells.observed(table) & ~missing)
 
@@ -146,7 +146,7 @@ class Regressions:
 
     def singular(self) -> Singular | None:
         """The first member whose maximum likelihood regression does not exist, if there is one."""
-        # The factor's row j has the member's variance as its squared length.
+        # The factor's sample j has the member's variance as its squared length.
         variance = np.square(np.tril(self.factor)).sum(axis=-1)
         bad = ~(self.spread > np.maximum(SINGULAR * self.size * variance, rounding(self.centre)))
         bad[..., : self.n_given] = False
@@ -172,15 +172,15 @@ class Regressions:
 
     @property
     def _worth_a_thread(self) -> int:
-        """Rows."""
+        """Samples."""
         per_row = self.n.shape[1] * len(self.columns) * self.size**2
         return max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row)
 
-    def log_likelihood(self, table: Table, how: Estimation) -> Floats:
-        """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (rows, classes)."""
+    def log_likelihood(self, table: Table, estimation: Estimation) -> Floats:
+        """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (samples, classes)."""
         from cgnlearn.kernels.compilation import in_threads
 
-        total = np.zeros((self.n.shape[1], table.n_rows)).T
+        total = np.zeros((self.n.shape[1], table.n_samples)).T
         parts = [
             (configuration, part)
             for configuration, rows in rows_by_configuration(self.cells, table)
@@ -188,13 +188,13 @@ class Regressions:
         ]
 
         def fill(of: tuple[int, Rows]) -> None:
-            total[of[1]] = self._log_likelihood_compiled(table, how, *of)
+            total[of[1]] = self._log_likelihood_compiled(table, estimation, *of)
 
         in_threads(fill, parts)
         return total
 
-    def _log_likelihood_compiled(self, table: Table, how: Estimation, configuration: int, rows: Rows) -> Floats:
-        """The same for rows of one configuration, with one logarithm for many factors."""
+    def _log_likelihood_compiled(self, table: Table, estimation: Estimation, configuration: int, rows: Rows) -> Floats:
+        """The same for samples of one configuration, with one logarithm for many factors."""
         from cgnlearn.kernels.leverages import gathered_leverages
 
         indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
@@ -204,30 +204,34 @@ class Regressions:
         least = self.least_leverage[configuration]
         members = Members(self.values, self.units.origin, 1 / self.units.unit)
         scales = Scales(self.centre[configuration], self.factor[configuration])
-        gathered_leverages(table.values, indexes, members, scales, least, self.n_given, how.averages, given, whole)
+        gathered_leverages(
+            table.values, indexes, members, scales, least, self.n_given, estimation.averages, given, whole
+        )
         own = slice(self.n_given, None)
         if self.n_given == 0:
-            given = len(self.columns) * (np.log(least) if how.averages else least)  # the same for all rows
+            given = len(self.columns) * (np.log(least) if estimation.averages else least)  # the same for all samples
         found = np.empty((n_classes, len(indexes))).T
         n_blocks, size = self.columns[:, own].shape
         for label in range(n_classes):
             log_det, shape = self._log_det[configuration, label], self.shape[configuration, label, self.n_given]
-            found[:, label] = how.log_density_of_blocks(given[label], whole[label], log_det, size, shape, n_blocks)
+            found[:, label] = estimation.log_density_of_blocks(
+                given[label], whole[label], log_det, size, shape, n_blocks
+            )
         found -= self._log_unit
         return found
 
-    def left_out(self, table: Table, posterior: Posterior, how: Estimation) -> Floats:
-        """`log_likelihood` of training rows, each by the regressions without it."""
+    def left_out(self, table: Table, posterior: Posterior, estimation: Estimation) -> Floats:
+        """`log_likelihood` of training samples, each by the regressions without it."""
         from cgnlearn.kernels.compilation import in_threads
 
-        total = np.zeros((self.n.shape[1], table.n_rows))
-        parts = Forgotten.by_cell(table, self.cells, self._worth_a_thread, posterior, how)
+        total = np.zeros((self.n.shape[1], table.n_samples))
+        parts = Forgotten.by_cell(table, self.cells, self._worth_a_thread, posterior, estimation)
 
         def fill(of: tuple[int, int, NDArray[np.intp], Forgotten]) -> None:
-            for of_class, found in zip(total, self._left_out(table, how, *of), strict=True):
+            for of_class, found in zip(total, self._left_out(table, estimation, *of), strict=True):
                 of_class[of[2]] = found
 
-        if table.n_rows > self._worth_a_thread:
+        if table.n_samples > self._worth_a_thread:
             in_threads(fill, parts)
         else:
             for part in parts:
@@ -237,54 +241,54 @@ class Regressions:
     def _left_out(
         self,
         table: Table,
-        how: Estimation,
+        estimation: Estimation,
         configuration: int,
         label: int,
         rows: NDArray[np.intp],
         forgotten: Forgotten,
     ) -> Floats:
-        """(classes, rows) of one cell, which are all alone in their class or none is."""
+        """(classes, samples) of one cell, which are all alone in their class or none is."""
         from cgnlearn.kernels.leave_one_out import leave_one_out_leverages
 
         centre, factor = self.centre[configuration], self.factor[configuration]
         if alone := bool(forgotten.alone[0]):
             centre = centre.copy()
-            centre[label] = self.overall  # without its only row a class is centred where all rows are
-        shared, crossing = how.averages and how.sharing == 1, how.sharing > 0 and not alone
+            centre[label] = self.overall  # without its only sample a class is centred where all samples are
+        shared, crossing = estimation.averages and estimation.sharing == 1, estimation.sharing > 0 and not alone
         sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
         members = Members(self.values, self.units.origin, 1 / self.units.unit)
         scales = Scales(centre, factor[:1] if shared else factor)
         leaving = Leaving(label, forgotten.before, forgotten.down, forgotten.growth, crossing)
-        leave_one_out_leverages(table.values, rows, members, scales, leaving, self.n_given, how.averages, sums)
+        leave_one_out_leverages(table.values, rows, members, scales, leaving, self.n_given, estimation.averages, sums)
         whole, left, *before = sums
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape
-        lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that forget the row
-        if how.averages:
+        lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that forget the sample
+        if estimation.averages:
             whole[lighter] -= left[lighter]
         if self.n_given == 0:
-            given = n_blocks * (np.log(forgotten.before) if how.averages else forgotten.before)
+            given = n_blocks * (np.log(forgotten.before) if estimation.averages else forgotten.before)
         else:
             given, left_given = before
             left -= left_given
-            if how.averages:
+            if estimation.averages:
                 given -= left_given
         log_det = self._log_det[configuration][:, None] + 2 * self._log_unit
         shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
-        if not how.averages:
-            # The scale is a variance: as many rows fewer divide it.
+        if not estimation.averages:
+            # The scale is a variance: as many samples fewer divide it.
             kept = np.maximum(1 - forgotten.lighter / self.n[configuration][:, None], 0.0)
             with np.errstate(divide="ignore"):
                 log_det = log_det - n_blocks * size * np.log(kept)
             whole = given + (whole - given) * kept
-        found = how.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
+        found = estimation.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
         found[lighter] -= left[lighter] / 2  # of ln|Ψ'|
-        if alone and not how.averages:
-            found[label] = -np.inf  # a class without rows has no variance, and says that the row cannot be
+        if alone and not estimation.averages:
+            found[label] = -np.inf  # a class without samples has no variance, and says that the sample cannot be
         return found
 
     def terms(self, table: Table) -> Iterator[Terms]:
-        """What ln p(member | members before it, cell) of every row, own member and class is made of, in parts."""
+        """What ln p(member | members before it, cell) of every sample, own member and class is made of, in parts."""
         n_blocks = len(self.columns)
         # Long blocks go one by one through BLAS; short ones side by side, a member at a time.
         by_block = self.size > 8 or self.size**2 > 8 * n_blocks
@@ -329,7 +333,7 @@ class Regressions:
             yield self._terms(rows, residual[own], leverage[own], (*at, block, own))
 
     def _standard(self, table: Table, rows: Rows, members: Any) -> Floats:
-        """Values of these members in standard units, (members, rows)."""
+        """Values of these members in standard units, (members, samples)."""
         return standard_values(table, rows, self.values[members], Units(*(part[members] for part in self.units)))
 
     def _terms(self, rows: Rows, residual: Floats, leverage: Floats | float, at: tuple[Any, ...]) -> Terms:
@@ -342,13 +346,13 @@ class Regressions:
 
     # ---- evidence and draws
 
-    def log_evidence(self, how: Bayes) -> Floats:
+    def log_evidence(self, estimation: Bayes) -> Floats:
         """ln m of every own member: (blocks, members - n_given)."""
-        prior = how.prior
+        prior = estimation.prior
         scale = prior.standard_scale(self.columns, self.units.unit)
         log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
         log_det_ratio = sums_before(np.log(scale)) - 2 * sums_before(log_diagonal)
-        log_strength, regressions = how.log_strength_ratio(self.strength)
+        log_strength, regressions = estimation.log_strength_ratio(self.strength)
         n, log_strength = (
             part[..., None] if self.apart else part[..., None, None] for part in (self.n[:, regressions], log_strength)
         )
@@ -366,7 +370,7 @@ class Regressions:
     def predictive(
         self, block: int, member: int, table: Table, rows: NDArray[np.intp], at: tuple[int, int]
     ) -> tuple[Floats, float, Floats]:
-        """Expectation, F and h of a member, in standard units, given the rows' earlier members."""
+        """Expectation, F and h of a member, in standard units, given the samples' earlier members."""
         place = (*at, block, member)
         before = slice(0, member)
         factor = self.factor[(*at, block)]

@@ -1,8 +1,8 @@
-"""The rotation of a complete group with more members than there are rows.
+"""The rotation of a complete group with more members than there are samples.
 
-In units in which Ψ0 is a multiple of the identity, rows and location span a space of no more dimensions than there are
-rows, and outside of it Ψ' stays Ψ0 for every class. In an orthonormal basis of that space all that was learned is a
-block of so many dimensions; of the rest of a row only its length counts.
+In units in which Ψ0 is a multiple of the identity, samples and location span a space of no more dimensions than there
+are samples, and outside of it Ψ' stays Ψ0 for every class. In an orthonormal basis of that space all that was learned
+is a block of so many dimensions; of the rest of a sample only its length counts.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from cgnlearn.networks.statistics import Statistics, collect
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """From the continuous columns to the space that the training rows span, and the length of what is outside.
+    """From the continuous columns to the space that the training samples span, and the length of what is outside.
 
     Parameters
     ----------
-    columns, values : ndarray (attributes,)
+    columns, values : ndarray (features,)
         Those with variance, as columns of X and as positions among a table's values.
-    origin, unit : ndarray (attributes,)
-        One of the rows, and units in which Ψ0 is a multiple of the identity.
-    basis : ndarray (attributes, dimensions)
+    origin, unit : ndarray (features,)
+        One of the samples, and units in which Ψ0 is a multiple of the identity.
+    basis : ndarray (features, dimensions)
         Orthonormal.
     """
 
@@ -53,7 +53,7 @@ class Rotation:
 
     @classmethod
     def of(cls, table: Table, prior: Prior) -> Rotation:
-        """The space of the rows of a labelled table and of the prior's location.
+        """The space of the samples of a labelled table and of the prior's location.
 
         An unpivoted QR decomposition: any basis of the space will do, also one of a space a little larger, and this one
         is as orthonormal as that of a singular value decomposition at a third of its cost.
@@ -79,7 +79,7 @@ class Rotation:
 
     @property
     def size(self) -> int:
-        """How many attributes are rotated."""
+        """How many features are rotated."""
         return len(self.columns)
 
     def of_point(self, point: Floats) -> Floats:
@@ -88,17 +88,17 @@ class Rotation:
         return rotated
 
     def parts(self, table: Table) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Some of the rows at a time, rotated (dimensions, rows), with the squared length of what is outside."""
+        """Some of the samples at a time, rotated (dimensions, samples), with the squared length of what is outside."""
         step = max(64, (CHUNK << 6) // max(self.size, 1))
-        for start in range(0, table.n_rows, step):
-            rows = slice(start, min(start + step, table.n_rows))
+        for start in range(0, table.n_samples, step):
+            rows = slice(start, min(start + step, table.n_samples))
             outside = standard_values(table, rows, self.values, Units(self.origin, self.unit))
             inside = self.basis.T @ outside
-            outside -= self.basis @ inside  # not |x|² - |z|², which would leave rounding of a row inside
+            outside -= self.basis @ inside  # not |x|² - |z|², which would leave rounding of a sample inside
             yield rows, inside, np.einsum("ar,ar->r", outside, outside)
 
     def statistics(self, table: Table) -> Statistics:
-        """The rows of a labelled table, rotated and counted: a complete group within each cell of discrete columns."""
+        """Statistics of the rotated samples: a complete group within each cell of discrete columns."""
         schema = table.schema
         n, discrete = self.basis.shape[1], range(len(schema.discrete))
         levels = (*(schema.levels[column] for column in schema.discrete), *(None,) * n)
@@ -112,14 +112,14 @@ class Rotation:
 
 @dataclass(frozen=True, eq=False)
 class RotatedBlock:
-    """All continuous attributes as one block, from their rotated statistics.
+    """All continuous features as one block, from their rotated statistics.
 
     Parameters
     ----------
     rotation : Rotation
     how : Bayes
     cells : Cells
-        The configurations of the discrete attributes.
+        The configurations of the discrete features.
     posterior : Posterior
         Of the rotated columns.
     factor : ndarray (configurations, classes, dimensions, dimensions)
@@ -129,26 +129,26 @@ class RotatedBlock:
     """
 
     rotation: Rotation
-    how: Bayes
+    estimation: Bayes
     cells: Cells
     posterior: Posterior
     factor: Floats
     multiple: float
 
     @classmethod
-    def of(cls, rotation: Rotation, partition: Partition, moments: Moments, how: Bayes) -> RotatedBlock:
+    def of(cls, rotation: Rotation, partition: Partition, moments: Moments, estimation: Bayes) -> RotatedBlock:
         """The posterior of the rotated columns, factorised."""
-        prior, n = how.prior, partition.n_attributes
+        prior, n = estimation.prior, partition.n_features
         units = Units(moments.origin, np.ones(n))
         location = None
         if not isinstance(prior.location, str):
             location = rotation.of_point(np.array(prior.location)) - moments.origin
         multiple = 1.0 if prior.multiple is None else prior.multiple
-        # Rotated columns on which all rows agree are no constants: the location may lie elsewhere.
-        posterior = how.posterior_in(units, moments, np.zeros(n, bool), location, multiple)
+        # Rotated columns on which all samples agree are no constants: the location may lie elsewhere.
+        posterior = estimation.posterior_in(units, moments, np.zeros(n, bool), location, multiple)
         member = np.arange(n)
         scale = posterior.scale[..., posterior.pairs.place(member[:, None], member[None, :])]
-        return cls(rotation, how, partition.cells, posterior, factorised(scale, always=True), multiple)
+        return cls(rotation, estimation, partition.cells, posterior, factorised(scale, always=True), multiple)
 
     @property
     def log_det_ratio(self) -> Floats:
@@ -165,11 +165,11 @@ class RotatedBlock:
 
     @property
     def log_evidence(self) -> float:
-        """ln p(the continuous attributes of the training data | the discrete ones, the classes)."""
-        log_strength, regressions = self.how.log_strength_ratio(self.posterior.strength)
+        """ln p(the continuous features of the training data | the discrete ones, the classes)."""
+        log_strength, regressions = self.estimation.log_strength_ratio(self.posterior.strength)
         evidence = densities.block_evidence(
             self.posterior.n[:, regressions],
-            self.how.prior.shape,
+            self.estimation.prior.shape,
             self.rotation.size,
             self.log_det[:, regressions],
             self.log_det_ratio[:, regressions],
@@ -178,8 +178,8 @@ class RotatedBlock:
         return float(evidence.sum())
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The log densities of all attributes together: (rows, classes)."""
-        found = np.empty((table.schema.n_classes, table.n_rows)).T
+        """The log densities of all features together: (samples, classes)."""
+        found = np.empty((table.schema.n_classes, table.n_samples)).T
         for rows, configuration, inside, outside in self._parts(table):
             for label, before in enumerate(self.posterior.least_leverage[configuration]):
                 at = (configuration, label)
@@ -189,10 +189,10 @@ class RotatedBlock:
         return found
 
     def left_out(self, table: Table) -> Floats:
-        """The same for training rows, which are all inside, each by the block without it."""
-        found = np.empty((table.schema.n_classes, table.n_rows)).T
+        """The same for training samples, which are all inside, each by the block without it."""
+        found = np.empty((table.schema.n_classes, table.n_samples)).T
         for rows, configuration, inside, _ in self._parts(table):
-            forgotten = Forgotten.of(table, rows, configuration, self.posterior, self.how)
+            forgotten = Forgotten.of(table, rows, configuration, self.posterior, self.estimation)
             centre = self.posterior.centre[configuration]  # (classes, dimensions)
             own_centre = centre[forgotten.labels].T
             for label, before in enumerate(forgotten.before):
@@ -201,15 +201,15 @@ class RotatedBlock:
                 residual = inside - centre[label][:, None]
                 residual[:, own & forgotten.alone] = inside[:, own & forgotten.alone] - self.posterior.overall[:, None]
                 white = whiten(self.factor[at], residual)
-                # Without sharing only its own class forgets a row, and sees it where it was.
-                gone = whiten(self.factor[at], inside - own_centre) if self.how.sharing else white
+                # Without sharing only its own class forgets a sample, and sees it where it was.
+                gone = whiten(self.factor[at], inside - own_centre) if self.estimation.sharing else white
                 products = _products(gone, gone), _products(white, gone), _products(white, white)
                 g, after = forgotten.leverages(label, *products)
                 found[rows, label] = self._log_density(at, before, after, np.log(g), forgotten.lighter[label])
         return found
 
     def _parts(self, table: Table) -> Iterator[tuple[NDArray[np.intp], int, Floats, Floats]]:
-        """Rows of one configuration, which, the same rotated and the squared lengths of what is outside."""
+        """Samples of one configuration, which, the same rotated and the squared lengths of what is outside."""
         configurations = self.cells.index(table)
         for part, inside, outside in self.rotation.parts(table):
             inside -= self.posterior.units.origin[:, None]
@@ -222,7 +222,7 @@ class RotatedBlock:
         """Student's, from the leverages, after ln|Ψ'| has gained something and n lost something."""
         shape = self.posterior.shape[at] - lighter / 2
         log_det = self.log_det[at] + gained
-        return self.how.log_density_of_blocks(np.log(before), np.log(after), log_det, self.rotation.size, shape)
+        return self.estimation.log_density_of_blocks(np.log(before), np.log(after), log_det, self.rotation.size, shape)
 
 
 def _products(a: Floats, b: Floats) -> Floats:

@@ -26,31 +26,31 @@ def draw(network: Network, labels: NDArray[np.intp], rng: Any) -> Table:
         family.column: (family, counts) for family, counts in zip(layout.discrete, statistics.counts, strict=True)
     }
     blocks = {
-        int(partition.columns[attribute]): (number, members, attribute)
+        int(partition.columns[feature]): (number, members, feature)
         for number, partition in enumerate(layout.partitions)
         for stack in partition.stacks
         for members in map(tuple, stack.members.tolist())
-        for attribute in members[stack.n_given :]
+        for feature in members[stack.n_given :]
     }
 
     @lru_cache(maxsize=1)  # members of a block are mostly drawn one after another
     def regressions(number: int, members: tuple[int, ...]) -> Regressions:
         posterior = network.posteriors[number]
         (stack,) = Stack(np.array([members]), 0).without(posterior.absent)
-        return Regressions.of(layout.partitions[number], stack, posterior, always=network.how.averages)
+        return Regressions.of(layout.partitions[number], stack, posterior, always=network.estimation.averages)
 
     for column in network.structure.nodes:
         if column in tables:
             family, counts = tables[column]
-            probabilities = np.exp(densities.categorical(counts, network.how.dirichlet))
+            probabilities = np.exp(densities.categorical(counts, network.estimation.dirichlet))
             rows = probabilities[labels, family.cells.index(table)]
             below = np.cumsum(rows, axis=1) < rng.random(len(labels))[:, None] * rows.sum(axis=1)[:, None]
             codes[:, family.code] = below.sum(axis=1)
             continue
-        number, members, attribute = blocks[column]
+        number, members, feature = blocks[column]
         posterior = network.posteriors[number]
-        origin, unit = (part[attribute] for part in posterior.units)
-        standard = 0.0 if posterior.absent[attribute] else _drawn(regressions(number, members), column, table, rng)
+        origin, unit = (part[feature] for part in posterior.units)
+        standard = 0.0 if posterior.absent[feature] else _drawn(regressions(number, members), column, table, rng)
         values[:, schema.position[column]] = standard * unit + origin
     return table
 
@@ -60,7 +60,7 @@ def _drawn(regressions: Regressions, column: int, table: Table, rng: Any) -> Any
     assert table.labels is not None
     configuration = regressions.cells.index(table)
     member = regressions.columns[0].tolist().index(column)
-    drawn = np.empty(table.n_rows)
+    drawn = np.empty(table.n_samples)
     for at in sorted(set(zip(configuration.tolist(), table.labels.tolist(), strict=True))):
         rows = np.flatnonzero((configuration == at[0]) & (table.labels == at[1]))
         location, spread, leverage = regressions.predictive(0, member, table, rows, at)

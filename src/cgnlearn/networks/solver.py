@@ -1,4 +1,4 @@
-"""What a solver is: the regressions of a partition's attributes, however they are come by.
+"""What a solver is: the regressions of a partition's features, however they are come by.
 
 There are two, `Blocks` and `Lattice`; `cgnlearn.networks.network.solver_for` chooses.
 """
@@ -23,7 +23,7 @@ Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
 
 
 class Singular(NamedTuple):
-    """An attribute whose regression does not exist by maximum likelihood."""
+    """A feature whose regression does not exist by maximum likelihood."""
 
     column: int
     configuration: int
@@ -33,22 +33,22 @@ class Singular(NamedTuple):
 
 
 class Solver(Protocol):
-    """The regressions of the attributes of a partition on their parents."""
+    """The regressions of the features of a partition on their parents."""
 
     def terms(self, table: Table) -> Iterator[Terms]:
-        """What the log density of every row, attribute and class is made of, in parts."""
+        """What the log density of every sample, feature and class is made of, in parts."""
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The log densities, summed over the attributes: (rows, classes)."""
+        """The log densities, summed over the features: (samples, classes)."""
 
     def left_out(self, table: Table) -> Floats:
-        """The log densities of training rows, each by the regressions without it: (rows, classes)."""
+        """The log densities of training samples, each by the regressions without it: (samples, classes)."""
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
         """The log evidence of every family; defined where the estimation has one."""
 
     def singular(self) -> Singular | None:
-        """The first attribute whose maximum likelihood regression does not exist, if there is one."""
+        """The first feature whose maximum likelihood regression does not exist, if there is one."""
 
 
 def rounding(centre: Floats) -> Floats:
@@ -57,7 +57,7 @@ def rounding(centre: Floats) -> Floats:
 
 
 def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units: Units) -> Floats:
-    """Some of a table's values in standard units, (positions, rows): long loops over rows are fast ones."""
+    """Some of a table's values in standard units, (positions, samples): long loops over samples are fast ones."""
     values = take(table.values, rows, positions).T
     standard: Floats = np.empty(values.shape)
     np.subtract(values, units.origin[:, None], out=standard)
@@ -67,9 +67,9 @@ def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units
 
 
 def rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Rows]]:
-    """Each configuration that occurs, with its rows."""
+    """Each configuration that occurs, with its samples."""
     if not cells.columns:
-        yield 0, slice(0, table.n_rows)
+        yield 0, slice(0, table.n_samples)
     else:
         yield from rows_by_cell(cells.index(table), cells.n)
 
@@ -80,7 +80,7 @@ def n_of(rows: Rows) -> int:
 
 
 def parts_of(rows: Rows, step: int) -> Iterator[Rows]:
-    """The same rows (or blocks), so many at a time."""
+    """The same samples (or blocks), so many at a time."""
     for start in range(0, n_of(rows), step):
         if isinstance(rows, slice):
             yield slice(rows.start + start, min(rows.start + start + step, rows.stop))

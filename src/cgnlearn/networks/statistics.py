@@ -20,7 +20,7 @@ from cgnlearn.networks.layout import DiscreteFamily, Layout, Partition
 from cgnlearn.networks.moments import Moments, moments_of
 
 
-class NotCounted(ValueError):
+class NotCountedError(ValueError):
     """The statistics do not contain these families."""
 
 
@@ -210,7 +210,7 @@ class Statistics:
         if all(complete):
             try:
                 return self._from_together(partition).set_apart()
-            except NotCounted:  # in one partition; perhaps in several
+            except NotCountedError:  # in one partition; perhaps in several
                 pass
         parts = [
             self._from_together(alone).set_apart() if is_complete else self._from_apart(alone)
@@ -239,7 +239,7 @@ class Statistics:
                 columns = own.columns[block].tolist()
                 if self._of_same_rows((*conditions, *members), (*own.cells.columns, *columns)):
                     places = block[[columns.index(member) for member in members]]
-                    return moments.of_attributes(places, partition.pairs).marginal(own.cells, partition.cells)
+                    return moments.of_features(places, partition.pairs).marginal(own.cells, partition.cells)
         raise self._not_counted((*conditions, *members))
 
     def _from_together(self, partition: Partition) -> Moments:
@@ -255,15 +255,15 @@ class Statistics:
             places = order[np.searchsorted(own.columns, wanted, sorter=order).clip(max=len(order) - 1)]
             pairs = partition.pairs
             if (own.columns[places] == wanted).all() and own.pairs.holds(places[pairs.first], places[pairs.second]):
-                return moments.of_attributes(places, pairs).marginal(own.cells, partition.cells)
+                return moments.of_features(places, pairs).marginal(own.cells, partition.cells)
         raise self._not_counted((*partition.cells.columns, *wanted.tolist()))
 
-    def _not_counted(self, columns: Sequence[int]) -> NotCounted:
+    def _not_counted(self, columns: Sequence[int]) -> NotCountedError:
         names = ", ".join(self.schema.name(column) for column in columns[:5]) + (", …" if len(columns) > 5 else "")
         incomplete = [self.schema.name(column) for column in columns if column in self.incomplete]
         if incomplete:
             names += f" (of which {incomplete[0]} has missing values, so that each family has samples of its own)"
-        return NotCounted(f"{names} were not counted together: collect statistics for a structure that joins them")
+        return NotCountedError(f"{names} were not counted together: collect statistics for a structure that joins them")
 
     def __getstate__(self) -> dict[str, Any]:
         # The pairs follow from the families.

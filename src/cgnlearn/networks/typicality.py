@@ -10,14 +10,14 @@ from scipy.special import logsumexp
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table, evenly_spaced
-from cgnlearn.networks.model import Model, NotExact
+from cgnlearn.networks.model import Model, NotExactError
 
 MOST_ROWS = 1000  # resolves a tail of one in a thousand; the samples are kept until they have been scored
 
 
 def subsample(table: Table) -> Table:
     """A copy of at most `MOST_ROWS` evenly spaced samples."""
-    return table.rows(evenly_spaced(table.n_rows, MOST_ROWS))
+    return table.rows(evenly_spaced(table.n_samples, MOST_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class Reference:
 
     @classmethod
     def of(cls, model: Model, table: Table) -> Reference:
-        """Reference from training samples; raises `NotExact` where leave-one-out would need refits."""
+        """Reference from training samples; raises `NotExactError` where leave-one-out would need refits."""
         held_out = model.leave_one_out(table)
-        weights = np.ones(table.n_rows) if table.weights is None else table.weights
+        weights = np.ones(table.n_samples) if table.weights is None else table.weights
         return cls(held_out.log_likelihood, np.array(held_out.class_log_prior), weights)
 
     def share_below(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
@@ -53,7 +53,7 @@ class Unscored:
 
     def share_below(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
         """Raise an error with the reason."""
-        raise NotExact(f"surprise needs leave-one-out densities of training samples, and {self.why}")
+        raise NotExactError(f"typicality needs leave-one-out densities of training samples, and {self.why}")
 
 
 def scored(reference: Table | Reference | Unscored | None, model: Model) -> Reference | Unscored:
@@ -64,5 +64,5 @@ def scored(reference: Table | Reference | Unscored | None, model: Model) -> Refe
         return reference
     try:
         return Reference.of(model, reference)
-    except NotExact as error:
+    except NotExactError as error:
         return Unscored(str(error))

@@ -1,4 +1,4 @@
-"""The contribution of each attribute to the log odds of one sample."""
+"""The contribution of each feature to the log odds of one sample."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ MOST_BARS = 20
 
 
 class ContributionsDisplay(Display):
-    """Contribution of each attribute to the log odds of two classes: bars, or a line along m/z over the spectrum.
+    """Contribution of each feature to the log odds of two classes: bars, or a line along m/z over the spectrum.
 
     Parameters
     ----------
-    log_odds : array (attributes,)
+    log_odds : array (features,)
         Positive values favour the class ``of``.
     names : sequence of str
     of, against : str
         The two classes.
     prior_log_odds : float
         Log odds of the prior probabilities of the classes.
-    positions : array (attributes,), optional
-        Position of each attribute along an axis, such as m/z; if given, a line is drawn.
-    values : array (attributes,), optional
+    positions : array (features,), optional
+        Position of each feature along an axis, such as m/z; if given, a line is drawn.
+    values : array (features,), optional
         The sample itself, drawn behind the line.
     axis : str
         Label of the positions.
@@ -101,7 +101,7 @@ class ContributionsDisplay(Display):
         prior = estimator.class_log_prior_
         names = [str(name) for name in getattr(estimator, "feature_names_in_", range(len(parts)))]
         values = None if positions is None else np.asarray(one, dtype=float)[0]
-        log_odds = estimator.temperature_ * (parts[:, first] - parts[:, second])
+        log_odds = estimator.likelihood_power_ * (parts[:, first] - parts[:, second])
         two, before = (str(classes[first]), str(classes[second])), float(prior[first] - prior[second])
         return cls(log_odds, names, *two, before, positions, values, axis).plot(ax)
 

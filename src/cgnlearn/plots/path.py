@@ -46,7 +46,7 @@ class PathDisplay(TwoPanels):
     def from_estimator(cls, estimator: Any, *, axes: Sequence[Axes] | None = None) -> Self:
         """Draw the inner cross-validation of a classifier with ``Band(k="cv")`` or ``Box(k="cv")`` on two axes.
 
-        The points are the scores of each k at its best temperature.
+        The points are the scores of each k at its best likelihood power.
         """
         results = getattr(estimator, "cv_results_", {})
         if "param_k" not in results:

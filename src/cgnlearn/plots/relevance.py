@@ -74,7 +74,7 @@ class RelevanceDisplay(TwoPanels):
         if positions is None:
             positions, axis = np.arange(len(probability)), axis or "column"
         mean_order = probability @ np.arange(probability.shape[1])
-        return cls(estimator.relevance_, mean_order, positions, axis or "m/z").plot(axes)
+        return cls(estimator.inclusion_probability_, mean_order, positions, axis or "m/z").plot(axes)
 
     def _draw(self, upper: Axes, lower: Axes) -> None:
         draw_along(upper, self.positions, self.relevance)

@@ -125,7 +125,7 @@ class SpectrumDisplay(TwoPanels):
         if row is None:
             rows = rows[np.isin(labels, [classes[first], classes[second]])]
         parts = estimator.contributions(values[rows])
-        log_odds = estimator.temperature_ * (parts[:, :, first] - parts[:, :, second])
+        log_odds = estimator.likelihood_power_ * (parts[:, :, first] - parts[:, :, second])
         if row is None:
             subject = "mean evidence for the true class"
             log_odds = np.where((labels[rows] == classes[first])[:, None], log_odds, -log_odds)

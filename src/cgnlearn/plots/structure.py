@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 MOST_NODES = 60  # larger graphs are unreadable
 FONT_SIZE = 8.5
-GAP = 1.4  # between neighbours in a row
+GAP = 1.4  # between neighbours in a sample
 PIXELS = 400  # largest side of the pattern: all 11,300² marks would need too much memory
 
 
 class StructureDisplay(Display):
-    """A structure as a graph or, with more than 60 attributes, as a matrix of marks (children × parents).
+    """A structure as a graph or, with more than 60 features, as a matrix of marks (children × parents).
 
-    The class, a parent of every attribute, is not drawn.
+    The class, a parent of every feature, is not drawn.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class StructureDisplay(Display):
         image = pattern(self.structure)
         n = len(self.structure.nodes)
         ax.imshow(image > 0, cmap="Blues", vmin=0, vmax=1.25, extent=(0, n, n, 0), interpolation="nearest")
-        ax.set(xlabel="parent (attribute number)", ylabel="child (attribute number)")
+        ax.set(xlabel="parent (feature number)", ylabel="child (feature number)")
         without_frame(ax)
 
 
@@ -94,7 +94,7 @@ def pattern(structure: Structure) -> NDArray[np.intp]:
 
 
 def _places(structure: Structure) -> dict[Any, tuple[float, float]]:
-    """Position of each node: connected components as trees or rings, isolated nodes in rows."""
+    """Position of each node: connected components as trees or rings, isolated nodes in samples."""
     import networkx as nx
 
     graph = structure.to_networkx()

@@ -1,4 +1,4 @@
-"""What a page shows of each attribute, or of each peak: how its values lie in the classes, and what it adds."""
+"""What a page shows of each feature, or of each peak: how its values lie in the classes, and what it adds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def told(value: Any) -> str:
 
 
 class Histogram(NamedTuple):
-    """Shares of each class's rows in the same bins."""
+    """Shares of each class's samples in the same bins."""
 
     shapes: list[tuple[int, str, Markup]]  # the class's number, its name and its bars
     labels: list[str]  # of the levels; or of the lowest and the highest number
@@ -62,7 +62,7 @@ class Histogram(NamedTuple):
 
 
 class Card(NamedTuple):
-    """One attribute or peak."""
+    """One feature or peak."""
 
     name: str
     evidence: float  # mean log-odds that it adds to the truth
@@ -178,7 +178,7 @@ class Usual(NamedTuple):
         assert self.shares is not None
         if value is None:
             return "—"
-        return f"{100 * self.shares[code].get(str(value), 0.0):.0f} % of rows"
+        return f"{100 * self.shares[code].get(str(value), 0.0):.0f} % of samples"
 
 
 def usual(values: Values, study: Study) -> Usual:

@@ -27,12 +27,12 @@ class Comparison(NamedTuple):
 
     @property
     def n_train(self) -> int:
-        """Rows to learn from in each fold."""
+        """Samples to learn from in each fold."""
         return len(self.study.splits[0].train)
 
 
 def comparisons() -> Iterator[Comparison]:
-    """Four sets of the paper, with all training rows and with a fifth of them; results still to come."""
+    """Four sets of the paper, with all training samples and with a fifth of them; results still to come."""
     sets = {
         "iris": load_iris(return_X_y=True),
         "wine": load_wine(return_X_y=True),
@@ -43,7 +43,7 @@ def comparisons() -> Iterator[Comparison]:
         whole = cut(y)
         few = [scarce(split, y, 0.2, seed=number) for number, split in enumerate(whole)]
         for structure in ("naive_bayes", "complete"):
-            models = {way: CGNClassifier(structure, parameters=way) for way in ("ml", "bayes")}
+            models = {way: CGNClassifier(structure, estimation=way) for way in ("ml", "bayes")}
             for splits in (whole, few):
                 yield Comparison(structure, Study(name, X, y.astype(str), models, splits))
 
@@ -58,9 +58,9 @@ def wine_study() -> Study:
     wine = load_wine(as_frame=True)
     names = np.array([str(name).replace("class_", "cultivar ") for name in wine.target_names])
     models = {
-        f"{structure} {parameters}": CGNClassifier(structure, parameters=parameters)
+        f"{structure} {estimation}": CGNClassifier(structure, estimation=estimation)
         for structure in ("naive_bayes", "tan", "complete")
-        for parameters in ("ml", "bayes")
+        for estimation in ("ml", "bayes")
     }
     models[BASELINE] = DummyClassifier(strategy="prior")
     settings = {"Data": "178 wines of three cultivars, 13 measurements (UCI, as in scikit-learn)"}

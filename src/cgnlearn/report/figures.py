@@ -71,7 +71,7 @@ def _svg(
 
 
 def _together(study: Study, models: list[str]) -> tuple[dict[str, Floats], Any]:
-    """What the models said of the rows of the folds that all of them answered, repetitions pooled, and the truth."""
+    """What the models said of the samples of the folds that all of them answered, repetitions pooled, and the truth."""
     answers = {
         model: {r.unit[1:]: r for r in study.results if r.unit.name == model and r.log_proba is not None}
         for model in models
@@ -159,7 +159,7 @@ def _draw_decision(ax: Axes, found: dict[str, list[Part]], prevalence: float | N
     for colour, (model, curve) in reversed(list(zip(LINES, curves.items(), strict=False))):
         ax.plot(at, curve.net_benefit, color=colour, linewidth=1.6, label=model)
     threshold = wrapped(f"probability of {label} from which one would act", ACROSS + 10)
-    ax.set(xlabel=threshold, ylabel="net benefit per row", xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))
+    ax.set(xlabel=threshold, ylabel="net benefit per sample", xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))
     _legend_above(ax)
 
 
@@ -177,8 +177,8 @@ def _legend_above(ax: Axes) -> None:
 
 
 def structure_figure(structure: Structure, name: str) -> Markup:
-    """The structure of the model fitted on all rows."""
-    description = f"Structure with {len(structure.nodes)} attributes and {structure.n_edges} edges"
+    """The structure of the model fitted on all samples."""
+    description = f"Structure with {len(structure.nodes)} features and {structure.n_edges} edges"
     return _svg(lambda ax: StructureDisplay.from_structure(structure, ax=ax), (WHOLE, 4.6), name, description)[0]
 
 
@@ -203,7 +203,7 @@ class Along(NamedTuple):
     of: str
     against: str
     peaks: list[tuple[str, float, float, float]]  # place, mean intensity in either class, log-odds
-    n_mixed_up: int  # rows of one of them that were taken for the other
+    n_mixed_up: int  # samples of one of them that were taken for the other
 
 
 def spectrum_figure(chosen: Chosen, name: str) -> Along:

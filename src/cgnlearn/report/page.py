@@ -20,7 +20,7 @@ from cgnlearn.plots.style import DARK_COLOURS
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
 
-FEW = 30  # rows of a class, or groups, of which figures are rough
+FEW = 30  # samples of a class, or groups, of which figures are rough
 
 
 def write_report(
@@ -101,7 +101,7 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
 
 
 def _class_groups(study: Study) -> dict[str, int] | None:
-    """How many groups have rows of each class."""
+    """How many groups have samples of each class."""
     if study.groups is None:
         return None
     groups = np.asarray(study.groups)
@@ -113,9 +113,11 @@ def _warnings(study: Study) -> list[str]:
     found = []
     label, least = min(study.counts.items(), key=lambda item: item[1])
     if least < FEW:
-        found.append(f"Class {label} has {least} rows only: figures for it are rough.")
+        found.append(f"Class {label} has {least} samples only: figures for it are rough.")
     if study.n_groups is not None and study.n_groups < FEW:
-        found.append(f"The rows come from {study.n_groups} groups only: that, not the rows, is how much is known.")
+        found.append(
+            f"The samples come from {study.n_groups} groups only: that, not the samples, is how much is known."
+        )
     if max(study.counts.values()) > 4 * least:
         found.append(
             "The classes are of very unequal size: accuracy alone would flatter; look at log loss and the confusion "

@@ -39,7 +39,7 @@ def panels(study: Study) -> list[Panel]:
 
 
 def _calibrations(study: Study) -> list[Standing]:
-    """A fold is too small to tell: all rows of the first repetition do, beside what chance would show."""
+    """A fold is too small to tell: all samples of the first repetition do, beside what chance would show."""
     found = []
     for summary in study.summaries:
         if any(r.log_proba is not None and not r.unit.repeat for r in study.results if r.unit.name == summary.model):

@@ -1,4 +1,4 @@
-"""Single rows: what was measured, what is usual in the classes, and what it adds."""
+"""Single samples: what was measured, what is usual in the classes, and what it adds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cgnlearn.report.cards import Usual, Values, column, told, usual
 
 
 class Item(NamedTuple):
-    """One attribute, or peak, of one row."""
+    """One feature, or peak, of one sample."""
 
     feature: int
     name: str
@@ -31,7 +31,7 @@ class Strip(NamedTuple):
 
 
 class View(NamedTuple):
-    """A row up close."""
+    """A sample up close."""
 
     row: SeenRow
     items: list[Item]
@@ -39,7 +39,7 @@ class View(NamedTuple):
 
 
 class Viewer:
-    """Looks at rows of one study; what is usual is found once for each attribute."""
+    """Looks at samples of one study; what is usual is found once for each feature."""
 
     def __init__(self, chosen: Chosen) -> None:
         self.chosen, self.study = chosen, chosen.study
@@ -55,7 +55,7 @@ class Viewer:
         return None if values is None else usual(values, self.study)
 
     def view(self, row: SeenRow) -> View:
-        """One row."""
+        """One sample."""
         of, against = (self.study.classes.index(label) for label in (row.predicted, row.against))
         items = [self._item(row, feature, odds, of, against) for feature, odds in row.reasons]
         return View(row, items, row.log_odds - sum(item.log_odds for item in items))
@@ -76,7 +76,7 @@ class Viewer:
         return Item(feature, name, shown, number, usual_for, usual_against, strip, odds)
 
     def plain(self) -> dict[str, Any]:
-        """All listed rows in plain values, for the page to choose from."""
+        """All listed samples in plain values, for the page to choose from."""
         study = self.study
         number = {label: code for code, label in enumerate(study.classes)}
         views = [self.view(row) for row in self.chosen.rows]
@@ -98,7 +98,7 @@ class Viewer:
                 for one in view.items
             ]
             rows.append({"name": row.name, "line": row.line, **codes, **said, "items": items})
-        return {"classes": study.classes, "features": features, "rows": rows}
+        return {"classes": study.classes, "features": features, "samples": rows}
 
 
 def round_off(value: float) -> float:

@@ -24,7 +24,7 @@ class Branch(NamedTuple):
 
 
 class Members(NamedTuple):
-    """Those of a mixture that see the attributes alike, and differ in their settings."""
+    """Those of a mixture that see the features alike, and differ in their settings."""
 
     words: str
     n: int
@@ -32,7 +32,7 @@ class Members(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What the page says of the chosen model, fitted on all rows."""
+    """What the page says of the chosen model, fitted on all samples."""
 
     words: str
     tree: list[Branch] | None
@@ -66,7 +66,7 @@ def shape_of(model: Any, name: str) -> Shape:
 
 
 def _members(members: Sequence[Any]) -> list[Members]:
-    """Gathered by what they do with the attributes, the heaviest first."""
+    """Gathered by what they do with the features, the heaviest first."""
     weights: dict[str, list[float]] = {}
     for member in members:
         weights.setdefault(in_words(member.description), []).append(float(member.weight))
@@ -77,21 +77,21 @@ def _members(members: Sequence[Any]) -> list[Members]:
 def _said_of(model: Any, structure: Structure) -> str:
     n = len(structure.nodes)
     if not structure.n_edges:
-        return f"Within a class each of the {n} attributes is taken to vary by itself (naive Bayes)."
+        return f"Within a class each of the {n} features is taken to vary by itself (naive Bayes)."
     if structure.n_edges == n * (n - 1) // 2:
-        return f"Within a class every one of the {n} attributes may vary with every other."
+        return f"Within a class every one of the {n} features may vary with every other."
     if structure.k is not None:
         return (
-            f"Within a class each of {n} attributes depends on up to {structure.k - 1} just before it "
+            f"Within a class each of {n} features depends on up to {structure.k - 1} just before it "
             f"(a band of order {structure.k})."
         )
     most = int(np.diff(structure.indptr).max())
     at_most = f"at most {most} other{'s' if most > 1 else ''}"
-    return f"Within a class each of {n} attributes depends on {at_most}: {structure.n_edges} edges."
+    return f"Within a class each of {n} features depends on {at_most}: {structure.n_edges} edges."
 
 
 def _tree(structure: Structure) -> list[Branch] | None:
-    """The attributes as branches, if each depends on one other at most and they are not too many."""
+    """The features as branches, if each depends on one other at most and they are not too many."""
     if np.diff(structure.indptr).max(initial=0) > 1 or len(structure.nodes) > MOST_IN_TREE:
         return None
     branches = {node: Branch(str(node), []) for node in structure.nodes}
@@ -102,7 +102,7 @@ def _tree(structure: Structure) -> list[Branch] | None:
 
 
 def _groups(structure: Structure) -> list[list[str]] | None:
-    """The attributes in groups, if within each every one depends on every other and none on those of another."""
+    """The features in groups, if within each every one depends on every other and none on those of another."""
     groups: dict[Any, list[str]] = {}
     first: dict[Any, Any] = {}
     for child, parents in structure.families:

@@ -88,13 +88,13 @@ class Band(Ordered):
     Parameters
     ----------
     k : int or "cv", default=1
-        ``"cv"``: the best for rows that a model has not seen, by exact leave-one-out, in which all k cost little more
-        than one; the classifier then has ``k_`` and ``cv_results_``.
+        ``"cv"``: the best for samples that a model has not seen, by exact leave-one-out, in which all k cost little
+        more than one; the classifier then has ``k_`` and ``cv_results_``.
     k_max : int, default=50
         The greatest k tried.
     cv : int, default=5
-        How many folds, where leave-one-out is not exact or rows have groups; fewer where the rarest class has not so
-        many rows, but at least 2.
+        How many folds, where leave-one-out is not exact or samples have groups; fewer where the rarest class has not so
+        many samples, but at least 2.
     scoring : {"log_loss", "accuracy"}, default="log_loss"
         What the best k is best at. Equal ones go by the other
         score, then to the smaller k.
@@ -124,19 +124,19 @@ def every_family(schema: Schema, k_max: int) -> Families:
     return Families.of((Family(column, ()) for column in schema.discrete), schema.continuous, k_max)
 
 
-def refuse_holes_in_order(columns: Iterable[int], schema: Schema) -> None:
+def refuse_missing_in_order(columns: Iterable[int], schema: Schema) -> None:
     """Say that several k at once are not to be had where values of ordered columns are missing."""
     ordered = [column for column in columns if schema.levels[column] is None]
-    require_complete(ordered, schema, "several k at once take the same rows", "give k a number")
+    require_complete(ordered, schema, "several k at once take the same samples", "give k a number")
 
 
 @dataclass(frozen=True, eq=False)
 class EveryK:
-    """Log likelihoods of rows under k-BAND and k-BOX, k = 1, 2, …
+    """Log likelihoods of samples under k-BAND and k-BOX, k = 1, 2, …
 
     Parameters
     ----------
-    log_likelihood : ndarray (shapes, k, rows, classes)
+    log_likelihood : ndarray (shapes, k, samples, classes)
         ln p(x | class).
     exists : ndarray of bool (shapes, k)
         False where maximum likelihood does not exist; what stands there then means nothing.
@@ -149,37 +149,43 @@ class EveryK:
 
     @classmethod
     def of(
-        cls, statistics: Statistics, table: Table, how: Estimation, *, k_max: int, shapes: tuple[str, ...]
+        cls, statistics: Statistics, table: Table, estimation: Estimation, *, k_max: int, shapes: tuple[str, ...]
     ) -> EveryK:
-        """The rows of ``table``, after statistics of `every_family`."""
-        return cls._of(statistics, table, how, k_max, shapes, left_out=False)
+        """The samples of ``table``, after statistics of `every_family`."""
+        return cls._of(statistics, table, estimation, k_max, shapes, left_out=False)
 
     @classmethod
     def left_out(
-        cls, statistics: Statistics, table: Table, how: Estimation, *, k_max: int, shapes: tuple[str, ...]
+        cls, statistics: Statistics, table: Table, estimation: Estimation, *, k_max: int, shapes: tuple[str, ...]
     ) -> EveryK:
-        """Training rows, each by the models without it; the class's log probabilities are then (rows, classes)."""
-        return cls._of(statistics, table, how, k_max, shapes, left_out=True)
+        """Leave-one-out of training samples; the class log priors are then (samples, classes)."""
+        return cls._of(statistics, table, estimation, k_max, shapes, left_out=True)
 
     @classmethod
     def _of(
-        cls, statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
+        cls,
+        statistics: Statistics,
+        table: Table,
+        estimation: Estimation,
+        k_max: int,
+        shapes: tuple[str, ...],
+        left_out: bool,
     ) -> EveryK:
         schema = statistics.schema
-        refuse_holes_in_order((*statistics.incomplete, *table.incomplete), schema)
-        discrete = Network.of(Structure.jan([[column] for column in schema.discrete]), statistics, how)
+        refuse_missing_in_order((*statistics.incomplete, *table.incomplete), schema)
+        discrete = Network.of(Structure.jan([[column] for column in schema.discrete]), statistics, estimation)
         alone = _said(discrete, table, left_out)
         total = np.broadcast_to(alone.log_likelihood, (len(shapes), k_max, *alone.log_likelihood.shape)).copy()
         exists = np.ones((len(shapes), k_max), bool)
         for partition, moments in zip(statistics.layout.partitions, statistics.moments, strict=True):
-            if not how.averages and not (moments.n > 0).all():
+            if not estimation.averages and not (moments.n > 0).all():
                 return cls(total, np.zeros_like(exists), alone.class_log_prior)
-            lattice = Lattice(partition, how.posterior(moments, partition, schema), how)
+            lattice = Lattice(partition, estimation.posterior(moments, partition, schema), estimation)
             found = (lattice.every_order_left_out if left_out else lattice.every_order)(table, shapes)
-            if how.averages and not found.exists.all():
+            if estimation.averages and not found.exists.all():
                 # Rounding has made a scale singular, which the factorising way mends.
-                found = _one_by_one(statistics, table, how, partition.k or 1, shapes, left_out)
-            # With as many attributes as k, or fewer, both shapes are complete.
+                found = _one_by_one(statistics, table, estimation, partition.k or 1, shapes, left_out)
+            # With as many features as k, or fewer, both shapes are complete.
             order = np.minimum(np.arange(k_max), found.exists.shape[1] - 1)
             total += found.log_likelihood[:, order]
             exists &= found.exists[:, order]
@@ -187,22 +193,22 @@ class EveryK:
 
 
 def _said(network: Network, table: Table, left_out: bool) -> LeftOut:
-    """What a network says of rows, or of training rows without them."""
+    """What a network says of samples, or of training samples without them."""
     if left_out:
         return network.leave_one_out(table)
     return LeftOut(network.log_likelihood(table), network.class_log_prior)
 
 
 def _one_by_one(
-    statistics: Statistics, table: Table, how: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
+    statistics: Statistics, table: Table, estimation: Estimation, k_max: int, shapes: tuple[str, ...], left_out: bool
 ) -> EveryOrder:
     """The continuous columns' log likelihoods of each k by itself, from the same moments."""
     schema = statistics.schema
     chain = np.array(schema.continuous)
-    found = np.empty((len(shapes), k_max, table.n_rows, schema.n_classes))
+    found = np.empty((len(shapes), k_max, table.n_samples, schema.n_classes))
     for i, shape in enumerate(shapes):
         for k in range(1, k_max + 1):
             structure = getattr(Structure, shape)(len(chain), k).renamed(dict(enumerate(chain.tolist())))
-            network = Network.of(structure, statistics, how, Blocks.of)
+            network = Network.of(structure, statistics, estimation, Blocks.of)
             found[i, k - 1] = _said(network, table, left_out).log_likelihood
     return EveryOrder(found, np.ones(found.shape[:2], bool))

@@ -15,11 +15,11 @@ from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.lattice import Lattice
-from cgnlearn.networks.model import LeftOut, NotExact
+from cgnlearn.networks.model import LeftOut, NotExactError
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure, check_order
-from cgnlearn.structures.band import every_family, refuse_holes_in_order
+from cgnlearn.structures.band import every_family, refuse_missing_in_order
 from cgnlearn.structures.learner import Learner
 
 
@@ -32,7 +32,7 @@ class BandAverage(Learner):
     density is the mixture, weighted by how probable the training data make each one. Discrete columns depend on the
     class alone.
 
-    Needs ``parameters="bayes"`` and a prior location that is ``"pooled"`` or an array; the classifier's ``sharing``
+    Needs ``estimation="bayes"`` and a prior location that is ``"pooled"`` or an array; the classifier's ``sharing``
     plays no part and is left at 0.
 
     Parameters
@@ -46,7 +46,7 @@ class BandAverage(Learner):
     >>> from cgnlearn.datasets import make_spectra
     >>> spectra = make_spectra(80, 60, random_state=0)
     >>> model = CGNClassifier(BandAverage(k_max=5)).fit(spectra.data, spectra.target)
-    >>> model.order_probability_.shape, model.relevance_.shape
+    >>> model.order_probability_.shape, model.inclusion_probability_.shape
     ((60, 5), (60,))
     """
 
@@ -60,9 +60,9 @@ class BandAverage(Learner):
         check_order(self.k_max, "k_max")
         return every_family(schema, self.k_max)
 
-    def model(self, statistics: Statistics, how: Estimation) -> AveragedBand:
+    def model(self, statistics: Statistics, estimation: Estimation) -> AveragedBand:
         """The average, from statistics of these families."""
-        return AveragedBand.of(statistics, how, self.k_max)
+        return AveragedBand.of(statistics, estimation, self.k_max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,32 +82,36 @@ class AveragedBand:
     """
 
     statistics: Statistics
-    how: Bayes
+    estimation: Bayes
     k_max: int
     discrete: Network
     lattices: tuple[Lattice, ...]
 
     @classmethod
-    def of(cls, statistics: Statistics, how: Estimation, k_max: int) -> AveragedBand:
+    def of(cls, statistics: Statistics, estimation: Estimation, k_max: int) -> AveragedBand:
         """The average, if the estimation has the evidences that it weighs by."""
-        if not isinstance(how, Bayes):
-            raise ValueError('BandAverage weighs orders by their evidence: use parameters="bayes"')
-        if not how.prior.is_coherent:
+        if not isinstance(estimation, Bayes):
+            raise ValueError('BandAverage weighs orders by their evidence: use estimation="bayes"')
+        if not estimation.prior.is_coherent:
             raise ValueError(
                 f'BandAverage needs a prior that has an evidence: use location="pooled" or an array, '
-                f"not {how.prior.location!r}"
+                f"not {estimation.prior.location!r}"
             )
-        if how.sharing != 0:
-            raise ValueError(f"BandAverage averages over what classes share: leave sharing at 0, not {how.sharing:g}")
-        refuse_holes_in_order(statistics.incomplete, statistics.schema)
-        discrete = Network.of(Structure.jan([[column] for column in statistics.schema.discrete]), statistics, how)
-        return cls(statistics, how, k_max, discrete, _lattices(statistics, how))
+        if estimation.sharing != 0:
+            raise ValueError(
+                f"BandAverage averages over what classes share: leave sharing at 0, not {estimation.sharing:g}"
+            )
+        refuse_missing_in_order(statistics.incomplete, statistics.schema)
+        discrete = Network.of(
+            Structure.jan([[column] for column in statistics.schema.discrete]), statistics, estimation
+        )
+        return cls(statistics, estimation, k_max, discrete, _lattices(statistics, estimation))
 
     # ---- weights
 
     @cached_property
     def _log_joint(self) -> Floats:
-        """ln p(order, kind) p(training data | order, kind) of each attribute: (kinds, attributes, orders)."""
+        """ln p(order, kind) p(training data | order, kind) of each feature: (kinds, features, orders)."""
         found = np.array([lattice.every_log_evidence() for lattice in self.lattices])
         exists = np.array([lattice.exists for lattice in self.lattices])
         n_orders = np.minimum(np.arange(found.shape[1]) + 1, found.shape[2])
@@ -115,13 +119,13 @@ class AveragedBand:
 
     @cached_property
     def _log_evidence(self) -> Floats:
-        """The log evidence of each attribute, over all its orders and kinds: (attributes,), 0 for absent ones."""
+        """The log evidence of each feature, over all its orders and kinds: (features,), 0 for absent ones."""
         absent = self.lattices[0].posterior.absent
         return np.where(absent, 0.0, _log_sum(self._log_joint))
 
     @cached_property
     def _log_weight(self) -> Floats:
-        """ln of the probability of each order and kind: (kinds, attributes, orders); -inf for absent attributes."""
+        """ln of the probability of each order and kind: (kinds, features, orders); -inf for absent features."""
         weight: Floats = self._log_joint - self._log_evidence[:, None]
         return weight
 
@@ -129,7 +133,7 @@ class AveragedBand:
     def order_probability(self) -> Floats:
         """Of each column of X, the probability of every order: (columns, k_max).
 
-        Discrete columns have order 0; a column that is constant in the training data has none, a row of zeros.
+        Discrete columns have order 0; a column that is constant in the training data has none, a sample of zeros.
         """
         found = np.zeros((self.statistics.schema.n_columns, self.k_max))
         found[self.statistics.schema.discrete, 0] = 1.0
@@ -138,7 +142,7 @@ class AveragedBand:
         return found
 
     @cached_property
-    def relevance(self) -> Floats:
+    def inclusion_probability(self) -> Floats:
         """Of each column of X, the probability that it depends on the class at all: (columns,).
 
         It is 1 for discrete columns, which always do, and 0 for a column that is constant in the training data.
@@ -167,7 +171,7 @@ class AveragedBand:
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a row."""
+        """Log probabilities of the classes before anything is seen of a sample."""
         return self.discrete.class_log_prior
 
     @property
@@ -176,26 +180,26 @@ class AveragedBand:
         return self.discrete.log_evidence + sum(float(self._log_evidence.sum()) for _ in self.lattices[:1])
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(x | class) of every row and class."""
+        """ln p(x | class) of every sample and class."""
         total = self.discrete.log_likelihood(table)
         for rows, _, found in self._log_densities(table):
             total[rows] += found.sum(axis=1).T
         return total
 
     def contributions(self, table: Table) -> Floats:
-        """The log mixtures kept apart: (rows, columns of X, classes); 0 for a column that is absent."""
+        """The log mixtures kept apart: (samples, columns of X, classes); 0 for a column that is absent."""
         apart = self.discrete.contributions(table)
         for rows, columns, found in self._log_densities(table):
             apart[rows, columns] = found.transpose(2, 1, 0)
         return apart
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """Not exact: the weights of the orders change with every row."""
-        raise NotExact("an average over bands weighs its orders anew without every row: take folds")
+        """Not exact: the weights of the orders change with every sample."""
+        raise NotExactError("an average over bands weighs its orders anew without every sample: take folds")
 
     def _log_densities(self, table: Table) -> Iterator[tuple[slice, NDArray[np.intp], Floats]]:
-        """Rows and columns of X, and the log mixtures there: (classes, columns, rows)."""
-        refuse_holes_in_order(table.incomplete, table.schema)
+        """Samples and columns of X, and the log mixtures there: (classes, columns, samples)."""
+        refuse_missing_in_order(table.incomplete, table.schema)
         if not self.lattices:
             return
         own = self.lattices[-1]
@@ -210,12 +214,16 @@ class AveragedBand:
             yield rows, own.partition.columns[present], mixtures[:, present, : rows.stop - rows.start] - log_unit
 
 
-def _lattices(statistics: Statistics, how: Bayes) -> tuple[Lattice, ...]:
+def _lattices(statistics: Statistics, estimation: Bayes) -> tuple[Lattice, ...]:
     """Free of the class, shared by the classes, and each class's own."""
     if not statistics.moments:
         return ()
     found = []
-    for kind, by in ((statistics.class_free(), how), (statistics, replace(how, sharing=1.0)), (statistics, how)):
+    for kind, by in (
+        (statistics.class_free(), estimation),
+        (statistics, replace(estimation, sharing=1.0)),
+        (statistics, estimation),
+    ):
         (partition,), (moments,) = kind.layout.partitions, kind.moments
         found.append((partition, by.posterior(moments, partition, kind.schema), by))
     absent = np.any([posterior.absent for _, posterior, _ in found], axis=0)  # rounding may see it in one of them only

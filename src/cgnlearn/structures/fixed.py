@@ -17,7 +17,9 @@ from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.learner import Learner, Watch
 from cgnlearn.structures.rotated import RotatedComplete, without_likelihood
 
-FEW_COLUMNS = 300  # whose pairs are counted whatever the rows: it takes no time, and statistics that add are worth it
+FEW_COLUMNS = (
+    300  # whose pairs are counted whatever the samples: it takes no time, and statistics that add are worth it
+)
 MOST_COLUMNS = 5000  # whose pairs fit into memory
 
 
@@ -49,7 +51,7 @@ class Given(Fixed):
 
 
 class NaiveBayes(Fixed):
-    """Every attribute depends on the class alone.
+    """Every feature depends on the class alone.
 
     Examples
     --------
@@ -66,10 +68,10 @@ class NaiveBayes(Fixed):
 
 
 class Complete(Fixed):
-    """Every attribute depends on all before it, the discrete ones first.
+    """Every feature depends on all before it, the discrete ones first.
 
-    With more continuous columns than training rows, and more than 300, a classifier is fitted by rotation into the
-    space of the rows: exact, and no pair of columns is counted. ``partial_fit`` and ``contributions`` cannot follow.
+    With more continuous columns than training samples, and more than 300, a classifier is fitted by rotation into the
+    space of the samples: exact, and no pair of columns is counted. ``partial_fit`` and ``contributions`` cannot follow.
 
     Examples
     --------
@@ -86,15 +88,15 @@ class Complete(Fixed):
         if m > MOST_COLUMNS:
             raise ValueError(
                 f"a complete structure over {m} continuous columns has {m * (m - 1) // 2} pairs of them to count, too "
-                "many; only fit, and with fewer rows than columns, does without: take fewer columns or a Band"
+                "many; only fit, and with fewer samples than columns, does without: take fewer columns or a Band"
             )
         return Structure.jan([[*schema.discrete, *schema.continuous]])
 
     def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> Learner:
         """Rotate, if the columns outnumber the samples; where values are missing, order the columns."""
-        if len(table.schema.continuous) > max(table.n_rows, FEW_COLUMNS):
+        if len(table.schema.continuous) > max(table.n_samples, FEW_COLUMNS):
             require_complete(
-                table.incomplete, table.schema, "more columns than rows are rotated, which takes whole rows"
+                table.incomplete, table.schema, "more columns than samples are rotated, which takes whole samples"
             )
             if not isinstance(estimation, Bayes):
                 raise without_likelihood(table, estimation)
@@ -105,12 +107,12 @@ class Complete(Fixed):
 
 
 class Jan(Fixed):
-    """Groups of attributes, complete inside and independent between.
+    """Groups of features, complete inside and independent between.
 
     Parameters
     ----------
     groups : list of lists
-        Names or indexes of columns. A group's discrete attributes form one cell, on which its continuous ones are
+        Names or indexes of columns. A group's discrete features form one cell, on which its continuous ones are
         conditioned. Columns in no group are not in the model.
 
     Examples

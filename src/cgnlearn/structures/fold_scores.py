@@ -1,8 +1,8 @@
-"""Out-of-fold log odds of groups of attributes: what a wrapper search adds up instead of refitting.
+"""Out-of-fold log odds of groups of features: what a wrapper search adds up instead of refitting.
 
 The log joint of a JAN is a sum over its groups, so a structure's cross-validated score is known as soon as the
-out-of-fold log densities of its groups are. Only differences between classes matter: of each row and each other
-class we keep ln p(group | other class) - ln p(group | the row's own class), its log odds against the truth.
+out-of-fold log densities of its groups are. Only differences between classes matter: of each sample and each other
+class we keep ln p(group | other class) - ln p(group | the sample's own class), its log odds against the truth.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
 from cgnlearn.kernels.limits import SINGULAR
-from cgnlearn.networks.estimation import Estimation, Posterior, SampleNotAcceptable
+from cgnlearn.networks.estimation import Estimation, Posterior, SampleNotAcceptableError
 from cgnlearn.networks.factors import factorised
 from cgnlearn.networks.families import Families, Family
 from cgnlearn.networks.moments import CHUNK
@@ -31,16 +31,16 @@ Group = tuple[int, ...]  # columns of X
 AT_ONCE = 4 * CHUNK  # numbers computed at a time: few enough to stay in cache
 MOST_INFLATION = 1e4  # of a variance, by what the other members explain, for an inverse to be accurate
 MOST_LOSS = 100.0  # how many times as great as its result the minuend of a difference of distances may be
-MOST_BYTES = 4 << 30  # of the scales of all pairs of attributes outside all folds
-MOST_NUMBERS = 1 << 20  # in the moments of one group with discrete attributes; a larger one is not acceptable
+MOST_BYTES = 4 << 30  # of the scales of all pairs of features outside all folds
+MOST_NUMBERS = 1 << 20  # in the moments of one group with discrete features; a larger one is not acceptable
 
 
 class Folds:
-    """A labelled table cut into folds, with the posterior of all continuous attributes that the others give each.
+    """A labelled table cut into folds, with the posterior of all continuous features that the others give each.
 
-    All folds have the same slots, in the order of the classes: as many of a class as the fold with most of its rows
-    has, so that what is done in one fold is done in many at once. A slot without a row has no weight. An absent
-    attribute, one with a single value in the other folds, is as if it were independent of all others and always at
+    All folds have the same slots, in the order of the classes: as many of a class as the fold with most of its samples
+    has, so that what is done in one fold is done in many at once. A slot without a sample has no weight. An absent
+    feature, one with a single value in the other folds, is as if it were independent of all others and always at
     its centre.
 
     Parameters
@@ -48,14 +48,14 @@ class Folds:
     table : Table
     how : Estimation
     cuts : sequence of ndarray
-        The rows of each fold.
+        The samples of each fold.
 
     Attributes
     ----------
     labels : ndarray of int (slots,)
         The class of each slot, the same in all folds.
     weights : ndarray (folds, slots)
-        What the row in each slot counts in a mean over folds of the means inside each.
+        What the sample in each slot counts in a mean over folds of the means inside each.
     class_odds : ndarray (other classes, folds, slots)
         The log odds of the class alone.
     acceptable : bool
@@ -64,10 +64,10 @@ class Folds:
         The columns of X that have one value only.
     """
 
-    def __init__(self, table: Table, how: Estimation, cuts: Sequence[NDArray[np.intp]]) -> None:
+    def __init__(self, table: Table, estimation: Estimation, cuts: Sequence[NDArray[np.intp]]) -> None:
         assert table.labels is not None
-        self.schema, self.how = table.schema, how
-        self.n_rows, self.n_classes = table.n_rows, self.schema.n_classes
+        self.schema, self.estimation = table.schema, estimation
+        self.n_samples, self.n_classes = table.n_samples, self.schema.n_classes
         continuous = self.schema.continuous
         n_bytes = 8 * len(cuts) * self.n_classes * len(continuous) ** 2
         if n_bytes > MOST_BYTES:
@@ -75,11 +75,11 @@ class Folds:
                 f"a search over {len(continuous)} continuous columns needs {n_bytes / 2**30:.0f} GB for their "
                 "covariances: select columns first, or use Band or Box"
             )
-        # Every pair of continuous attributes, once and for all groups.
+        # Every pair of continuous features, once and for all groups.
         self._table = table
         complete = [column for column in continuous if column not in table.incomplete]
-        holed = [Family(column, ()) for column in continuous if column in table.incomplete]
-        together = Families.of(holed, complete, max(1, len(complete)))
+        incomplete = [Family(column, ()) for column in continuous if column in table.incomplete]
+        together = Families.of(incomplete, complete, max(1, len(complete)))
         self._tables = [table.rows(cut[np.argsort(table.labels[cut], kind="stable")]) for cut in cuts]
         parts = [collect(part, together, table.incomplete) for part in self._tables]
         self.absent = _absent_columns(table, sum(parts))  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ class Folds:
         self.weights = np.zeros((len(cuts), len(self.labels)))
         self.class_odds = np.empty((self.n_classes - 1, *self.weights.shape))
         self.acceptable = True
-        self._slots = [  # of each fold's rows
+        self._slots = [  # of each fold's samples
             np.concatenate([np.arange(end - n, end) for end, n in zip(self._ends, of_fold, strict=True)])
             for of_fold in counts
         ]
@@ -102,40 +102,40 @@ class Folds:
         for i, outside in enumerate(self._training(parts)):
             self._place(i, outside)
 
-    # ---- what a row is seen by: the other folds
+    # ---- what a sample is seen by: the other folds
 
     def _training(self, parts: Sequence[Statistics]) -> Iterator[Statistics]:
         """What is known when each fold is scored, from the statistics of all folds."""
         return all_but_each(parts)
 
     def _class_log_prior(self, i: int, training: Statistics) -> Floats:
-        """Of a fold: (rows or 1, classes)."""
-        return self.how.class_log_prior(training)[None]
+        """Of a fold: (samples or 1, classes)."""
+        return self.estimation.class_log_prior(training)[None]
 
     def _log_likelihood(self, i: int, network: Network) -> Floats:
-        """What a network says of a fold's rows: (rows, classes)."""
+        """What a network says of a fold's samples: (samples, classes)."""
         return network.log_likelihood(self._tables[i])
 
     def _place(self, i: int, training: Statistics) -> None:
-        """Put a fold's rows into their slots, and what they are seen by beside them."""
+        """Put a fold's samples into their slots, and what they are seen by beside them."""
         part, slots = self._tables[i], self._slots[i]
-        weights = np.ones(part.n_rows) if part.weights is None else part.weights
+        weights = np.ones(part.n_samples) if part.weights is None else part.weights
         self.weights[i, slots] = weights / (weights.sum() * len(self._tables))
-        self.acceptable &= self.how.averages or bool((training.classes > 0).all())
+        self.acceptable &= self.estimation.averages or bool((training.classes > 0).all())
         if self.acceptable:
             log_prior = np.zeros((self.n_classes, len(self.labels)))
             log_prior[:, slots] = self._class_log_prior(i, training).T
             self._against_truth(log_prior[None, :, None], self.class_odds[None, :, i : i + 1])
         for partition, moments in zip(training.layout.partitions, training.moments, strict=True):
             if partition.apart:
-                continue  # columns with holes, whose groups are counted each by itself
-            posterior = self.how.posterior(moments, partition, self.schema)
+                continue  # columns with missing values, whose groups are counted each by itself
+            posterior = self.estimation.posterior(moments, partition, self.schema)
             self._hold(i, posterior, partition.values)
-            values = standard_values(part, slice(0, part.n_rows), partition.values, posterior.units)
+            values = standard_values(part, slice(0, part.n_samples), partition.values, posterior.units)
             self._values[i][partition.values[:, None], slots] = np.where(posterior.absent[:, None], 0.0, values)
 
     def _hold(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
-        """Keep what is needed of the posterior of all pairs of attributes, which stand at these places."""
+        """Keep what is needed of the posterior of all pairs of features, which stand at these places."""
         present = self._present[i, places] = ~posterior.absent
         every = np.arange(len(present))
         scale = posterior.scale[0][:, posterior.pairs.place(every[:, None], every)]
@@ -146,10 +146,10 @@ class Folds:
     # ---- log odds of groups
 
     def is_batched(self, group: Group) -> bool:
-        """Whether the group is one of continuous attributes whose order is of no account."""
-        ordered = self.how.averages and self.how.prior.location == "paper"
-        holed = not set(self._table.incomplete).isdisjoint(group)
-        return not ordered and not holed and all(self.schema.levels[column] is None for column in group)
+        """Whether the group is one of continuous features whose order is of no account."""
+        ordered = self.estimation.averages and self.estimation.prior.location == "paper"
+        has_missing = not set(self._table.incomplete).isdisjoint(group)
+        return not ordered and not has_missing and all(self.schema.levels[column] is None for column in group)
 
     def log_odds(self, groups: Sequence[Group]) -> Iterator[tuple[Group, Floats | None]]:
         """Each group with its log odds, or None if its sample is not acceptable."""
@@ -189,9 +189,9 @@ class Folds:
         return odds, acceptable
 
     def near(self, group: Group, wanted: Sequence[Group]) -> Iterator[tuple[Group, Floats | None]]:
-        """Log odds of groups that have one attribute more or less than this one, all from its one factorisation.
+        """Log odds of groups that have one feature more or less than this one, all from its one factorisation.
 
-        Another attribute v adds its regression on the group. Member j's regression on all the others has the residual
+        Another feature v adds its regression on the group. Member j's regression on all the others has the residual
         u_j / K_jj and the variance 1 / K_jj, with K the inverse of the scale and u = K (y - m'); without it the
         distance is less by u_j² / K_jj and ln|Ψ'| more by ln K_jj. Left out are groups for which this is inaccurate.
         """
@@ -241,7 +241,7 @@ class Folds:
                 [present[:, more], -1 * present[:, members[less]]], axis=1
             )
             self._against_truth(self._log_densities(folds, distance, log_det, n_present), odds[:, :, folds])
-        if self.how.averages:  # what is singular by rounding alone is made regular elsewhere
+        if self.estimation.averages:  # what is singular by rounding alone is made regular elsewhere
             accurate &= acceptable
         for other, found, good, exact in zip([*grown, *shrunk], odds, acceptable, accurate, strict=True):
             if exact:
@@ -254,7 +254,7 @@ class Folds:
             yield slice(start, start + step)
 
     def _centred(self, folds: slice, members: NDArray[np.intp]) -> Floats:
-        """Values of these attributes less their centre in each class: (folds, classes, …, slots)."""
+        """Values of these features less their centre in each class: (folds, classes, …, slots)."""
         centred: Floats = self._values[folds, None, members] - self._centre[folds, :, members, None]
         return centred
 
@@ -272,7 +272,7 @@ class Folds:
         for label, slots in self._slots_by_class():
             for other in range(self.n_classes):
                 if other != label:
-                    # The other classes stand in their order, the row's own left out.
+                    # The other classes stand in their order, the sample's own left out.
                     np.subtract(
                         log_densities[:, other, :, slots],
                         log_densities[:, label, :, slots],
@@ -285,8 +285,8 @@ class Folds:
 
     def _factorised(self, scale: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Factors of (folds, classes, groups, size, size), and of which groups they exist; the others have 1."""
-        factor = factorised(scale, always=self.how.averages)
-        if self.how.averages:
+        factor = factorised(scale, always=self.estimation.averages)
+        if self.estimation.averages:
             return factor, np.ones(scale.shape[2], bool)
         size = scale.shape[-1]
         least = SINGULAR * size * np.diagonal(scale, axis1=-2, axis2=-1)
@@ -296,17 +296,19 @@ class Folds:
     def _log_densities(self, folds: slice, distance: Floats, log_det: Floats, n_present: NDArray[np.intp]) -> Floats:
         """Of (folds, classes, groups, slots), given ln|Ψ'| (folds, classes, groups) and sizes (folds, groups)."""
         given, whole = 0.0, distance
-        if self.how.averages:
+        if self.estimation.averages:
             leverage = self._least_leverage[folds, :, None, None]
             given, whole = np.log(leverage), np.log(leverage + distance)
         shape = self._shape[folds, :, None, None]
-        return self.how.log_density_of_blocks(given, whole, log_det[..., None], n_present[:, None, :, None], shape)
+        return self.estimation.log_density_of_blocks(
+            given, whole, log_det[..., None], n_present[:, None, :, None], shape
+        )
 
     def _of_any_group(self, group: Group) -> Floats | None:
-        """Log odds of a group that has discrete attributes or whose order matters."""
+        """Log odds of a group that has discrete features or whose order matters."""
         schema = self.schema
         cells = prod(len(schema.levels[c] or "1") for c in group) * self.n_classes
-        if not self.how.averages and cells > self.n_rows:
+        if not self.estimation.averages and cells > self.n_samples:
             return None  # some cell must be empty
         n_continuous = sum(schema.levels[column] is None for column in group)
         if cells * max(1, n_continuous**2) > MOST_NUMBERS:
@@ -317,8 +319,8 @@ class Folds:
         found = np.zeros((len(parts), self.n_classes, 1, len(self.labels)))
         for i, training in enumerate(self._training(parts)):
             try:
-                network = Network.of(structure, training, self.how)
-            except SampleNotAcceptable:
+                network = Network.of(structure, training, self.estimation)
+            except SampleNotAcceptableError:
                 return None
             found[i, :, 0, self._slots[i]] = self._log_likelihood(i, network)
         odds = np.empty((1, *self.class_odds.shape))

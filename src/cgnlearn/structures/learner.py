@@ -25,7 +25,7 @@ def with_evidence(estimation: Estimation, who: str) -> Bayes:
     """The same estimation, if structures can be weighted by their evidence under it."""
     if not isinstance(estimation, Bayes) or not estimation.has_evidence:
         raise ValueError(
-            f'{who} weights structures by their evidence: it needs parameters="bayes", sharing 0 or 1, and a prior '
+            f'{who} weights structures by their evidence: it needs estimation="bayes", sharing 0 or 1, and a prior '
             'location that is "pooled" or an array'
         )
     return estimation

@@ -1,7 +1,9 @@
-"""Log odds of groups of attributes by exact leave-one-out: one fold of all rows, each seen by all the others.
+"""Log odds of groups of features by exact leave-one-out: one fold of all samples, each seen by all the others.
 
-A posterior forgets a row by a change of rank one (`cgnlearn.networks.leave_one_out`), so one factorisation of a group serves
-all rows. Searches share nothing between classes: a row left out changes the log density under its own class alone.
+A posterior forgets a sample by a change of rank one (`cgnlearn.networks.leave_one_out`), so one factorisation of a
+group serves all samples. Searches share nothing between classes: a sample left out changes the log density under its
+own class
+alone.
 """
 
 from __future__ import annotations
@@ -17,19 +19,21 @@ from cgnlearn.kernels import downdate
 from cgnlearn.kernels.limits import LEAST_LEFT, SINGULAR
 from cgnlearn.networks.estimation import Estimation, Posterior
 from cgnlearn.networks.leave_one_out import Forgotten
-from cgnlearn.networks.model import NotExact
+from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.fold_scores import Folds
 
-LEAST_ACCURATE = 1e-4  # what must be left of |Ψ'| without a row, for a distance that is a difference to be good enough
+LEAST_ACCURATE = (
+    1e-4  # what must be left of |Ψ'| without a sample, for a distance that is a difference to be good enough
+)
 
 
 class EachRowLeftOut(Folds):
-    """A labelled table, with the posterior of all continuous attributes and what it becomes without each row.
+    """A labelled table, with the posterior of all continuous features and what it becomes without each sample.
 
-    By maximum likelihood a row without which a class has no covariance is impossible: its log odds are infinite.
+    By maximum likelihood a sample without which a class has no covariance is impossible: its log odds are infinite.
 
     Parameters
     ----------
@@ -38,21 +42,23 @@ class EachRowLeftOut(Folds):
         Without sharing.
     """
 
-    def __init__(self, table: Table, how: Estimation) -> None:
-        if how.averages and how.prior.location == "paper":
-            raise NotExact(
+    def __init__(self, table: Table, estimation: Estimation) -> None:
+        if estimation.averages and estimation.prior.location == "paper":
+            raise NotExactError(
                 'GreedyJan(cv="loo") has no closed form with the prior location "paper": take folds, such as cv=10'
             )
         if table.incomplete:
-            raise NotExact('GreedyJan(cv="loo") has no closed form where values are missing: take folds, such as cv=10')
+            raise NotExactError(
+                'GreedyJan(cv="loo") has no closed form where values are missing: take folds, such as cv=10'
+            )
         self._alike = table.weights is None  # inside a class
-        super().__init__(table, how, [np.arange(table.n_rows)])
+        super().__init__(table, estimation, [np.arange(table.n_samples)])
 
     def _training(self, parts: Sequence[Statistics]) -> Iterator[Statistics]:
         return iter(parts)
 
     def _class_log_prior(self, i: int, training: Statistics) -> Floats:
-        return Network.of(Structure.jan([]), training, self.how).leave_one_out(self._tables[i]).class_log_prior
+        return Network.of(Structure.jan([]), training, self.estimation).leave_one_out(self._tables[i]).class_log_prior
 
     def _log_likelihood(self, i: int, network: Network) -> Floats:
         return network.leave_one_out(self._tables[i]).log_likelihood
@@ -60,14 +66,14 @@ class EachRowLeftOut(Folds):
     def _hold(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
         super()._hold(i, posterior, places)
         table = self._tables[i]
-        self._forgotten = Forgotten.of(table, np.arange(table.n_rows), 0, posterior, self.how)
+        self._forgotten = Forgotten.of(table, np.arange(table.n_samples), 0, posterior, self.estimation)
         self._n = posterior.n[0]
         self._overall = np.where(self._present[i], posterior.overall, 0.0)
 
     def _centred(self, folds: slice, members: NDArray[np.intp]) -> Floats:
         centred = super()._centred(folds, members)
         for slot in np.flatnonzero(self._forgotten.alone):
-            # Without its only row a class is centred where all rows are.
+            # Without its only sample a class is centred where all samples are.
             centred[:, self.labels[slot], ..., slot] = self._values[folds, members, slot] - self._overall[members]
         return centred
 
@@ -82,22 +88,22 @@ class EachRowLeftOut(Folds):
         found = super()._log_densities(folds, distance, log_det, n_present)
         size = n_present[:, :, None]
         for label, slots in self._slots_by_class():
-            # Rows of equal weight differ in their distance alone: one number then stands for all.
+            # Samples of equal weight differ in their distance alone: one number then stands for all.
             rows = slice(slots.start, slots.start + 1) if self._alike else slots
             before, down = self._forgotten.before[label, rows], self._forgotten.down[label, rows]
             growth, lighter = self._forgotten.growth[rows], self._forgotten.lighter[label, rows]
             whole = distance[:, label, :, slots]  # (folds, groups, slots)
             left = downdate.left_of_determinant(down, whole)
             singular = left <= SINGULAR * size
-            whole = downdate.own_leverage(before if self.how.averages else 0.0, growth, whole, left) / left
+            whole = downdate.own_leverage(before if self.estimation.averages else 0.0, growth, whole, left) / left
             lost = log_det[:, label, :, None] + np.log(left)
-            if self.how.averages:
+            if self.estimation.averages:
                 given, whole = np.log(before), np.log(whole)
             else:
-                # The scale is a variance: as many rows fewer divide it.
+                # The scale is a variance: as many samples fewer divide it.
                 kept = np.maximum(1 - lighter / self._n[label], LEAST_LEFT)
                 given, whole, lost = np.zeros(1), whole * kept, lost - size * np.log(kept)
             shape = self._shape[folds, label, None, None] - lighter / 2
-            own = self.how.log_density_of_blocks(given, whole, lost, size, shape)
-            found[:, label, :, slots] = own if self.how.averages else np.where(singular, -np.inf, own)
+            own = self.estimation.log_density_of_blocks(given, whole, lost, size, shape)
+            found[:, label, :, slots] = own if self.estimation.averages else np.where(singular, -np.inf, own)
         return found

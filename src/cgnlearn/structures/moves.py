@@ -26,7 +26,7 @@ class Move(NamedTuple):
 
 
 def forward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
-    """Each absent attribute as a new group, then into each group (fwGJAN)."""
+    """Each absent feature as a new group, then into each group (fwGJAN)."""
     present = {column for group in groups for column in group}
     for column in columns:
         if column not in present:
@@ -36,14 +36,14 @@ def forward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
 
 
 def condensed(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
-    """Each attribute removed (wcGJAN)."""
+    """Each feature removed (wcGJAN)."""
     for i, group in enumerate(groups):
         for position in range(len(group)):
             yield Move((i,), group[:position] + group[position + 1 :])
 
 
 def backward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
-    """Each attribute removed, then each two groups joined (bwGJAN)."""
+    """Each feature removed, then each two groups joined (bwGJAN)."""
     yield from condensed(groups, columns)
     for a in range(1, len(groups)):
         for b in range(a):

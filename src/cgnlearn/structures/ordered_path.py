@@ -9,7 +9,7 @@ import numpy as np
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import read, read_training
-from cgnlearn.networks.estimation import SampleNotAcceptable, estimation_of
+from cgnlearn.networks.estimation import SampleNotAcceptableError, estimation_of
 from cgnlearn.networks.lattice import SHAPES
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import collect
@@ -24,35 +24,35 @@ def ordered_path(
     *,
     k_max: int = 50,
     structures: Sequence[Literal["band", "box"]] = ("band", "box"),
-    parameters: Literal["bayes", "ml"] = "bayes",
+    estimation: Literal["bayes", "ml"] = "bayes",
     sharing: float = 0.0,
     prior: Prior | None = None,
 ) -> Floats:
-    """Log joint probabilities of test rows under every k-BAND and k-BOX, at little more than the cost of one.
+    """Log joint probabilities of test samples under every k-BAND and k-BOX, at little more than the cost of one.
 
     Equal to fitting ``CGNClassifier(Band(k))`` and ``CGNClassifier(Box(k))`` for k = 1, 2, …, ``k_max`` and calling
     ``predict_joint_log_proba``.
 
     Parameters
     ----------
-    X : array or data frame (rows, attributes)
+    X : array or data frame (samples, features)
         Training data. The order of the continuous columns matters; discrete ones depend on the class alone.
-    y : array (rows,)
-    X_test : array or data frame (test rows, attributes)
+    y : array (samples,)
+    X_test : array or data frame (test samples, features)
     k_max : int, default=50
     structures : sequence of {"band", "box"}, default=("band", "box")
-    parameters : {"bayes", "ml"}, default="bayes"
+    estimation : {"bayes", "ml"}, default="bayes"
     sharing : float from 0 to 1, default=0.0
     prior : Prior, optional
 
     Returns
     -------
-    ndarray (structures, k_max, test rows, classes)
+    ndarray (structures, k_max, test samples, classes)
         ``[i, k - 1]`` is the log joint of ``structures[i]`` with this k, classes in sorted order.
 
     Raises
     ------
-    SampleNotAcceptable
+    SampleNotAcceptableError
         Where maximum likelihood does not exist for some k.
 
     Examples
@@ -71,14 +71,14 @@ def ordered_path(
         raise ValueError(f'structures must hold "band", "box" or both, not {structures!r}')
     check_order(k_max, "k_max")
     table, _ = read_training(X, y)
-    how = estimation_of(parameters, prior, sharing, None, table.schema)
+    estimated_by = estimation_of(estimation, prior, sharing, None, table.schema)
     statistics = collect(table, every_family(table.schema, k_max))
-    found = EveryK.of(statistics, read(X_test, table.schema), how, k_max=k_max, shapes=shapes)
+    found = EveryK.of(statistics, read(X_test, table.schema), estimated_by, k_max=k_max, shapes=shapes)
     if not found.exists.all():
         most = int(np.argmin(found.exists.all(axis=0)))
         instead = f"k_max={most}" if most else "fewer columns"
-        raise SampleNotAcceptable(
-            f"maximum likelihood does not exist for k = {most + 1}, as some attribute has no variance left in some "
-            f'class: use {instead}, parameters="bayes" or more rows'
+        raise SampleNotAcceptableError(
+            f"maximum likelihood does not exist for k = {most + 1}, as some feature has no variance left in some "
+            f'class: use {instead}, estimation="bayes" or more samples'
         )
     return found.log_likelihood + found.class_log_prior

@@ -1,4 +1,4 @@
-"""All pairs of attributes: what has to be counted of them, and what one says of the other."""
+"""All pairs of features: what has to be counted of them, and what one says of the other."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ CHUNK = 1 << 18  # pairs that are scored together
 
 
 class PairScores(NamedTuple):
-    """What every attribute is worth alone and given each other one; nan where it is absent or may not be joined.
+    """What every feature is worth alone and given each other one; nan where it is absent or may not be joined.
 
-    Where values are missing, what a parent is worth is judged by the rows in which both are observed.
+    Where values are missing, what a parent is worth is judged by the samples in which both are observed.
     """
 
     alone: Floats  # (columns,)
@@ -33,7 +33,7 @@ class PairScores(NamedTuple):
 
 
 def pair_families(schema: Schema) -> Families:
-    """Every attribute alone and, once for each pair that may be joined, with a parent."""
+    """Every feature alone and, once for each pair that may be joined, with a parent."""
     m = len(schema.continuous)
     n_bytes = 8 * m * m * (2 * schema.n_classes + 3)  # moments, posterior; gains, costs and their sparse copy
     if n_bytes > MOST_BYTES:
@@ -48,7 +48,7 @@ def pair_families(schema: Schema) -> Families:
     return Families.of(alone + joined, schema.continuous, max(m, 1), pairwise=True)
 
 
-def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
+def pair_scores(statistics: Statistics, estimation: Bayes | None) -> PairScores:
     """Log evidences; without an estimation the greatest log likelihoods, up to a constant of the child."""
     schema, layout = statistics.schema, statistics.layout
     n = schema.n_columns
@@ -58,11 +58,17 @@ def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
     incomplete = set(statistics.incomplete)
 
     def scored_discrete(counts: Floats) -> float:
-        found = _log_maximum(counts) if how is None else densities.categorical_evidence(counts, how.dirichlet)
+        found = (
+            _log_maximum(counts) if estimation is None else densities.categorical_evidence(counts, estimation.dirichlet)
+        )
         return float(found.sum())
 
     def scored_continuous(partition: Partition, moments: Moments) -> _Scored:
-        return _by_maximum(partition, moments, schema) if how is None else _by_evidence(partition, moments, schema, how)
+        return (
+            _by_maximum(partition, moments, schema)
+            if estimation is None
+            else _by_evidence(partition, moments, schema, estimation)
+        )
 
     for family, counts in zip(layout.discrete, statistics.counts, strict=True):
         found = scored_discrete(counts)
@@ -106,18 +112,18 @@ def pair_scores(statistics: Statistics, how: Bayes | None) -> PairScores:
 
 
 class _Scored(NamedTuple):
-    """Scores of the continuous attributes of a partition; likelihoods up to a constant of the child."""
+    """Scores of the continuous features of a partition; likelihoods up to a constant of the child."""
 
     present: NDArray[np.intp]
-    score: Callable[..., Floats]  # of some attributes, alone or each given another, summed over the cells
+    score: Callable[..., Floats]  # of some features, alone or each given another, summed over the cells
 
 
-def _by_evidence(partition: Partition, moments: Moments, schema: Schema, how: Bayes) -> _Scored:
+def _by_evidence(partition: Partition, moments: Moments, schema: Schema, estimation: Bayes) -> _Scored:
     """Log evidences."""
-    prior = how.prior
-    posterior = how.posterior(moments, partition, schema)
+    prior = estimation.prior
+    posterior = estimation.posterior(moments, partition, schema)
     before = prior.standard_scale(partition.columns, posterior.units.unit)
-    log_strength, regressions = how.log_strength_ratio(posterior.strength)
+    log_strength, regressions = estimation.log_strength_ratio(posterior.strength)
     scale = posterior.scale[:, regressions]
 
     def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
@@ -143,7 +149,7 @@ def _by_maximum(partition: Partition, moments: Moments, schema: Schema) -> _Scor
 
     def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
         left = variance[..., child] if parent is None else conditional_scale(variance, moments.pairs, child, parent)
-        # A cell without variance would be infinitely sure of itself: at most ten digits of the attribute's.
+        # A cell without variance would be infinitely sure of itself: at most ten digits of the feature's.
         n = moments.n[..., child] if partition.apart else moments.n[..., None]
         found: Floats = -0.5 * (n * np.log(np.maximum(left, 1e-20))).sum(axis=(0, 1))
         return found

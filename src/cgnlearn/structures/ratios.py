@@ -1,4 +1,4 @@
-"""What one attribute says of another: for all pairs, the density of one given the other over its density alone."""
+"""What one feature says of another: for all pairs, the density of one given the other over its density alone."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Ratios:
         Of all pairs.
     how : Bayes
     alone : Network
-        Naive Bayes: every attribute without a parent.
+        Naive Bayes: every feature without a parent.
     nodes : ndarray (nodes,)
         The columns that take part.
     """
 
     statistics: Statistics
-    how: Bayes
+    estimation: Bayes
     alone: Network
     nodes: NDArray[np.intp]
 
     @cached_property
     def pairs(self) -> Pairs:
-        """The continuous attributes among the nodes."""
-        return Pairs.of(self.statistics, self.how, self.nodes)
+        """The continuous features among the nodes."""
+        return Pairs.of(self.statistics, self.estimation, self.nodes)
 
     @cached_property
     def _given_discrete(self) -> list[tuple[int, Blocks]]:
@@ -55,8 +55,8 @@ class Ratios:
         found = []
         for partition, moments in zip(layout.partitions, self.statistics.moments, strict=True):
             if partition.cells.columns and partition.cells.columns[0] in self.nodes:
-                posterior = self.how.posterior(moments, partition, schema)
-                found.append((partition.cells.columns[0], Blocks.of(partition, posterior, self.how)))
+                posterior = self.estimation.posterior(moments, partition, schema)
+                found.append((partition.cells.columns[0], Blocks.of(partition, posterior, self.estimation)))
         return found
 
     @cached_property
@@ -75,19 +75,19 @@ class Ratios:
         return {int(column): i for i, column in enumerate(self.nodes)}
 
     def discrete(self, table: Table) -> Floats:
-        """ln p(x_v | x_u, class) - ln p(x_v | class) for discrete u: (classes, 1 + nodes, nodes, rows)."""
+        """ln p(x_v | x_u, class) - ln p(x_v | class) for discrete u: (classes, 1 + nodes, nodes, samples)."""
         n_nodes, place = len(self.nodes), self._place
-        found = np.zeros((table.schema.n_classes, 1 + n_nodes, n_nodes, table.n_rows))
+        found = np.zeros((table.schema.n_classes, 1 + n_nodes, n_nodes, table.n_samples))
         alone = self.alone.contributions(table)[:, self.nodes].transpose(2, 1, 0)
         for family, counts in self._among_discrete:
-            given = densities.categorical(counts, self.how.dirichlet)
+            given = densities.categorical(counts, self.estimation.dirichlet)
             child, parent = place[family.column], place[family.cells.columns[0]]
             found[:, 1 + parent, child] = given[:, family.cells.index(table), table.codes[:, family.code]]
             found[:, 1 + parent, child] -= alone[:, child]
         for column_of_parent, solver in self._given_discrete:
             parent = place[column_of_parent]
             for part in solver.terms(table):
-                densities_of_part = self.how.log_density(part)
+                densities_of_part = self.estimation.log_density(part)
                 for i, column in enumerate(part.columns.tolist()):
                     if column in place:
                         at = part.label, 1 + parent, place[column]
@@ -104,7 +104,7 @@ class Pairs(NamedTuple):
     students: list[PairStudents]  # by class
 
     @classmethod
-    def of(cls, statistics: Statistics, how: Bayes, nodes: NDArray[np.intp]) -> Pairs:
+    def of(cls, statistics: Statistics, estimation: Bayes, nodes: NDArray[np.intp]) -> Pairs:
         """From the statistics of all pairs."""
         schema, layout = statistics.schema, statistics.layout
         whole = [i for i, partition in enumerate(layout.partitions) if not partition.cells.columns]
@@ -114,7 +114,7 @@ class Pairs(NamedTuple):
             students = [PairStudents(empty, empty, square, square, square, 1.0, 1.0)] * schema.n_classes
             return cls(none, none, Units(empty, empty), students)
         partition = layout.partitions[whole[0]]
-        posterior = how.posterior(statistics.moments[whole[0]], partition, schema)
+        posterior = estimation.posterior(statistics.moments[whole[0]], partition, schema)
         present = np.flatnonzero(~posterior.absent)
         first, second = np.triu_indices(len(present), 1)
         parent, child = present[first], present[second]
@@ -123,7 +123,7 @@ class Pairs(NamedTuple):
         spread = np.maximum(spread, np.finfo(float).eps * scale[:, child])  # rounding may leave less than nothing
         between = scale[:, posterior.pairs.place(parent, child)]
         shape, least = posterior.shape[0], posterior.least_leverage[0]
-        # Of `densities.multivariate_student` of two attributes less that of each.
+        # Of `densities.multivariate_student` of two features less that of each.
         of_class = gammaln(shape + 1) + gammaln(shape) - 2 * gammaln(shape + 0.5) - shape * np.log(least)
         constant = of_class[:, None] - 0.5 * np.log(spread / scale[:, child])
 
@@ -149,7 +149,7 @@ class Pairs(NamedTuple):
         return cls(partition.values[present], places, units, students)
 
     def standard(self, table: Table, rows: slice) -> Floats:
-        """Values in standard units: (attributes, rows)."""
+        """Values in standard units: (features, samples)."""
         if not len(self.values):
             return np.zeros((0, rows.stop - rows.start))
         return np.ascontiguousarray(standard_values(table, rows, self.values, self.units))

@@ -41,10 +41,11 @@ class SearchState:
     Parameters
     ----------
     groups : tuple of tuples
-        The attributes of each group, in the order in which the search put them there.
+        The features of each group, in the order in which the search put them there.
     structure : Structure
     score : float
-        The cross-validated score, the accuracy or minus the log loss; minus infinity if the sample is not acceptable for this structure.
+        The cross-validated score, the accuracy or minus the log loss; minus infinity if the sample is not acceptable
+        for this structure.
     n_scored : int
         How many structures had been scored when this one was chosen.
     """
@@ -55,7 +56,7 @@ class SearchState:
     n_scored: int
 
     def renamed(self, names: Mapping[Node, Node]) -> SearchState:
-        """The same with other names for the attributes."""
+        """The same with other names for the features."""
         groups = tuple(tuple(names[node] for node in group) for group in self.groups)
         return replace(self, groups=groups, structure=self.structure.renamed(names))
 
@@ -100,7 +101,7 @@ class Scores:
         self._none = np.zeros_like(folds.class_odds)
         # Inside a group the order is of no account, unless the prior's location is the paper's.
         self._key: Callable[[Group], Group] = (
-            tuple if folds.how.prior.location == "paper" else lambda group: tuple(sorted(group))
+            tuple if folds.estimation.prior.location == "paper" else lambda group: tuple(sorted(group))
         )
 
     def __call__(self, groups: Groups, moves: Sequence[Move]) -> Floats:
@@ -123,7 +124,7 @@ class Scores:
         }
         bad = np.array([found is None for found in odds], bool)
         # Sums over the kept groups, the class's own odds first: as a product of matrices, without a subtraction,
-        # since "all less the removed" would lose every digit where one group finds a row all but impossible.
+        # since "all less the removed" would lose every digit where one group finds a sample all but impossible.
         stacked = np.stack([self._folds.class_odds, *(self._none if o is None else o for o in odds)])
         impossible = np.isposinf(stacked)
         kept = np.ones((len(moves), len(stacked)))
@@ -156,12 +157,12 @@ class Scores:
             found[group] = odds
             self.any_acceptable |= odds is not None
             if len(self._known) < self._room:
-                # A copy: as a row of a batch it would keep the whole batch in memory.
+                # A copy: as a sample of a batch it would keep the whole batch in memory.
                 self._known[group] = None if odds is None else odds.copy()
         return [found[group] for group in groups]
 
     def _computed(self, groups: Sequence[Group], bases: Mapping[Group, Group]) -> Iterator[tuple[Group, Floats | None]]:
-        """Log odds of groups: those that differ from one base by one attribute together, then the others."""
+        """Log odds of groups: those that differ from one base by one feature together, then the others."""
         near: dict[Group, list[Group]] = {}
         for group in groups:
             base = bases.get(group, ())
@@ -188,7 +189,7 @@ def _sums(kept: Floats, stacked: Floats, impossible: NDArray[np.bool_]) -> Float
 
 
 def _accuracies(odds: Floats, folds: Folds) -> Floats:
-    """The share of the rows whose own class is the first of the most probable ones."""
+    """The share of the samples whose own class is the first of the most probable ones."""
     # Against a later class equal odds suffice, that is, less than the least number above zero.
     later = np.arange(odds.shape[1])[:, None, None] >= folds.labels
     right = (odds < np.where(later, np.finfo(float).tiny, 0.0)).all(axis=1)
@@ -197,17 +198,17 @@ def _accuracies(odds: Floats, folds: Folds) -> Floats:
 
 
 def _log_likelihoods(odds: Floats, folds: Folds) -> Floats:
-    """The mean conditional log likelihood of the rows."""
+    """The mean conditional log likelihood of the samples."""
     found: Floats = -np.logaddexp.reduce(odds, axis=1, initial=0.0).reshape(len(odds), -1) @ folds.weights.ravel()
     return found
 
 
 class GreedyJan(Learner):
-    """Greedy wrapper search over groups of attributes, scored by cross-validation inside the training data.
+    """Greedy wrapper search over groups of features, scored by cross-validation inside the training data.
 
-    fwGJAN starts from the class alone and adds attributes, bwGJAN starts from naive Bayes and removes attributes or
-    joins groups, wcGJAN starts from one group of all attributes and removes some (Pérez, Larrañaga and Inza 2006).
-    The best neighbour is taken while it is not worse; of equal neighbours the first one is. Attributes that are
+    fwGJAN starts from the class alone and adds features, bwGJAN starts from naive Bayes and removes features or
+    joins groups, wcGJAN starts from one group of all features and removes some (Pérez, Larrañaga and Inza 2006).
+    The best neighbour is taken while it is not worse; of equal neighbours the first one is. Features that are
     constant in the training data take no part. Scores use a regression of its own for each class, whatever the
     classifier's sharing, and the classifier's prior.
 
@@ -215,15 +216,15 @@ class GreedyJan(Learner):
     ----------
     search : {"forward", "backward", "condensed"}
     cv : int or "loo", default=10
-        Stratified folds, cut once, and around the ``groups`` that ``fit`` is given; fewer if a class has fewer rows.
-        With ``"loo"`` there are none: every row is scored by the parameters of all others, exactly, from one
+        Stratified folds, cut once, and around the ``groups`` that ``fit`` is given; fewer if a class has fewer samples.
+        With ``"loo"`` there are none: every sample is scored by the parameters of all others, exactly, from one
         factorisation of each group, with the prior held as it is.
     scoring : {"accuracy", "log_loss"}
-        The share of rows classified correctly, or the mean log probability of the true class; mean over the folds,
-        or over the rows where there are none.
-    parameters : {"ml", "bayes"}
+        The share of samples classified correctly, or the mean log probability of the true class; mean over the folds,
+        or over the samples where there are none.
+    estimation : {"ml", "bayes"}
         Which parameters the scored structures have. With ``"ml"`` a structure for which they do not exist in some
-        fold, or without folds for all rows, scores minus infinity.
+        fold, or without folds for all samples, scores minus infinity.
     random_state : int, RandomState or None, default=0
         How the folds are cut.
 
@@ -248,13 +249,13 @@ class GreedyJan(Learner):
         search: Literal["forward", "backward", "condensed"] = "forward",
         cv: int | Literal["loo"] = 10,
         scoring: Literal["accuracy", "log_loss"] = "accuracy",
-        parameters: Literal["ml", "bayes"] = "ml",
+        estimation: Literal["ml", "bayes"] = "ml",
         random_state: Any = 0,
     ) -> None:
         self.search = search
         self.cv = cv
         self.scoring = scoring
-        self.parameters = parameters
+        self.estimation = estimation
         self.random_state = random_state
 
     has_leave_one_out = False
@@ -268,7 +269,7 @@ class GreedyJan(Learner):
         """A search has to come first."""
         raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
 
-    def model(self, statistics: Statistics, how: Estimation) -> Model:
+    def model(self, statistics: Statistics, estimation: Estimation) -> Model:
         """A search has to come first."""
         raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
 
@@ -280,11 +281,11 @@ class GreedyJan(Learner):
         assert isinstance(chosen, Jan)
         return SearchedJan(chosen.groups, path)
 
-    def states(self, table: Table, how: Estimation, groups: Any = None) -> Iterator[SearchState]:
-        """The search, one visited state after the other; stop wherever you like. No fold parts a group of rows."""
+    def states(self, table: Table, estimation: Estimation, groups: Any = None) -> Iterator[SearchState]:
+        """The search, one visited state after the other; stop wherever you like. No fold parts a group of samples."""
         self._check()
         schema = table.schema
-        scored_by = (Bayes if self.parameters == "bayes" else MaximumLikelihood)(how.prior)
+        scored_by = (Bayes if self.estimation == "bayes" else MaximumLikelihood)(estimation.prior)
         folds = self._folds(table, scored_by, groups)
         columns = [column for column in range(schema.n_columns) if column not in set(folds.absent)]
         start: dict[str, Groups] = {
@@ -301,29 +302,29 @@ class GreedyJan(Learner):
                 yield _visited((), schema, score, scores.n_scored)
             warnings.warn(
                 "the search met no structure that the sample allows, and is left with the class alone: "
-                'use parameters="bayes" in GreedyJan, or more rows',
+                'use estimation="bayes" in GreedyJan, or more samples',
                 UserWarning,
                 stacklevel=2,
             )
 
-    def _folds(self, table: Table, how: Estimation, groups: Any) -> Folds:
+    def _folds(self, table: Table, estimation: Estimation, groups: Any) -> Folds:
         if self.cv == "loo":
             if groups is not None:
                 raise ValueError(
-                    'GreedyJan(cv="loo") leaves rows out one by one, not groups: take folds, such as cv=10'
+                    'GreedyJan(cv="loo") leaves samples out one by one, not groups: take folds, such as cv=10'
                 )
-            return EachRowLeftOut(table, how)
+            return EachRowLeftOut(table, estimation)
         assert table.labels is not None
         cut = stratified(table.labels, self.cv, self.random_state, groups)
         if cut.fewer:
             warnings.warn(cut.fewer, UserWarning, stacklevel=3)
-        return Folds(table, how, [outside for _, outside in cut.pairs])
+        return Folds(table, estimation, [outside for _, outside in cut.pairs])
 
     def _check(self) -> None:
         for name, allowed in (
             ("search", tuple(NEIGHBOURS)),
             ("scoring", ("accuracy", "log_loss")),
-            ("parameters", ("ml", "bayes")),
+            ("estimation", ("ml", "bayes")),
         ):
             if getattr(self, name) not in allowed:
                 options = " or ".join(f'"{word}"' for word in allowed)

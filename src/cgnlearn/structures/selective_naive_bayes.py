@@ -1,4 +1,4 @@
-"""Selective naive Bayes: the average over all choices of the attributes that depend on the class."""
+"""Selective naive Bayes: the average over all choices of the features that depend on the class."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from cgnlearn.structures.single import left_out_singly
 
 ROWS = 4096  # of one piece of work
 NO_DOUBT = -40.0  # nats by which one density is nothing beside another
-CHUNK = 1 << 20  # numbers of one chunk of rows
+CHUNK = 1 << 20  # numbers of one chunk of samples
 
 
 class SelectiveNaiveBayes(Learner):
-    """The exact average over the 2^p naive Bayes classifiers in which each attribute depends on the class or not.
+    """The exact average over the 2^p naive Bayes classifiers in which each feature depends on the class or not.
 
     Each choice counts by its evidence (Dash and Cooper 2004), so that columns that say nothing of the class hardly
-    speak. The average is again a product over the attributes, each a mixture of two densities, and costs little more
-    than naive Bayes. It needs ``parameters="bayes"``, a prior location that is ``"pooled"`` or an array, and sharing
+    speak. The average is again a product over the features, each a mixture of two densities, and costs little more
+    than naive Bayes. It needs ``estimation="bayes"``, a prior location that is ``"pooled"`` or an array, and sharing
     0 or 1. ``structure_`` is the most probable choice; ``inclusion_probability_`` how probable it is, after the data,
-    that each attribute depends on the class (0 for one that is constant).
+    that each feature depends on the class (0 for one that is constant).
 
     Parameters
     ----------
     inclusion : float from 0 to 1
-        How probable it is beforehand that an attribute depends on the class.
+        How probable it is beforehand that a feature depends on the class.
 
     Examples
     --------
@@ -63,21 +63,21 @@ class SelectiveNaiveBayes(Learner):
             raise ValueError(f"inclusion must be a probability from 0 to 1, not {self.inclusion!r}")
         return Structure.naive_bayes(schema.n_columns).as_families(schema)
 
-    def model(self, statistics: Statistics, how: Estimation) -> Selection:
+    def model(self, statistics: Statistics, estimation: Estimation) -> Selection:
         """The average."""
-        return Selection.of(statistics, with_evidence(how, "SelectiveNaiveBayes"), self.inclusion)
+        return Selection.of(statistics, with_evidence(estimation, "SelectiveNaiveBayes"), self.inclusion)
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A naive Bayes in which each attribute's density is a mixture of its own in the class and the same in all.
+    """A naive Bayes in which each feature's density is a mixture of its own in the class and the same in all.
 
     Parameters
     ----------
     own, free : Network
-        Of all attributes: with the classes apart, and with all rows as one class.
+        Of all features: with the classes apart, and with all samples as one class.
     log_in, log_out : ndarray (columns,)
-        Log probabilities, after the data, that each attribute depends on the class, or does not.
+        Log probabilities, after the data, that each feature depends on the class, or does not.
     log_evidence : float
     """
 
@@ -88,11 +88,11 @@ class Selection:
     log_evidence: float
 
     @classmethod
-    def of(cls, statistics: Statistics, how: Bayes, inclusion: float) -> Selection:
+    def of(cls, statistics: Statistics, estimation: Bayes, inclusion: float) -> Selection:
         """From statistics of naive Bayes' families."""
         everything = Structure.naive_bayes(statistics.schema.n_columns)
-        own = Network.of(everything, statistics, how)
-        free = Network.of(everything, statistics.class_free(), replace(how, class_prior=None))
+        own = Network.of(everything, statistics, estimation)
+        free = Network.of(everything, statistics.class_free(), replace(estimation, class_prior=None))
         given, unaware = _by_column(own), _by_column(free)
         there = np.isfinite(given) & np.isfinite(unaware)
         with np.errstate(divide="ignore"):
@@ -111,22 +111,22 @@ class Selection:
 
     @property
     def structure(self) -> Structure:
-        """The most probable choice: naive Bayes over the attributes that rather depend on the class."""
+        """The most probable choice: naive Bayes over the features that rather depend on the class."""
         return Structure.from_parents({int(column): () for column in np.flatnonzero(self.log_in > self.log_out)})
 
     @property
     def n_parameters(self) -> int:
         """Free parameters of the most probable choice, the class's own included."""
-        return Network.of(self.structure, self.own.statistics, self.own.how).n_parameters
+        return Network.of(self.structure, self.own.statistics, self.own.estimation).n_parameters
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a row."""
+        """Log probabilities of the classes before anything is seen of a sample."""
         return self.own.class_log_prior
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(x | class) of every row and class."""
-        total = np.zeros((table.schema.n_classes, table.n_rows)).T
+        """ln p(x | class) of every sample and class."""
+        total = np.zeros((table.schema.n_classes, table.n_samples)).T
         n_densities = (1 + table.schema.n_classes) * table.values.size
         if n_densities < COMPILED_PAYS or table.incomplete or self.own.statistics.incomplete:
             return total + self.contributions(table).sum(axis=1)
@@ -141,7 +141,7 @@ class Selection:
 
     @cached_property
     def _students(self) -> _Students | None:
-        """The densities of the continuous attributes, weights included; None if there is none."""
+        """The densities of the continuous features, weights included; None if there is none."""
         if not self.own.posteriors or self.own.posteriors[0].absent.all():
             return None
         columns = np.flatnonzero(~self.own.posteriors[0].absent)
@@ -151,7 +151,7 @@ class Selection:
 
     @cached_property
     def _sure(self) -> NDArray[np.bool_]:
-        """Which of the students depend on the class beyond doubt, wherever a row lies."""
+        """Which of the students depend on the class beyond doubt, wherever a sample lies."""
         assert self._students is not None
         sure: NDArray[np.bool_] = np.all(_greatest_ratio(self._students) < NO_DOUBT, axis=0)
         return sure
@@ -179,21 +179,21 @@ class Selection:
         ]
 
         def add(start: int) -> None:
-            rows = np.arange(start, min(start + ROWS, table.n_rows))
+            rows = np.arange(start, min(start + ROWS, table.n_samples))
             found = np.zeros((table.schema.n_classes, len(rows)))
             for window in windows:
                 add_mixtures(table.values, rows, window, found)
             total[start : start + ROWS] += found.T
 
-        in_threads(add, range(0, table.n_rows, ROWS))
+        in_threads(add, range(0, table.n_samples, ROWS))
 
     def contributions(self, table: Table) -> Floats:
-        """The logarithm of each attribute's mixture: (rows, columns of X, classes); 0 for one that is absent."""
-        apart = np.empty((table.n_rows, table.schema.n_columns, table.schema.n_classes))
+        """The logarithm of each feature's mixture: (samples, columns of X, classes); 0 for one that is absent."""
+        apart = np.empty((table.n_samples, table.schema.n_columns, table.schema.n_classes))
         step = max(1, CHUNK // max(1, apart[:1].size))
         every = np.arange(table.schema.n_columns)
-        for start in range(0, table.n_rows, step):
-            part = table.rows(np.arange(start, min(start + step, table.n_rows)))
+        for start in range(0, table.n_samples, step):
+            part = table.rows(np.arange(start, min(start + step, table.n_samples)))
             own, free = self.own.contributions(part), self.free.contributions(self._unaware(part))
             apart[start : start + step] = self._mixed(every[:, None], own, free)
         for column in table.incomplete:
@@ -205,20 +205,20 @@ class Selection:
         return mixed
 
     def _unaware(self, table: Table) -> Table:
-        """The same rows, as if there were one class."""
+        """The same samples, as if there were one class."""
         return replace(table, schema=self.free.statistics.schema)
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """The training rows again, each seen by the average without it.
+        """The training samples again, each seen by the average without it.
 
-        Without a row an attribute's evidence is divided by what the others say of the row: in its own class, or
-        whatever its class. So the weights of the two densities follow the row, and no choice is made anew.
+        Without a sample a feature's evidence is divided by what the others say of the sample: in its own class, or
+        whatever its class. So the weights of the two densities follow the sample, and no choice is made anew.
         """
         assert table.labels is not None
-        total = np.zeros((table.schema.n_classes, table.n_rows)).T
+        total = np.zeros((table.schema.n_classes, table.n_samples)).T
         step = max(1, CHUNK // max(1, table.schema.n_columns * table.schema.n_classes))
-        for start in range(0, table.n_rows, step):
-            part = table.rows(rows := np.arange(start, min(start + step, table.n_rows)))
+        for start in range(0, table.n_samples, step):
+            part = table.rows(rows := np.arange(start, min(start + step, table.n_samples)))
             unaware = replace(self._unaware(part), labels=np.zeros(len(rows), np.intp))
             own, free = left_out_singly(self.own, part), left_out_singly(self.free, unaware)
             log_in, log_out = self.log_in[:, None] - own.log_evidence, self.log_out[:, None] - free.log_evidence
@@ -229,12 +229,12 @@ class Selection:
 
 
 class _Students(NamedTuple):
-    """Student densities of single attributes as constant - power · ln(least + white²), in standard units."""
+    """Student densities of single features as constant - power · ln(least + white²), in standard units."""
 
     columns: NDArray[np.intp]  # X's
     values: NDArray[np.intp]  # the table's
     units: Units
-    centre: Floats  # (densities, attributes): the one of all classes, then each class's
+    centre: Floats  # (densities, features): the one of all classes, then each class's
     shrink: Floats  # by which a distance from the centre is multiplied to give ``white``
     constant: Floats
     least: Floats  # (densities,)
@@ -242,11 +242,11 @@ class _Students(NamedTuple):
 
     @classmethod
     def of(cls, network: Network, present: NDArray[np.intp], log_weight: Floats) -> _Students:
-        """Of the attributes at these positions in the one partition of a naive Bayes."""
+        """Of the features at these positions in the one partition of a naive Bayes."""
         posterior, partition = network.posteriors[0], network.statistics.layout.partitions[0]
         columns, units = partition.columns[present], Units(*(part[present] for part in posterior.units))
         scale, shape, least = posterior.scale[0][:, present], posterior.shape[0], posterior.least_leverage[0]
-        # That is `densities.student`, whose leverage of a row at the centre is `least`.
+        # That is `densities.student`, whose leverage of a sample at the centre is `least`.
         own = gammaln(shape + 0.5) - gammaln(shape) + shape * np.log(least) - 0.5 * np.log(np.pi)
         constant = own[:, None] - 0.5 * np.log(scale) + log_weight[columns] - np.log(units.unit)
         centre = posterior.centre[0][:, present]
@@ -254,10 +254,10 @@ class _Students(NamedTuple):
 
 
 def _greatest_ratio(students: _Students) -> Floats:
-    """How far, at most, the log density of all classes rises above each class's own: (classes, attributes).
+    """How far, at most, the log density of all classes rises above each class's own: (classes, features).
 
     Where it has its maximum, the derivative is a cubic in the distance from the common centre. There are such maxima
-    because more rows stand behind the common density than behind any other: its tails are the lightest.
+    because more samples stand behind the common density than behind any other: its tails are the lightest.
     """
     (a, *_), b = students.power, students.power[1:, None]
     k0, k = np.square(students.shrink[0]), np.square(students.shrink[1:])

@@ -1,4 +1,4 @@
-"""TAN: the best tree of attributes, from the statistics of all pairs."""
+"""TAN: the best tree of features, from the statistics of all pairs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.pairs import pair_families, pair_scores
 
 
-class Tree(Learner):
-    """TAN (Friedman, Geiger and Goldszmidt 1997): the tree of attributes that says most given the class.
+class TAN(Learner):
+    """TAN (Friedman, Geiger and Goldszmidt 1997): the tree of features that says most given the class.
 
-    A pair's weight is what knowing one attribute adds to the prediction of the other. Discrete attributes form a
+    A pair's weight is what knowing one feature adds to the prediction of the other. Discrete features form a
     tree of their own on which the continuous ones grow, so that none of these is the parent of a discrete one.
-    Between discrete attributes the evidence differs a little with the direction; the mean of both counts. What is
+    Between discrete features the evidence differs a little with the direction; the mean of both counts. What is
     constant in the training data stands alone.
 
     Parameters
@@ -39,10 +39,10 @@ class Tree(Learner):
 
     Examples
     --------
-    >>> from cgnlearn import CGNClassifier, Tree
+    >>> from cgnlearn import CGNClassifier, TAN
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> CGNClassifier(Tree()).fit(X, y).structure_.parents
+    >>> CGNClassifier(TAN()).fit(X, y).structure_.parents
     {0: (), 1: (0,), 2: (0,), 3: (2,)}
     """
 
@@ -52,7 +52,7 @@ class Tree(Learner):
         self.score = score
 
     def families(self, schema: Schema) -> Families:
-        """Every attribute alone and, once for each pair that may be joined, with a parent."""
+        """Every feature alone and, once for each pair that may be joined, with a parent."""
         if self.score not in ("evidence", "mutual_information"):
             raise ValueError(f'Tree\'s score must be "evidence" or "mutual_information", not {self.score!r}')
         return pair_families(schema)
@@ -91,7 +91,7 @@ def _tree_parents(gain: Floats, schema: Schema, scored: Container[int]) -> list[
         for child, parent in _grown(among).items():
             parents[continuous[child]] = continuous[parent]
         return parents
-    # All discrete attributes stand as one root, each continuous one joined to the best of them.
+    # All discrete features stand as one root, each continuous one joined to the best of them.
     best = np.array(discrete)[np.argmax(gain[np.ix_(discrete, continuous)], axis=0)]
     joined = np.zeros((len(continuous) + 1,) * 2)
     joined[1:, 1:] = among

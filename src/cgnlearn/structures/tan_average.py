@@ -1,4 +1,4 @@
-"""The average over all directed forests of attributes."""
+"""The average over all directed forests of features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Elimination
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
-from cgnlearn.networks.model import LeftOut, NotExact, require_complete
+from cgnlearn.networks.model import LeftOut, NotExactError, require_complete
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
@@ -24,28 +24,28 @@ from cgnlearn.structures.pairs import pair_families, pair_scores
 from cgnlearn.structures.ratios import Ratios
 
 MOST_COLUMNS = 700  # whose elimination takes 2 GB
-MOST_RATIOS = 1 << 23  # numbers that are held for one batch of rows
-CHUNK = 1 << 15  # densities of one tile of rows under one class: they stay in the second-level cache
-TILE = 64  # rows
+MOST_RATIOS = 1 << 23  # numbers that are held for one batch of samples
+CHUNK = 1 << 15  # densities of one tile of samples under one class: they stay in the second-level cache
+TILE = 64  # samples
 
 
-class TreeAverage(Learner):
-    """The exact average over all directed forests, in which each attribute has at most one attribute as parent.
+class TANAverage(Learner):
+    """The exact average over all directed forests, in which each feature has at most one feature as parent.
 
     Every forest is equally likely beforehand and counts by its evidence (Cerquides and López de Mántaras 2005); that
-    there are more than p^p of them does not matter, as sums over all forests come by elimination. Discrete attributes
+    there are more than p^p of them does not matter, as sums over all forests come by elimination. Discrete features
     never have a continuous parent; what is constant in the training data stands alone. It needs
-    ``parameters="bayes"``, a prior location that is ``"pooled"`` or an array, and sharing 0 or 1. ``structure_`` is
+    ``estimation="bayes"``, a prior location that is ``"pooled"`` or an array, and sharing 0 or 1. ``structure_`` is
     the most probable forest, ``edge_probability_`` how probable each arc is, from parent (row) to child (column); the
-    rest to 1 is the probability that the child has no parent. An average over forests is no product over attributes, so
+    rest to 1 is the probability that the child has no parent. An average over forests is no product over features, so
     there are no ``contributions``.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from cgnlearn import CGNClassifier, TreeAverage
+    >>> from cgnlearn import CGNClassifier, TANAverage
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = CGNClassifier(TreeAverage()).fit(X, y)
+    >>> model = CGNClassifier(TANAverage()).fit(X, y)
     >>> model.edge_probability_.round(2)
     array([[0.  , 0.75, 0.5 , 0.  ],
            [0.25, 0.  , 0.  , 0.  ],
@@ -56,7 +56,7 @@ class TreeAverage(Learner):
     has_leave_one_out = accepts_missing = is_sum = False
 
     def families(self, schema: Schema) -> Families:
-        """Every attribute alone and, once for each pair that may be joined, with a parent."""
+        """Every feature alone and, once for each pair that may be joined, with a parent."""
         if schema.n_columns > MOST_COLUMNS:
             raise ValueError(
                 f"an average over the trees of {schema.n_columns} columns is out of reach: select at most "
@@ -64,14 +64,14 @@ class TreeAverage(Learner):
             )
         return pair_families(schema)
 
-    def model(self, statistics: Statistics, how: Estimation) -> ForestAverage:
+    def model(self, statistics: Statistics, estimation: Estimation) -> ForestAverage:
         """The average."""
-        return ForestAverage.of(statistics, with_evidence(how, "TreeAverage"))
+        return ForestAverage.of(statistics, with_evidence(estimation, "TANAverage"))
 
 
 @dataclass(frozen=True, eq=False)
 class ForestAverage:
-    """The average over all forests of the attributes that are present.
+    """The average over all forests of the features that are present.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class ForestAverage:
         Of all pairs.
     how : Bayes
     alone : Network
-        Naive Bayes: every attribute without a parent.
+        Naive Bayes: every feature without a parent.
     nodes : ndarray (nodes,)
         The columns that take part.
     log_weights : ndarray (1 + nodes, nodes)
@@ -89,18 +89,18 @@ class ForestAverage:
     """
 
     statistics: Statistics
-    how: Bayes
+    estimation: Bayes
     alone: Network
     nodes: NDArray[np.intp]
     log_weights: Floats
     elimination: Elimination
 
     @classmethod
-    def of(cls, statistics: Statistics, how: Bayes) -> ForestAverage:
+    def of(cls, statistics: Statistics, estimation: Bayes) -> ForestAverage:
         """From statistics of all pairs."""
         schema = statistics.schema
-        require_complete(statistics.incomplete, schema, "TreeAverage weighs forests by the same rows", "take a Tree")
-        alone, joined = pair_scores(statistics, how)
+        require_complete(statistics.incomplete, schema, "TANAverage weighs forests by the same samples", "take a Tree")
+        alone, joined = pair_scores(statistics, estimation)
         says_something = [levels is None or len(levels) > 1 for levels in schema.levels]
         nodes = np.flatnonzero(np.isfinite(alone) & says_something)
         # Of the two directions of a continuous pair one was scored; with a coherent prior both gain the same.
@@ -110,8 +110,8 @@ class ForestAverage:
         np.fill_diagonal(turned, -np.inf)
         log_weights = np.vstack([alone[nodes], turned[np.ix_(nodes, nodes)]])
         log_weights -= log_weights.max(axis=0, initial=-np.inf)
-        naive = Network.of(Structure.naive_bayes(schema.n_columns), statistics, how)
-        return cls(statistics, how, naive, nodes, log_weights, eliminated(log_weights))
+        naive = Network.of(Structure.naive_bayes(schema.n_columns), statistics, estimation)
+        return cls(statistics, estimation, naive, nodes, log_weights, eliminated(log_weights))
 
     @cached_property
     def _heaviest(self) -> Network:
@@ -119,7 +119,7 @@ class ForestAverage:
         parents: list[int | None] = [None] * self.statistics.schema.n_columns
         for child, above in enumerate(heaviest_parents(self.log_weights).tolist()):
             parents[self.nodes[child]] = int(self.nodes[above - 1]) if above else None
-        return Network.of(Structure.tree(parents), self.statistics, self.how)
+        return Network.of(Structure.tree(parents), self.statistics, self.estimation)
 
     @property
     def structure(self) -> Structure:
@@ -133,7 +133,7 @@ class ForestAverage:
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a row."""
+        """Log probabilities of the classes before anything is seen of a sample."""
         return self.alone.class_log_prior
 
     @cached_property
@@ -154,7 +154,7 @@ class ForestAverage:
     # ---- prediction
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(x | class) of every row and class."""
+        """ln p(x | class) of every sample and class."""
         from cgnlearn.kernels.compilation import in_threads
         from cgnlearn.kernels.forests import log_forest_means, pair_ratios
 
@@ -171,7 +171,7 @@ class ForestAverage:
         batch = max(step, MOST_RATIOS // (n_classes * n_nodes**2))
 
         def add(part: Table, start: int, given: Floats | None, first: int) -> None:
-            tile = slice(first, min(first + step, part.n_rows))
+            tile = slice(first, min(first + step, part.n_samples))
             n, standard = tile.stop - tile.start, pairs.standard(part, tile)
             for label, students in enumerate(pairs.students):
                 logs = np.zeros((1 + n_nodes, n_nodes, n)) if given is None else given[label][..., tile].copy()
@@ -180,20 +180,20 @@ class ForestAverage:
                 log_forest_means(logs, self.log_weights, self.elimination, found)
                 total[start + tile.start : start + tile.stop, label] += found
 
-        for start in range(0, table.n_rows, batch):
-            part = table.rows(np.arange(start, min(start + batch, table.n_rows)))
+        for start in range(0, table.n_samples, batch):
+            part = table.rows(np.arange(start, min(start + batch, table.n_samples)))
             given = self._ratios.discrete(part) if table.schema.discrete else None
-            in_threads(partial(add, part, start, given), range(0, part.n_rows, step))
+            in_threads(partial(add, part, start, given), range(0, part.n_samples, step))
         return total
 
     @cached_property
     def _ratios(self) -> Ratios:
-        return Ratios(self.statistics, self.how, self.alone, self.nodes)
+        return Ratios(self.statistics, self.estimation, self.alone, self.nodes)
 
     def contributions(self, table: Table) -> Floats:
-        """There are none: the average is no product over attributes."""
-        raise ValueError("an average over forests has no contributions by attribute: fit its structure_ and ask that")
+        """There are none: the average is no product over features."""
+        raise ValueError("an average over forests has no contributions by feature: fit its structure_ and ask that")
 
     def leave_one_out(self, table: Table) -> LeftOut:
-        """Not exact: the weights of the forests change with every row."""
-        raise NotExact("an average over forests weighs them anew without every row: take folds")
+        """Not exact: the weights of the forests change with every sample."""
+        raise NotExactError("an average over forests weighs them anew without every sample: take folds")

@@ -31,7 +31,7 @@ class Agreed(NamedTuple):
     remarks: tuple[str, ...]  # what the person should know, a line each
 
     @property
-    def n_rows(self) -> int:
+    def n_samples(self) -> int:
         """The rows that are learned from."""
         return sum(self.counts.values())
 
@@ -101,7 +101,7 @@ class Stream:
 
 def training_stream(source: Source, roles: Roles, *, drop_missing: bool = False) -> tuple[Stream, Agreed]:
     """A file to learn from that does not fit into memory, read as `training_data` reads others."""
-    stream = Stream(planned(source, roles, drop_missing=drop_missing, n_rows=BATCH_ROWS))
+    stream = Stream(planned(source, roles, drop_missing=drop_missing, n_samples=BATCH_ROWS))
     agreed = stream.agreed()
     check_target(source.path, roles, agreed.counts)
     return stream, agreed
@@ -144,10 +144,10 @@ def stream_of(
     return Stream(Plan(found, roles, read_target, features, drop_missing, {}, ()), batch_rows)
 
 
-def _types(source: Source, names: Sequence[str], n_rows: int) -> dict[str, str]:
+def _types(source: Source, names: Sequence[str], n_samples: int) -> dict[str, str]:
     """What the columns of a text file hold."""
     seen = {name: Seen(name) for name in names}
-    for rows in source.batches(seen, n_rows):
+    for rows in source.batches(seen, n_samples):
         for own in seen.values():
             own.add(rows, ())
     found = {name: own.judged() for name, own in seen.items()}
@@ -169,11 +169,11 @@ def _codes(own: Any, levels: Levels) -> NDArray[np.int32]:
     return np.array([*(place.get(level, MISSING) for level in own.levels), MISSING], np.int32)[own.codes]
 
 
-def _side_by_side(columns: Sequence[Any], n_rows: int) -> NDArray[Any]:
+def _side_by_side(columns: Sequence[Any], n_samples: int) -> NDArray[Any]:
     """Columns of numbers, stored column by column as the files have them: to turn them into rows costs more than to
     count them."""
     narrow = bool(columns) and all(column.dtype == np.float32 for column in columns)
-    values = np.empty((n_rows, len(columns)), np.float32 if narrow else np.float64, order="F")
+    values = np.empty((n_samples, len(columns)), np.float32 if narrow else np.float64, order="F")
     for i, column in enumerate(columns):
         values[:, i] = column
     return values

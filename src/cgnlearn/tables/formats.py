@@ -91,9 +91,9 @@ class Source:
         [rows] = self.read(self.names, None)
         return rows
 
-    def batches(self, names: Iterable[str], n_rows: int | None) -> Iterator[Rows]:
+    def batches(self, names: Iterable[str], n_samples: int | None) -> Iterator[Rows]:
         """Some columns of so many rows at once; None: all rows, which are kept."""
-        return iter([self.whole]) if n_rows is None else self.read(list(names), n_rows)
+        return iter([self.whole]) if n_samples is None else self.read(list(names), n_samples)
 
     def refuse_unknown(self, *asked: tuple[str | None, str]) -> None:
         """Raise if a column, with who asks for it, is not there."""
@@ -173,9 +173,9 @@ def _text_source(paths: list[Path], what: Any) -> Source:
             other = sorted(set(file.names) ^ set(files[0].names))[0]
             raise DataFileError(f"{what}: the files differ in column {other!r}: give them the same columns")
 
-    def read(names: Sequence[str], n_rows: int | None) -> Iterator[Rows]:
+    def read(names: Sequence[str], n_samples: int | None) -> Iterator[Rows]:
         for file in files:
-            for columns, lines in file.batches(names, n_rows):
+            for columns, lines in file.batches(names, n_samples):
                 yield Rows(file.path, dict(columns), lines, True, file.decimal)
 
     found = tuple(dict.fromkeys(word for file in files for word in file.found))
@@ -217,8 +217,8 @@ def _arrow_told(what: Any) -> Iterator[None]:
 def _arrow_source(dataset: Any, what: Any) -> Source:
     kinds = dict(zip(dataset.schema.names, dataset.schema.types, strict=True))
     with _arrow_told(what):
-        n_rows = dataset.count_rows()
-    if not n_rows or not kinds:
+        n_samples = dataset.count_rows()
+    if not n_samples or not kinds:
         raise DataFileError(f"{what} has no rows, or no columns: give it some")
     check_header(dataset.schema.names, what)
 
@@ -228,7 +228,7 @@ def _arrow_source(dataset: Any, what: Any) -> Source:
             if n_at_once is None:
                 table = dataset.to_table(columns=list(names)).unify_dictionaries()
                 columns = {name: table.column(name).combine_chunks() for name in names}
-                yield Rows(what, {n: _typed(column, n, what) for n, column in columns.items()}, np.arange(n_rows))
+                yield Rows(what, {n: _typed(column, n, what) for n, column in columns.items()}, np.arange(n_samples))
                 return
             scanner = dataset.scanner(
                 columns=list(names), batch_size=n_at_once, batch_readahead=2, fragment_readahead=1
@@ -240,7 +240,7 @@ def _arrow_source(dataset: Any, what: Any) -> Source:
                     yield Rows(what, {name: _typed(batch.column(name), name, what) for name in names}, places)
 
     types = {name: _type(kind) for name, kind in kinds.items()}
-    return Source(what, tuple(kinds), read, 5 * 8 * n_rows * len(kinds), types=types)
+    return Source(what, tuple(kinds), read, 5 * 8 * n_samples * len(kinds), types=types)
 
 
 def _type(kind: Any) -> str:
@@ -288,9 +288,9 @@ def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
     X = arrays.pop("X", None)
     if X is None or X.ndim != 2 or X.dtype.kind not in "fiub":
         raise DataFileError(f"{path} has no array X of numbers with rows and columns; it has {listed(list(arrays))}")
-    n_rows, n_columns = X.shape
-    if not n_rows or not n_columns:
-        raise DataFileError(f"{path}: its array X is empty, {n_rows} rows of {n_columns} columns")
+    n_samples, n_columns = X.shape
+    if not n_samples or not n_columns:
+        raise DataFileError(f"{path}: its array X is empty, {n_samples} rows of {n_columns} columns")
     names = [str(i) for i in range(n_columns)]
     for key in ("feature_names", "mz"):
         if key in arrays and arrays[key].shape == (n_columns,):
@@ -301,15 +301,17 @@ def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
     for asked in (name for name in wanted if name not in columns):
         if asked not in arrays:
             raise ColumnError(f"{path} has no array {asked!r}; it has {listed(['X', *arrays])}")
-        if arrays[asked].shape != (n_rows,):
-            raise DataFileError(f"{path}: the array {asked!r} must have one entry for each of the {n_rows} rows of X")
+        if arrays[asked].shape != (n_samples,):
+            raise DataFileError(
+                f"{path}: the array {asked!r} must have one entry for each of the {n_samples} rows of X"
+            )
         own = arrays[asked]
         columns[asked] = own if own.dtype.kind in "fiub" else Strings([str(one).strip() for one in own.tolist()])
-    rows = Rows(path, columns, np.arange(n_rows))
+    rows = Rows(path, columns, np.arange(n_samples))
     return Source(path, tuple(columns), partial(_once, rows))
 
 
-def _once(rows: Rows, names: Sequence[str], n_rows: int | None) -> Iterator[Rows]:
+def _once(rows: Rows, names: Sequence[str], n_samples: int | None) -> Iterator[Rows]:
     yield rows
 
 

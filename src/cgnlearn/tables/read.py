@@ -83,11 +83,11 @@ class Plan:
         """The features with levels."""
         return [name for name, how in self.features.items() if how is not numbers]
 
-    def parts(self, n_rows: int | None, *, levels_only: bool = False) -> Iterator[Part]:
+    def parts(self, n_samples: int | None, *, levels_only: bool = False) -> Iterator[Part]:
         """All rows, so many at once; ``levels_only``: without the columns of numbers, unless a gap in them counts."""
         names = self.discrete if levels_only and not self.drop_missing else list(self.features)
         special = [name for name in (self.roles.target, self.roles.groups) if name is not None]
-        for rows in self.source.batches([*names, *special], n_rows):
+        for rows in self.source.batches([*names, *special], n_samples):
             yield self.part(rows, names)
 
     def part(self, rows: Rows, names: Sequence[str]) -> Part:
@@ -126,13 +126,13 @@ class Plan:
         return remarks
 
 
-def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_rows: int | None = None) -> Plan:
+def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_samples: int | None = None) -> Plan:
     """How to read a file to learn from it; every column is a feature unless it has another part or is unfit."""
     roles.check(source)
     remarks = [f"{source.path} is read as text {', '.join(source.found)}"] if source.found else []
     aside = {*roles.special.values(), *roles.ignore}
     seen = {name: Seen(name) for name in source.names if name not in aside}
-    for rows in source.batches(seen, n_rows):
+    for rows in source.batches(seen, n_samples):
         for name, own in seen.items():
             own.add(rows, roles.na, as_labels=name in roles.categorical)
     found = {name: (False, None) if name in roles.categorical else own.judged() for name, own in seen.items()}
@@ -177,7 +177,7 @@ def prediction_parts(
     discrete: Collection[str] = (),
     *,
     needs_id: bool = False,
-    n_rows: int | None = None,
+    n_samples: int | None = None,
     tell: Tell = lambda remark: None,
 ) -> Iterator[Data]:
     """A file's rows in the columns of a model, in their order; None: all but those with another part, as numbers.
@@ -199,7 +199,7 @@ def prediction_parts(
     names = [name for name in source.names if name not in aside] if columns is None else list(columns)
     seen = {name: Seen(name) for name in names}
     carried = [] if roles.id is None else [roles.id]
-    for rows in source.batches([*names, *carried], n_rows):
+    for rows in source.batches([*names, *carried], n_samples):
         for name, own in seen.items():
             own.add(rows, roles.na, as_labels=name in discrete)
             own.refuse_words("the model was trained on numbers there")
@@ -214,10 +214,10 @@ def prediction_parts(
         tell(remark)
 
 
-def model_frames(source: Source, levels: Mapping[str, Sequence[Any] | None], n_rows: int) -> Iterator[pd.DataFrame]:
+def model_frames(source: Source, levels: Mapping[str, Sequence[Any] | None], n_samples: int) -> Iterator[pd.DataFrame]:
     """A file's rows as frames, each column read as the levels of a model, or None for numbers, ask for."""
     source.refuse_unknown(*((name, "a column of the model") for name in levels))
-    for rows in source.batches(levels, n_rows):
+    for rows in source.batches(levels, n_samples):
         found: dict[str, Any] = {}
         for name, own in levels.items():
             if own is None:
@@ -246,7 +246,7 @@ def frame_of_columns(found: Mapping[str, NDArray[Any] | Labels], kept: NDArray[n
 
 def check_target(path: Any, roles: Roles, classes: Mapping[str, int]) -> None:
     """Ask back if the classes, with how many rows each has, can hardly be meant."""
-    n, n_rows = len(classes), sum(classes.values())
+    n, n_samples = len(classes), sum(classes.values())
     is_number = not any(math.isnan(number(label)) for label in classes)
     if roles.target in roles.categorical:
         return
@@ -255,9 +255,9 @@ def check_target(path: Any, roles: Roles, classes: Mapping[str, int]) -> None:
             f"{path}: column {roles.target!r} has {n} different numbers and seems to measure something, so it cannot be"
             f" the class: name another with --target, or, if they are classes, add --categorical {roles.target}"
         )
-    if n > max(2, n_rows // 2):
+    if n > max(2, n_samples // 2):
         raise ColumnError(
-            f"{path}: column {roles.target!r} has {n} different values in {n_rows} rows and cannot be the class:"
+            f"{path}: column {roles.target!r} has {n} different values in {n_samples} rows and cannot be the class:"
             " name another with --target"
         )
 

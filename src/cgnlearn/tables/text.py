@@ -142,21 +142,21 @@ class TextFile:
         return cls(path, n_bytes, encoding, delimiter, decimal, tuple(names), tuple(filter(None, found)), is_plain)
 
     def batches(
-        self, names: Sequence[str], n_rows: int | None
+        self, names: Sequence[str], n_samples: int | None
     ) -> Iterator[tuple[dict[str, Strings], NDArray[np.intp]]]:
         """Some columns of so many rows at once; None: of all."""
         n_done = 0
-        if self.is_plain and n_rows is not None and find_spec("pyarrow"):
-            n_done, is_finished = yield from self._plain_batches(names, n_rows)
+        if self.is_plain and n_samples is not None and find_spec("pyarrow"):
+            n_done, is_finished = yield from self._plain_batches(names, n_samples)
             if is_finished:
                 return
         records = islice(self._records(), 1 + n_done, None)
-        while rows := list(islice(records, n_rows)):
+        while rows := list(islice(records, n_samples)):
             lines = np.array([line for _, line in rows])
             places = {name: self.names.index(name) for name in names}
             yield {name: Strings([row[i].strip() for row, _ in rows]) for name, i in places.items()}, lines
 
-    def _plain_batches(self, names: Sequence[str], n_rows: int) -> Generator[Batch, None, tuple[int, bool]]:
+    def _plain_batches(self, names: Sequence[str], n_samples: int) -> Generator[Batch, None, tuple[int, bool]]:
         """The rows as pyarrow finds them; how many there are up to the first that it refuses, and whether none is."""
         import pyarrow as pa
         from pyarrow import csv as arrow
@@ -168,8 +168,8 @@ class TextFile:
             try:
                 fields = arrow.ParseOptions(delimiter=self.delimiter, quote_char=False)
                 for block in arrow.open_csv(file, rows, fields, columns):
-                    for start in range(0, block.num_rows, n_rows):
-                        batch = block.slice(start, n_rows)
+                    for start in range(0, block.num_rows, n_samples):
+                        batch = block.slice(start, n_samples)
                         lines = np.arange(n_done, n_done + batch.num_rows) + 2
                         n_done += batch.num_rows
                         yield {name: ArrowStrings(batch.column(name)) for name in names}, lines

@@ -3,11 +3,11 @@ const adds = (value) => Math.abs(value) >= 0.1 || value === 0 ? signed(value, 2)
 const told = value => typeof value === "number" ? String(value).replace("-", "−") : value;
 const percent = p => p > 0.9999 ? "> 99.99 %" : p < 0.0001 ? "< 0.01 %" : (100 * p).toFixed(2) + " %";
 
-// Sorting, and filtering of the rows.
+// Sorting, and filtering of the samples.
 for (const table of document.querySelectorAll("table.sortable")) {
-  const body = table.tBodies[0], rows = [...body.rows];
-  const key = (row, i) => row.cells[i].dataset.value ?? row.cells[i].textContent;
-  [...table.tHead.rows[0].cells].forEach((head, i) => {
+  const body = table.tBodies[0], samples = [...body.samples];
+  const key = (sample, i) => sample.cells[i].dataset.value ?? sample.cells[i].textContent;
+  [...table.tHead.samples[0].cells].forEach((head, i) => {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);
@@ -16,9 +16,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const numeric = rows.length > 0 && rows[0].cells[i].dataset.value !== undefined;
-      rows.sort((a, b) => (numeric ? key(a, i) - key(b, i) : key(a, i).localeCompare(key(b, i))) * (down ? -1 : 1));
-      body.append(...rows);
+      const numeric = samples.length > 0 && samples[0].cells[i].dataset.value !== undefined;
+      samples.sort((a, b) => (numeric ? key(a, i) - key(b, i) : key(a, i).localeCompare(key(b, i))) * (down ? -1 : 1));
+      body.append(...samples);
     });
   });
   if (!table.classList.contains("filtered")) continue;
@@ -27,9 +27,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const show = () => {
     const wanted = text.value.trim().toLowerCase();
     let n = 0;
-    for (const row of rows) {
-      row.hidden = (wrong.checked && !row.classList.contains("wrong")) || !row.textContent.toLowerCase().includes(wanted);
-      n += !row.hidden;
+    for (const sample of samples) {
+      sample.hidden = (wrong.checked && !sample.classList.contains("wrong")) || !sample.textContent.toLowerCase().includes(wanted);
+      n += !sample.hidden;
     }
     tools.querySelector("[aria-live]").textContent = `${n} row${n === 1 ? "" : "s"}`;
   };
@@ -37,46 +37,46 @@ for (const table of document.querySelectorAll("table.sortable")) {
   wrong.addEventListener("change", show);
 }
 
-// A row up close, chosen by the reader.
+// A sample up close, chosen by the reader.
 for (const script of document.querySelectorAll("script.viewable")) {
-  const { classes, features, rows } = JSON.parse(script.textContent);
+  const { classes, features, samples } = JSON.parse(script.textContent);
   const part = script.closest("section"), chooser = part.querySelector(".chooser"), select = chooser.querySelector("select");
   const blank = part.querySelector("template").content.querySelector(".view"), shown = document.createElement("div");
-  shown.className = "chosen-row";
+  shown.className = "chosen-sample";
   chooser.after(shown);
   select.add(new Option("…", ""));
-  rows.forEach((row, i) => select.add(new Option(
+  samples.forEach((sample, i) => select.add(new Option(
     `${row.name}: ${classes[row.true]}, predicted ${classes[row.predicted]} ${percent(row.probability)}${row.true === row.predicted ? "" : " ✗"}`, i)));
   chooser.hidden = false;
   select.addEventListener("change", () => {
     shown.replaceChildren();
-    if (select.value !== "") shown.append(view(rows[select.value]));
+    if (select.value !== "") shown.append(view(samples[select.value]));
   });
   const usual = (feature, code, value) => {
     if (feature.shares) return value === "missing" ? "—" : `${feature.shares[code][value] ?? 0} % of rows`;
     if (!feature.ranges) return "";
     return feature.ranges[code] ? `${told(feature.ranges[code][0])} to ${told(feature.ranges[code][1])}` : "none measured";
   };
-  const view = row => {
-    const found = blank.cloneNode(true), of = classes[row.predicted], against = classes[row.against];
+  const view = sample => {
+    const found = blank.cloneNode(true), of = classes[sample.predicted], against = classes[sample.against];
     found.querySelector("h4").textContent = `Row ${row.name}`;
     found.querySelector("p").textContent = `True class ${classes[row.true]}, predicted ${of} with probability ${percent(row.probability)}; ` +
       `the next is ${against}. Log-odds between them: ${signed(row.logOdds, 2)}.`;
     found.querySelector("thead .for").textContent = `usual in ${of}`;
     found.querySelector("thead .against").textContent = `usual in ${against}`;
     const first = found.querySelector("tbody tr");
-    let rest = row.logOdds;
-    for (const [number, value, odds] of row.items) {
+    let rest = sample.logOdds;
+    for (const [number, value, odds] of sample.items) {
       const line = first.cloneNode(true), feature = features[number];
       line.querySelector("th").textContent = feature.name;
       line.querySelector(".measured").textContent = told(value);
-      for (const [kind, code] of [["for", row.predicted], ["against", row.against]]) {
+      for (const [kind, code] of [["for", sample.predicted], ["against", sample.against]]) {
         const cell = line.querySelector(`td.${kind}`);
         cell.textContent = usual(feature, code, value);
         cell.dataset.label = `usual: ${classes[code]}`;
       }
       line.querySelector(".odds").textContent = adds(odds);
-      const ranges = feature.ranges && [feature.ranges[row.predicted], feature.ranges[row.against]];
+      const ranges = feature.ranges && [feature.ranges[sample.predicted], feature.ranges[sample.against]];
       if (ranges && ranges.every(Boolean) && typeof value === "number") {
         const low = Math.min(value, ranges[0][0], ranges[1][0]), high = Math.max(value, ranges[0][1], ranges[1][1]);
         const place = at => high > low ? 4 + 92 * (at - low) / (high - low) : 50;
