@@ -152,12 +152,8 @@ class BandAverageCandidate(OrderedCandidate):
 
     name = "band_average"
     label = "each feature with its neighbours, averaged over how many (band average)"
+    make = BandAverage
     sharings = (0.0,)
-
-    @classmethod
-    def named_learner(cls, random_state: Any = 0) -> Learner:
-        """The average over orders up to 49."""
-        return BandAverage()
 
     @classmethod
     def learner_for(cls, profile: Profile) -> Learner:

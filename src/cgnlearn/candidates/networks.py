@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -106,12 +106,13 @@ class NetworkCandidate(Candidate):
     varying: tuple[str, ...] = ()  # what the estimations differ in: "sharing", "prior_scale", "dirichlet"
     missing_indicator: bool = False  # whether being missing is a feature too
 
+    make: ClassVar[Callable[..., Learner]]  # what the name stands for
     sharings: ClassVar[tuple[float, ...]] = SHARINGS
 
     @classmethod
     def named_learner(cls, random_state: Any = 0) -> Learner:
         """What the name stands for where one structure is fitted."""
-        raise NotImplementedError
+        return cls.make()
 
     @classmethod
     def is_of(cls, learner: Learner) -> bool:
@@ -225,11 +226,7 @@ class NaiveBayesCandidate(NetworkCandidate):
 
     name = "naive_bayes"
     label = "each feature by itself (naive Bayes)"
-
-    @classmethod
-    def named_learner(cls, random_state: Any = 0) -> Learner:
-        """Naive Bayes."""
-        return NaiveBayes()
+    make = NaiveBayes
 
 
 class CompleteCandidate(NetworkCandidate):
@@ -237,12 +234,8 @@ class CompleteCandidate(NetworkCandidate):
 
     name = "complete"
     label = "every feature with every other (complete)"
+    make = Complete
     _is_joint = True
-
-    @classmethod
-    def named_learner(cls, random_state: Any = 0) -> Learner:
-        """Every feature depends on all before it."""
-        return Complete()
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
@@ -277,13 +270,9 @@ class TANCandidate(NetworkCandidate):
 
     name = "tan"
     label = "each feature with the one that tells most of it (TAN)"
+    make = TAN
     sharings = FEW_SHARINGS
     _is_joint = True
-
-    @classmethod
-    def named_learner(cls, random_state: Any = 0) -> Learner:
-        """The best tree by evidence."""
-        return TAN()
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
@@ -298,12 +287,8 @@ class SelectiveNaiveBayesCandidate(NetworkCandidate):
 
     name = "selective_naive_bayes"
     label = "each feature by itself, as far as it tells the classes apart (selective naive Bayes)"
+    make = SelectiveNaiveBayes
     sharings = (0.0, 1.0)  # those that have an evidence
-
-    @classmethod
-    def named_learner(cls, random_state: Any = 0) -> Learner:
-        """The average over all choices of features."""
-        return SelectiveNaiveBayes()
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
@@ -316,12 +301,8 @@ class TANAverageCandidate(SelectiveNaiveBayesCandidate):
 
     name = "tan_average"
     label = "each feature with at most one other, averaged over all ways (TAN average)"
+    make = TANAverage
     by_default = False
-
-    @classmethod
-    def named_learner(cls, random_state: Any = 0) -> Learner:
-        """The average over all forests."""
-        return TANAverage()
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
