@@ -26,7 +26,7 @@ def every_order(
 ) -> None:
     """Add what the nodes of a stretch say, for all k from ``lowest`` up; ``wanted`` says which shapes: band, box."""
     orders = stretch.scale.shape[1]
-    _add_constants(stretch, chain, law, lowest, sums)
+    _add_constants(stretch, chain, law, wanted, lowest, sums)
     past, f, q = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
     # The bin of k and of so many nodes absent: products of g for both shapes and, where F is not the own one, of h.
     products = np.ones((4 if law.shifted else 2, orders + 1, orders, width))
@@ -82,7 +82,7 @@ def _go_on(place: Any) -> None:
 
 
 @compiled
-def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, lowest: int, sums: PathSums) -> None:
+def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, wanted: Any, lowest: int, sums: PathSums) -> None:
     """What is alike for all samples."""
     orders = stretch.scale.shape[1]
     last = len(stretch.scale) - 1
@@ -99,15 +99,16 @@ def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, lowest: int, su
             sums.constant[1, k - 1] += of_nothing if place[k] == k - 1 or v == last else 0.0
         if not chain.absent[v]:
             n_orders = min(orders, v + 1, stretch.existing[i])
-            for j in range(n_orders):
+            low = 0 if wanted[1] else min(lowest - 1, v)  # a box has nodes of every order
+            for j in range(low, n_orders):
                 worth[j] = stretch.spread[i, j] + chain.own_spread[v]
-            logarithms(worth[:n_orders], scratch)
-            for j in range(n_orders):
+            logarithms(worth[low:n_orders], scratch)
+            for j in range(low, n_orders):
                 worth[j] = law.base[n_before[v] - n_before[v - j]] - 0.5 * worth[j] - chain.log_unit[v]
             worth[n_orders:] = 0.0
             for k in range(lowest, orders + 1):
                 sums.constant[0, k - 1] += worth[min(k - 1, v)]
-            for k in range(lowest, orders + 1):
+            for k in range(lowest, orders + 1 if wanted[1] else 0):
                 sums.constant[1, k - 1] += worth[place[k]]
             for k in range(lowest, orders + 1 if n_orders < min(orders, v + 1) else 0):
                 sums.missing[0, k - 1] += min(k - 1, v) >= n_orders
