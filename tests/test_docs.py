@@ -76,7 +76,7 @@ as_the_page_was_made = pytest.mark.skipif(
 @pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if not each.needs_data])
 @pytest.mark.slow
 def test_the_page_of_transcripts_holds(session, tmp_path):
-    assert SESSIONS["told"](session, None, tmp_path) == SESSIONS["in_page"](session)
+    assert SESSIONS["transcript"](session, None, tmp_path) == SESSIONS["in_page"](session)
 
 
 @as_the_page_was_made
@@ -85,7 +85,7 @@ def test_the_page_of_transcripts_holds(session, tmp_path):
 @pytest.mark.parametrize("session", [each for each in SESSIONS["SESSIONS"] if each.needs_data])
 @pytest.mark.slow
 def test_the_page_of_transcripts_holds_for_public_files(session, tmp_path, shared):
-    assert SESSIONS["told"](session, shared / "data", tmp_path) == SESSIONS["in_page"](session)
+    assert SESSIONS["transcript"](session, shared / "data", tmp_path) == SESSIONS["in_page"](session)
 
 
 def test_every_picture_and_page_that_is_linked_is_there():
