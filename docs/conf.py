@@ -1,4 +1,4 @@
-"""How the site is made: `make docs`."""
+"""Settings of the site, which `make docs` builds."""
 
 import os
 import re
@@ -23,7 +23,7 @@ extensions = [
 exclude_patterns = ["_build", "examples", "reproduction"]
 root_doc = "index"
 templates_path = ["_templates"]
-nitpicky = False  # parameter types are prose ("array (rows,)"), as in scikit-learn
+nitpicky = False  # parameter types are prose ("array (samples,)"), as in scikit-learn
 
 html_theme = "pydata_sphinx_theme"
 html_title = "cgnlearn"
@@ -49,9 +49,9 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "deflist"]
 
 autosummary_generate = True
-autodoc_typehints = "none"  # numpydoc has them in words
+autodoc_typehints = "none"  # numpydoc lists them in the parameter section
 toc_object_entries_show_parents = "hide"
-numpydoc_show_class_members = False  # _templates/autosummary/class.rst has them whole
+numpydoc_show_class_members = False  # _templates/autosummary/class.rst lists them
 
 sphinx_gallery_conf = {
     "examples_dirs": ["examples"],
@@ -67,7 +67,7 @@ sphinx_gallery_conf = {
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-linkcheck_ignore = [r"https?://.*"]  # only what can be checked without a network: links inside the site fail the build
+linkcheck_ignore = [r"https?://.*"]  # no network in the build; broken links inside the site are errors
 suppress_warnings = [
     "config.cache",
     "ref.ref",  # labels of scikit-learn's own guide, in docstrings that are inherited from it
@@ -75,10 +75,10 @@ suppress_warnings = [
 
 
 def without_last_line(_app, _page, source):
-    """An example that doctest reads ends in an empty line, which nobody needs to see."""
+    """Remove the empty line that ends a doctest example."""
     source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
 
 
 def setup(app):
-    """Hear of pages when they are read."""
+    """Register `without_last_line`."""
     app.connect("source-read", without_last_line)

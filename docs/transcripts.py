@@ -1,4 +1,4 @@
-"""Make transcripts.md: python docs/transcripts.py FOLDER, which is laid out as ../shared/data."""
+"""Write transcripts.md: python docs/transcripts.py FOLDER, with the public data sets in FOLDER."""
 
 import os
 import re
@@ -21,26 +21,26 @@ OWN_MACHINE = re.compile("written by|training checksum")
 PAGE = Path(__file__).parent / "transcripts.md"
 INTRODUCTION = """# Transcripts
 
-What the commands say of files as people have them, good and bad news alike. `python docs/transcripts.py FOLDER` makes this page, and a test runs the
-same commands again. The first four files are public: UCI's heart disease (Hungarian) and credit approval, Singh's prostate (102 × 12,600), and
-96 MALDI-TOF spectra of four species; the others are made up by the script. Few folds keep the test short; the default is ten.
-Long numbers are rounded here, not in the files. Log loss is the mean of minus the logarithm of the probability that a model gave to the true class: 0 is
-perfect, and a model above the class frequencies is worse than none.
+The output of the commands for typical files, good and bad results alike. `python docs/transcripts.py FOLDER` writes this page, and a test runs the
+same commands again. The first four data sets are public: UCI's heart disease (Hungarian) and credit approval, Singh's prostate cancer (102 × 12,600), and
+96 MALDI-TOF spectra of four species; the others are simulated by the script. Few folds keep the test short; the default is ten.
+Long numbers are rounded here, not in the files. Log loss is the mean of minus the log probability that a model gave to the true class: 0 is
+perfect, and a model with a higher log loss than the class frequencies is worse than none.
 """
 
 
 class Session(NamedTuple):
-    """A file and what is done with it."""
+    """A file and the commands run on it."""
 
     title: str
-    words: str
-    prepare: Callable[[Path | None, Path], None]  # puts files of the data into the folder of the session
+    description: str
+    prepare: Callable[[Path | None, Path], None]  # copies or writes files into the folder of the session
     commands: tuple[str, ...]
     needs_data: bool = True
 
 
 def copied(source: str, n_new: int = 0) -> Callable[[Path | None, Path], None]:
-    """A file as it is, and its first rows as new.csv."""
+    """Return a function that copies a file, and its first rows as new.csv."""
 
     def prepare(data: Path | None, folder: Path) -> None:
         assert data is not None
@@ -53,13 +53,13 @@ def copied(source: str, n_new: int = 0) -> Callable[[Path | None, Path], None]:
 
 
 def prostate(data: Path | None, folder: Path) -> None:
-    """The prostate data under a short name."""
+    """Copy the prostate data under a short name."""
     assert data is not None
     shutil.copy(data / "micro/singh_prostate_102x12600.csv.gz", folder / "prostate.csv.gz")
 
 
 def species(data: Path | None, folder: Path) -> None:
-    """Raw spectra of four species, and a table of them."""
+    """Unpack raw spectra of four species, and write their table of labels."""
     assert data is not None
     with tarfile.open(data / "spectra/species4_raw_bruker/species_bruker_flex.tar.gz") as archive:
         archive.extractall(folder / "spectra", filter="data")
@@ -71,7 +71,7 @@ def species(data: Path | None, folder: Path) -> None:
 
 
 def visits(_: Path | None, folder: Path) -> None:
-    """Three visits of each of 30 patients, and a visit of a new one."""
+    """Simulate three visits of each of 30 patients, and those of a new patient."""
     rng = np.random.default_rng(0)
     lines = ["visit,patient,sex,marker,pressure,diagnosis"]
     for patient in range(31):
@@ -88,7 +88,7 @@ def visits(_: Path | None, folder: Path) -> None:
 
 
 def clinic(_: Path | None, folder: Path) -> None:
-    """A table as a German Excel writes it: semicolons, decimal commas, dates, and missing values."""
+    """Simulate a table from a German Excel: semicolons, decimal commas, dates, missing values."""
     rng = np.random.default_rng(0)
     lines = ["Patient;Datum;Größe;Blutgruppe;CRP;Diagnose"]
     for i in range(63):
@@ -105,8 +105,8 @@ def clinic(_: Path | None, folder: Path) -> None:
 SESSIONS = (
     Session(
         "Missing values: heart-hungarian.csv",
-        "One cell in five is empty, and of three columns most. Nothing has to be imputed. Maximum likelihood has no answer where a class lacks\n"
-        "a level of some column, and says which.",
+        "One value in five is missing, and in three columns most. Nothing has to be imputed. Maximum likelihood has no estimate where a class lacks\n"
+        "a level of some column, and the message names it.",
         copied("mixed/heart-hungarian.csv", 3),
         (
             "evaluate heart-hungarian.csv --target class --cv 2",
@@ -115,26 +115,28 @@ SESSIONS = (
         ),
     ),
     Session(
-        "Words and numbers: credit-approval.csv",
-        "Nine columns of words, six of numbers. What the probabilities come to for those who decide:",
+        "Text and numbers: credit-approval.csv",
+        "Nine columns of text, six of numbers. Sensitivity, specificity and predictive values for decisions:",
         copied("mixed/credit-approval.csv"),
         ("evaluate credit-approval.csv --target class --positive + --cv 2",),
     ),
     Session(
-        "More columns than rows: prostate.csv.gz",
-        "102 rows, 12,600 columns. What needs pairs of columns is not tried; the mixture says what it kept.",
+        "More features than samples: prostate.csv.gz",
+        "102 samples, 12,600 features. Candidates that need pairs of features are skipped; `inspect` lists the members of the mixture.",
         prostate,
         ("fit prostate.csv.gz --target class --output prostate.skops", "inspect prostate.skops"),
     ),
     Session(
         "Spectra: a folder of raw files",
-        "Bruker's folders as the instrument leaves them, three spectra of each sample; bins and all else are learned within the folds.",
+        "Bruker folders as the instrument writes them, three spectra of each sample; bins and all other steps are learned within the folds.",
         species,
-        ("evaluate spectra --labels labels.csv --groups sample --structure naive_bayes --estimation bayes --width 20 --cv 2",),
+        (
+            "evaluate spectra --labels labels.csv --groups sample --structure naive_bayes --estimation bayes --width 20 --cv 2",
+        ),
     ),
     Session(
         "Ids and groups: visits.csv",
-        "Three visits of each patient. `--id` names the rows, `--groups` keeps a patient's visits together, here and inside the fit.",
+        "Three visits of each patient. `--id` identifies the samples, `--groups` keeps a patient's visits together, here and inside the fit.",
         visits,
         (
             "evaluate visits.csv --target diagnosis --id visit --groups patient --structure complete --estimation bayes --cv 5",
@@ -145,7 +147,7 @@ SESSIONS = (
     ),
     Session(
         "From a German Excel: klinik.csv",
-        "Semicolons, decimal commas, Latin-1, dates, names, and `k.A.` for what was not measured.",
+        "Semicolons, decimal commas, Latin-1, dates, patient identifiers, and `k.A.` for missing values.",
         clinic,
         (
             "fit klinik.csv --target Diagnose --id Patient --structure naive_bayes --output klinik.skops",
@@ -154,43 +156,43 @@ SESSIONS = (
         ),
         needs_data=False,
     ),
-)  # fmt: skip
+)
 
 
-def told(session: Session, data: Path | None, folder: Path) -> str:
-    """What the commands of a session say, as it stands in the page."""
+def transcript(session: Session, data: Path | None, folder: Path) -> str:
+    """Return the commands of a session and their output, as in the page."""
     before = Path.cwd()
     session.prepare(data, folder)
     os.chdir(folder)
     try:
-        said = []
-        for words in session.commands:
-            found = CliRunner().invoke(command_line, words.split(), prog_name="cgnlearn")
-            lines = (found.stderr + found.stdout).strip().splitlines()
+        parts = []
+        for command in session.commands:
+            result = CliRunner().invoke(command_line, command.split(), prog_name="cgnlearn")
+            lines = (result.stderr + result.stdout).strip().splitlines()
             shown = (LONG.sub(lambda number: f"{float(number[0]):.3g}", line.rstrip()) for line in lines)
-            said.append("\n".join([f"$ cgnlearn {words}", *(line for line in shown if not OWN_MACHINE.match(line))]))
+            parts.append("\n".join([f"$ cgnlearn {command}", *(line for line in shown if not OWN_MACHINE.match(line))]))
     finally:
         os.chdir(before)
-    return "\n".join(said)
+    return "\n".join(parts)
 
 
 def in_page(session: Session) -> str:
-    """What the page says of a session."""
+    """Return the transcript of a session that is in the page."""
     text = PAGE.read_text(encoding="utf-8")
     found = re.search(rf"^## {re.escape(session.title)}\n.*?```console\n(.*?)\n```", text, re.DOTALL | re.MULTILINE)
-    assert found is not None, f"{PAGE.name} lacks {session.title}: make it again"
+    assert found is not None, f"{PAGE.name} lacks {session.title}: write it again"
     return found[1]
 
 
 def main(data: Path) -> None:
-    """All of the page."""
-    # Lines about time are not the same twice.
+    """Write the page."""
+    # Lines about time differ between runs.
     terminal.SECONDS_BETWEEN_LINES = terminal.MINUTES_FROM = 1e6
     parts = [INTRODUCTION]
     for session in SESSIONS:
         with TemporaryDirectory() as folder:
-            said = told(session, data, Path(folder))
-        parts.append(f"## {session.title}\n\n{session.words}\n\n```console\n{said}\n```\n")
+            text = transcript(session, data, Path(folder))
+        parts.append(f"## {session.title}\n\n{session.description}\n\n```console\n{text}\n```\n")
     PAGE.write_text("\n".join(parts), encoding="utf-8")
 
 

@@ -1,12 +1,12 @@
 """
 A clinical table with missing values
-===========================
+====================================
 
-A few hundred patients, numbers and categories side by side, cells left empty: no encoding, no imputation, one line to fit.
+A few hundred patients, numeric and categorical features, missing values: no encoding, no imputation, one line to fit.
 """
 
 # %%
-# The table. Pressure rises with age, the disease raises a marker, and every tenth value was never measured.
+# The data. Blood pressure rises with age, the disease raises a marker, and one value in ten is missing.
 import numpy as np
 import pandas as pd
 
@@ -25,20 +25,20 @@ diagnosis = np.where(ill, "ill", "healthy")
 patients.head()
 
 # %%
-# Half to learn from, half to look at.
+# Every other patient is for training, the rest for testing.
 model = CGNClassifierCV().fit(patients[::2], diagnosis[::2])
 print(f"accuracy {model.score(patients[1::2], diagnosis[1::2]):.2f}")
 
 # %%
-# What the columns said of one patient, as log odds of being ill; a missing value says nothing.
+# The contributions of the features for one patient, as log odds of being ill. A missing value contributes 0.
 patient = patients.iloc[[1]]
-said = model.contributions(patient)[0]
+contributions = model.contributions(patient)[0]
 print(patient.T.iloc[:, 0].to_string())
-print(dict(zip(patients.columns, (said[:, 1] - said[:, 0]).round(2).tolist(), strict=True)))
+print(dict(zip(patients.columns, (contributions[:, 1] - contributions[:, 0]).round(2).tolist(), strict=True)))
 print("probability of being ill:", model.predict_proba(patient)[0, 1].round(2))
 
 # %%
-# The clinic had four ill in ten; in a screening it is one in a hundred. Only the class prior changes.
+# In the clinic four patients in ten are ill; in a screening it is one in a hundred. Only the class prior changes.
 screening = model.with_class_prior([0.99, 0.01])
 print("in a screening:", screening.predict_proba(patient)[0, 1].round(3))
 

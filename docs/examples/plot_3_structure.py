@@ -2,7 +2,7 @@
 A structure you know
 ====================
 
-Somebody who knows the subject draws the graph; the columns are named, the class is everybody's parent and is not written.
+An expert draws the graph. Features are given by name; the class is a parent of every feature and is not written.
 """
 
 # %%
@@ -26,13 +26,13 @@ naive = CGNClassifier({name: [] for name in graph}).fit(X, y)
 print(f"log evidence: {known.log_evidence_:.0f} with the graph, {naive.log_evidence_:.0f} without")
 
 # %%
-# Columns left out of the graph are not in the model. What was drawn:
+# Features that are not in the graph are not in the model. The graph:
 from cgnlearn.plots import StructureDisplay
 
 StructureDisplay.from_estimator(known)
 
 # %%
-# What each feature said of one wine, given those it depends on:
+# The contribution of each feature for one wine, given its parents:
 from cgnlearn.plots import ContributionsDisplay
 
 ContributionsDisplay.from_estimator(known, X, row=83)

@@ -1,12 +1,12 @@
 """
 More samples than memory
-=====================
+========================
 
-All that is kept of the training data are sums, so a model over many files is a sum over them, and equals the model of all samples at once.
+A model keeps only sums of the training data, so a model of many files is a sum over the files, and equals the model of all samples at once.
 """
 
 # %%
-# Four files, as four days would leave them.
+# Four files, one for each day.
 import tempfile
 from pathlib import Path
 
@@ -19,12 +19,12 @@ from cgnlearn.datasets import make_waveform
 folder = Path(tempfile.mkdtemp())
 X, y = make_waveform(20_000, random_state=0)
 columns = [f"t{i}" for i in range(X.shape[1])]
-for day, rows in enumerate(np.array_split(np.arange(len(X)), 4)):
-    frame = pd.DataFrame(X[rows], columns=columns).assign(wave=y[rows])
+for day, samples in enumerate(np.array_split(np.arange(len(X)), 4)):
+    frame = pd.DataFrame(X[samples], columns=columns).assign(wave=y[samples])
     frame.to_parquet(folder / f"day{day}.parquet")
 
 # %%
-# Read batch by batch; only one is in memory.
+# Files are read in batches; only one batch is in memory.
 model = fit_stream(CGNClassifier("tan"), folder, "wave")
 whole = CGNClassifier("tan").fit(pd.DataFrame(X, columns=columns), y)
 streamed = np.concatenate([np.asarray(part) for part in predict_stream(model, folder)])
@@ -34,15 +34,15 @@ print(
 )
 
 # %%
-# And on, day after day, with the past fading: samples of the day before count 0.9 times as much.
+# Updating with new batches, with decay: at every batch the weight of all earlier samples is multiplied by 0.9.
 from sklearn.metrics import log_loss
 
 later = CGNClassifier("naive_bayes")
 losses = []
-for rows in np.array_split(np.arange(len(X)), 40):
+for samples in np.array_split(np.arange(len(X)), 40):
     if losses or hasattr(later, "classes_"):
-        losses.append(log_loss(y[rows], later.predict_proba(X[rows])))
-    later.partial_fit(X[rows], y[rows], classes=[0, 1, 2], decay=0.9)
+        losses.append(log_loss(y[samples], later.predict_proba(X[samples])))
+    later.partial_fit(X[samples], y[samples], classes=[0, 1, 2], decay=0.9)
 
 import matplotlib.pyplot as plt
 

@@ -2,7 +2,7 @@
 Comparing structures by evidence
 ================================
 
-The evidence is the probability of the training data with all parameters integrated out: it rewards fit and punishes needless parameters, without holding a single sample back.
+The evidence is the probability of the training data with all parameters integrated out: it rewards fit and penalises needless parameters, without held-out samples.
 """
 
 # %%
@@ -20,22 +20,22 @@ structures = {
     "5-BAND": Band(5),
     "complete": "complete",
 }
-found = {}
+scores = {}
 for name, structure in structures.items():
     for sharing in (0, 1):
         model = CGNClassifier(structure, sharing=sharing).fit(X, y)
-        left_out = model.leave_one_out_log_proba(X, y) if structure != "tan" else None
-        log_loss = np.nan if left_out is None else -left_out[np.arange(len(y)), y].mean()
-        found[name, sharing] = model.log_evidence_, log_loss
+        held_out = model.leave_one_out_log_proba(X, y) if structure != "tan" else None
+        log_loss = np.nan if held_out is None else -held_out[np.arange(len(y)), y].mean()
+        scores[name, sharing] = model.log_evidence_, log_loss
         print(f"{name:12} sharing {sharing}: log evidence {model.log_evidence_:9.1f}, log loss {log_loss:.3f}")
 
 # %%
-# Differences are log Bayes factors. Evidence speaks of features and class together, leave-one-out of the class alone, so their order may differ: waveforms are
-# smooth curves and neighbours hang together, which the evidence sees whether or not it helps to tell the classes apart.
-best = max(evidence for evidence, _ in found.values())
+# Differences are log Bayes factors. Evidence measures the fit of features and class together, leave-one-out that of the class alone, so their order may differ: waveforms are
+# smooth curves whose neighbours are correlated, and the evidence rewards this whether or not it helps to separate the classes.
+best = max(evidence for evidence, _ in scores.values())
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for offset, sharing in ((-0.2, 0), (0.2, 1)):
-    values = [found[name, sharing][0] - best for name in structures]
+    values = [scores[name, sharing][0] - best for name in structures]
     axes.barh(np.arange(len(structures)) + offset, values, 0.38, label=f"sharing {sharing}")
 axes.set_yticks(range(len(structures)), structures)
 axes.set_xlabel("log evidence below the best")

@@ -2,11 +2,11 @@
 Probabilities that can be trusted
 =================================
 
-Few samples and many columns: where maximum likelihood is sure and wrong, and what averaging and a likelihood power do about it.
+Few samples and many features: where maximum likelihood is overconfident, and how averaging and a likelihood power correct it.
 """
 
 # %%
-# Thirty samples to learn from, 569 - 30 to look at.
+# Thirty samples for training, the other 539 for testing.
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -24,20 +24,20 @@ penalties = {"logisticregression__C": np.geomspace(1e-4, 1e4, 10)}
 models = {
     "GaussianNB": GaussianNB(),
     "naive Bayes, averaged": CGNClassifier(),
-    "with a likelihood power": CGNClassifier(likelihood_power="cv"),
+    "with likelihood power": CGNClassifier(likelihood_power="cv"),
     "logistic regression": GridSearchCV(
         make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)), penalties, scoring="neg_log_loss"
     ),
     "the mixture": CGNClassifierCV(),
 }
-said = {}
+probabilities = {}
 for name, model in models.items():
-    said[name] = model.fit(X, y).predict_proba(rest)
-    right = (said[name].argmax(axis=1) == y_rest).mean()
-    print(f"{name:22} accuracy {right:.3f}   log loss {log_loss(y_rest, said[name]):.3f}")
+    probabilities[name] = model.fit(X, y).predict_proba(rest)
+    accuracy = (probabilities[name].argmax(axis=1) == y_rest).mean()
+    print(f"{name:22} accuracy {accuracy:.3f}   log loss {log_loss(y_rest, probabilities[name]):.3f}")
 
 # %%
-# All are right about equally often; they differ in how well they know it.
+# All have about the same accuracy; they differ in calibration.
 from cgnlearn.plots import ReliabilityDisplay
 
-ReliabilityDisplay.from_predictions(y_rest, said, classes=[0, 1])
+ReliabilityDisplay.from_predictions(y_rest, probabilities, classes=[0, 1])
