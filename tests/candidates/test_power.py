@@ -70,7 +70,7 @@ NEAR = 0.013  # half a step of the grid
 
 
 @pytest.mark.parametrize("structure", [Band, Box])
-@pytest.mark.parametrize("how", [{}, {"estimation": "ml"}, {"sharing": 0.3}], ids=str)
+@pytest.mark.parametrize("estimation", [{}, {"estimation": "ml"}, {"sharing": 0.3}], ids=str)
 def test_k_is_the_best_by_leave_one_out(wine, structure, estimation):
     X, y = wine
     model = CGNClassifier(structure("cv", k_max=6), **estimation).fit(X, y)

@@ -185,7 +185,7 @@ def mixed(seed=0, n=80):
     return np.column_stack([rng.normal(size=(n, 3)) + codes, codes]).astype(float), y
 
 
-@pytest.mark.parametrize("how", [Bayes(), Bayes(sharing=1.0), Bayes(Prior(location="paper")), MaximumLikelihood()])
+@pytest.mark.parametrize("estimation", [Bayes(), Bayes(sharing=1.0), Bayes(Prior(location="paper")), MaximumLikelihood()])
 def test_missing_discrete_parents_are_summed_over(estimation):
     X, y = mixed()
     H = punched(X, 0.4, columns=slice(3, 6))
@@ -203,7 +203,7 @@ def test_missing_discrete_parents_are_summed_over(estimation):
 FOREST = Structure.from_parents({3: [], 4: [3], 5: [4], 0: [5], 1: [0], 2: [4]})
 
 
-@pytest.mark.parametrize("how", [Bayes(), Bayes(sharing=1.0), MaximumLikelihood()])
+@pytest.mark.parametrize("estimation", [Bayes(), Bayes(sharing=1.0), MaximumLikelihood()])
 def test_a_forest_is_summed_from_its_leaves(estimation, monkeypatch):
     X, y = mixed()
     H = table_of(punched(X, 0.4, columns=slice(0, 6)), **LEVELS)

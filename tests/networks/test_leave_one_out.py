@@ -166,7 +166,7 @@ def test_the_papers_location_goes_by_folds():
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    "how", [{}, {"prior": Prior(location="cell")}, {"estimation": "ml"}], ids=["pooled", "cell", "ml"]
+    "estimation", [{}, {"prior": Prior(location="cell")}, {"estimation": "ml"}], ids=["pooled", "cell", "ml"]
 )
 def test_both_solvers_agree(sharing, weighted, estimation):
     rng = np.random.default_rng(7)
