@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from cgnlearn import Band, BandAverage, CGNClassifier, CGNClassifierCV, Prior, ordered_path
 from cgnlearn.candidates.power import likelihood_power
 from cgnlearn.data.table import read, read_training
-from cgnlearn.networks.densities import normalised, of_truth
+from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.estimation import Bayes
 from cgnlearn.networks.statistics import collect
 from cgnlearn.structures.band import EveryK, every_family
@@ -72,7 +72,7 @@ def averaged(X, y, X_test, draws=400):
     for k in range(K_MAX):
         likelihood, prior = left_out.log_likelihood[0, k], left_out.class_log_prior
         power = likelihood_power(likelihood, prior, table.labels, np.ones(len(y)))
-        of_rows.append(of_truth(normalised(power * likelihood + prior), table.labels))
+        of_rows.append(true_class_log_proba(normalised(power * likelihood + prior), table.labels))
         log_proba.append(normalised(power * new.log_likelihood[0, k] + new.class_log_prior))
     weights = np.random.default_rng(0).dirichlet(np.ones(len(y)), draws)  # Bayesian bootstrap of the samples
     log_weight = len(y) * weights @ np.array(of_rows).T  # (draws, k)

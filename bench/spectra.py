@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV
-from cgnlearn.data.splits import cut
+from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation.evidence import evidence_of
 from cgnlearn.evaluation.grouped import fit_options
 from cgnlearn.spectra import Bin, Spectrum, by_sample, make_raw_spectra, preset, stream
@@ -102,7 +102,7 @@ def evaluated(name, data, n_folds):
     y, groups = y.astype(str), groups.astype(str)
     found = {model: ([], [], [], [], []) for model in models()}
     n_features = 0
-    for split in cut(y, groups=groups, n_folds=n_folds, seed=SEED):
+    for split in repeated_splits(y, groups=groups, n_folds=n_folds, seed=SEED):
         train, test = ([spectra[row] for row in rows] for rows in (split.train, split.test))
         X, X_test = steps.fit_transform(train), steps.transform(test)
         n_features = X.shape[1]
@@ -251,7 +251,7 @@ def truth_ranks(seed, n_samples=100):
         ("band", CGNClassifier(Band("cv", k_max=20), sharing=1.0, likelihood_power="cv")),
     ):
         evidence = np.zeros(X.shape[1])
-        for split in cut(made.target, n_folds=3, seed=SEED):
+        for split in repeated_splits(made.target, n_folds=3, seed=SEED):
             model.fit(X[split.train], made.target[split.train])
             log_proba = model.predict_log_proba(X[split.test])
             true = np.searchsorted(model.classes_, made.target[split.test])

@@ -170,7 +170,7 @@ def test_a_rare_class_lowers_the_number_of_folds(wine, tmp_path):
     structure = ("-s", "naive_bayes")
     code, out, err = run("evaluate", few, "-t", "class", "--cv", "10x2", *structure)
     assert code == 0
-    assert err.startswith("cgnlearn: the smallest class has 4 rows, so that 4 folds are cut instead of 10\n")
+    assert err.startswith("cgnlearn: the smallest class has 4 samples, so that 4 folds are used instead of 10\n")
     assert "few.csv: stratified 4-fold cross-validation, 2 times" in out
     assert (
         json.loads(works("evaluate", few, "-t", "class", "--cv", "10x2", "--json", *structure))["models"][0]["folds"]

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, train_test_split
 
-from cgnlearn.data.splits import allowed, cut, scarce, stratified
+from cgnlearn.data.splits import allowed, repeated_splits, stratified, subsampled
 from cgnlearn.datasets import load
 
 Y = load_iris().target
@@ -34,13 +34,13 @@ def folds_of(kind, n_folds, seed, groups=None):
     ("y", "groups", "n_folds", "said"),
     [
         ("aaaaaabbbb", None, 4, None),
-        ("aaaaaabbbb", None, 6, "the smallest class has 4 rows, so that 4 folds are cut instead of 6"),
-        ("aaaaaab", None, 6, "the smallest class has 1 row, so that 2 folds are cut instead of 6"),
+        ("aaaaaabbbb", None, 6, "the smallest class has 4 samples, so that 4 folds are used instead of 6"),
+        ("aaaaaab", None, 6, "the smallest class has 1 sample, so that 2 folds are used instead of 6"),
         (
             "aaaaaaaaabbbbb",
             "01234567889991",
             5,
-            "the smallest class has 3 groups, so that 3 folds are cut instead of 5",
+            "the smallest class has 3 groups, so that 3 folds are used instead of 5",
         ),
     ],
 )
@@ -56,8 +56,8 @@ def test_a_rare_class_lowers_the_number_of_folds(y, groups, n_folds, said):
         assert units is None or not set(units[train]) & set(units[test])
 
 
-def test_without_two_rows_of_any_class_there_are_no_folds():
-    with pytest.raises(ValueError, match="no class has two: give more rows"):
+def test_without_two_samples_of_any_class_there_are_no_folds():
+    with pytest.raises(ValueError, match="no class has two: give more samples"):
         stratified(np.array(["a", "b", "c"]), 3, 0)
     with pytest.raises(ValueError, match="no class has two: give more groups"):
         stratified(np.array(["a", "a", "b"]), 3, 0, np.array([1, 1, 2]))
@@ -68,9 +68,9 @@ def test_the_splitters_wait_until_they_are_needed():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
 
 
-def test_a_part_of_the_training_rows_is_stratified():
-    split = cut(LABELS, n_folds=5)[2]
-    few = scarce(split, LABELS, 0.2, seed=3)
+def test_a_part_of_the_training_samples_is_stratified():
+    split = repeated_splits(LABELS, n_folds=5)[2]
+    few = subsampled(split, LABELS, 0.2, seed=3)
     part, _ = train_test_split(split.train, train_size=0.2, stratify=LABELS[split.train], random_state=3)
     np.testing.assert_array_equal(few.train, part)
     np.testing.assert_array_equal(few.test, split.test)
@@ -78,20 +78,20 @@ def test_a_part_of_the_training_rows_is_stratified():
 
 
 def test_splits_are_stratified_repeated_and_seeded():
-    splits = cut(LABELS, n_folds=5, n_repeats=3, seed=4)
+    splits = repeated_splits(LABELS, n_folds=5, n_repeats=3, seed=4)
     assert [(s.repeat, s.fold) for s in splits] == [(r, f) for r in range(3) for f in range(5)]
     for repeat in range(3):
         tests = [s.test for s in splits if s.repeat == repeat]
         np.testing.assert_array_equal(np.sort(np.concatenate(tests)), np.arange(150))
         assert all(np.bincount(Y[test]).tolist() == [10, 10, 10] for test in tests)
     assert not np.array_equal(splits[0].test, splits[5].test)
-    again = cut(LABELS, n_folds=5, n_repeats=1, seed=5)
+    again = repeated_splits(LABELS, n_folds=5, n_repeats=1, seed=5)
     np.testing.assert_array_equal(again[0].test, splits[5].test)
 
 
 def test_groups_stay_together():
     groups = np.repeat(np.arange(30), 5)
-    for split in cut(LABELS, groups=groups, n_folds=5, n_repeats=2):
+    for split in repeated_splits(LABELS, groups=groups, n_folds=5, n_repeats=2):
         assert not set(groups[split.train]) & set(groups[split.test])
 
 
@@ -99,39 +99,39 @@ def test_groups_stay_together():
     ("y", "options", "message"),
     [
         (["a"] * 9, {}, "one class only"),
-        (["a"] * 9 + ["b"], {}, "class 'b' has 1 of the rows"),
+        (["a"] * 9 + ["b"], {}, "class 'b' has 1 of the samples"),
         (["a"] * 9 + ["b"] * 2, {"groups": np.arange(11)}, None),
         (
             ["a"] * 9 + ["b"] * 2,
             {"groups": np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9])},
             "class 'b' has 1 of the groups",
         ),
-        (["a"] * 9 + ["b"] * 2, {"n_folds": 12}, "12 folds are more than the 9 rows"),
+        (["a"] * 9 + ["b"] * 2, {"n_folds": 12}, "12 folds are more than the 9 samples"),
         (["a"] * 9 + ["b"] * 2, {"n_folds": 1}, "at least 2 folds"),
     ],
 )
 def test_impossible_splits_are_refused(y, options, message):
     options = {"n_folds": 2, **options}
     if message is None:
-        assert cut(np.array(y), **options)
+        assert repeated_splits(np.array(y), **options)
     else:
         with pytest.raises(ValueError, match=message):
-            cut(np.array(y), **options)
+            repeated_splits(np.array(y), **options)
 
 
-def test_a_class_with_fewer_rows_than_folds_is_still_trained_on():
+def test_a_class_with_fewer_samples_than_folds_is_still_trained_on():
     y = np.array(["a"] * 20 + ["b"] * 3)
-    assert all((y[split.train] == "b").sum() >= 2 for split in cut(y, n_folds=10))
+    assert all((y[split.train] == "b").sum() >= 2 for split in repeated_splits(y, n_folds=10))
 
 
 def test_splits_partition_each_repetition_and_keep_the_classes_shares():
     y = load("wine").target
     for repetition in range(2):
-        pairs = [(split.train, split.test) for split in cut(y, n_folds=10, seed=3 + repetition)]
+        pairs = [(split.train, split.test) for split in repeated_splits(y, n_folds=10, seed=3 + repetition)]
         assert sorted(np.concatenate([test for _, test in pairs])) == list(range(len(y)))
         for train, test in pairs:
             assert not set(train) & set(test)
             assert len(train) + len(test) == len(y)
             assert {(y[test] == label).sum() for label in "13"} <= {4, 5, 6}
-    first, second = (cut(y, n_folds=10, seed=3 + r)[0].test for r in range(2))
+    first, second = (repeated_splits(y, n_folds=10, seed=3 + r)[0].test for r in range(2))
     assert not np.array_equal(first, second)

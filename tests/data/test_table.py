@@ -106,10 +106,10 @@ def test_names_choose_columns_of_frames():
         (pd.DataFrame({"city": ["a", "b"]}), "from_dtype", "column 'city' holds String and is not categorical: cast"),
         (pl.DataFrame({"city": ["a", "b"]}), "from_dtype", "column 'city' holds String and is not categorical: cast"),
         (np.array([["a", 1], ["b", 2]], dtype=object), "from_dtype", "column 0 holds values that are not numbers"),
-        (np.array([[1.0], [np.inf]]), "from_dtype", "column 0 holds infinity in row 1: impute"),
-        (np.array([[np.nan, 1.0], [2.0, -np.inf]]), "from_dtype", "column 1 holds infinity in row 1: impute"),
-        (np.array([[np.inf], [-np.inf]]), "from_dtype", "column 0 holds infinity in row 0: impute"),
-        (pl.DataFrame({"x": [None, float("inf")]}), "from_dtype", "column 'x' holds infinity in row 1"),
+        (np.array([[1.0], [np.inf]]), "from_dtype", "column 0 holds infinity in sample 1: impute"),
+        (np.array([[np.nan, 1.0], [2.0, -np.inf]]), "from_dtype", "column 1 holds infinity in sample 1: impute"),
+        (np.array([[np.inf], [-np.inf]]), "from_dtype", "column 0 holds infinity in sample 0: impute"),
+        (pl.DataFrame({"x": [None, float("inf")]}), "from_dtype", "column 'x' holds infinity in sample 1"),
         (pd.DataFrame({"x": pd.Series([None, 1, "2"], dtype=object)}), "from_dtype", "column 'x' holds Object and is"),
         (np.array([["a"], [3], [None]], dtype=object), [0], "column 0 mixes levels of different types"),
         (np.array([["a"], [3]], dtype=object), [0], "column 0 mixes levels of different types"),
@@ -164,7 +164,7 @@ def test_odd_tables_are_refused_in_one_line(X, message):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.array(["a", None, "b"], dtype=object), r"y has missing values \(NaN\), the first in row 1"),
+        (np.array(["a", None, "b"], dtype=object), r"y has missing values \(NaN\), the first in sample 1"),
         (np.array([np.nan, "a"], dtype=object), "y has missing values"),
         (pd.Series(["a", pd.NA]), "y has missing values"),
         (pd.Series(["a", pd.NA], dtype="string"), "y has missing values"),

@@ -10,7 +10,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from cgnlearn.cli.terminal import print_table
-from cgnlearn.data.splits import cut
+from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation.metrics import (
     ACCURACY,
     BRIER,
@@ -100,7 +100,7 @@ def test_a_metric_is_defined_in_one_place(rng, monkeypatch, capsys):
     monkeypatch.setitem(MEANS, "second", second)
     log_proba, true = predictions(rng, 3, n=60)
     y = np.array(["a", "b", "c"])[true]
-    study = Study("a set", pd.DataFrame({"x": np.zeros(60)}), y, {"m": None}, cut(y, n_folds=2))
+    study = Study("a set", pd.DataFrame({"x": np.zeros(60)}), y, {"m": None}, repeated_splits(y, n_folds=2))
     results = [FoldResult(Unit("m", 0, split.fold), split.test, log_proba[split.test]) for split in study.splits]
     study = replace(study, results=results, proposed="m")
     [summary] = study.summaries

@@ -9,7 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import cross_val_score
 
 from cgnlearn import CGNClassifier
-from cgnlearn.data.splits import cut
+from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation.evidence import evidence_of
 from cgnlearn.evaluation.run import OtherResultsError, Run, Unit
 from cgnlearn.evaluation.study import Study, summarise
@@ -22,7 +22,7 @@ WIDE = np.column_stack([X, np.random.default_rng(0).normal(size=(150, 60))])
 
 
 def study_of(models=MODELS, X=X, **folds):
-    return Study("iris", X, LABELS, models, cut(LABELS, **folds), lines=np.arange(150) + 2)
+    return Study("iris", X, LABELS, models, repeated_splits(LABELS, **folds), lines=np.arange(150) + 2)
 
 
 def results_of(study, jobs=1):

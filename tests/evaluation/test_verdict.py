@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from cgnlearn import CGNClassifier
-from cgnlearn.data.splits import cut
+from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation import estimates
 from cgnlearn.evaluation.run import Run, Unit
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, FoldResult, Study
@@ -30,7 +30,7 @@ def study():
         BASELINE: DummyClassifier(strategy="prior"),
     }
     labels = np.array(["healthy", "ill"])[y]
-    made = Study("a set", X, labels, models, cut(labels, n_folds=5, n_repeats=2), proposed="proposed")
+    made = Study("a set", X, labels, models, repeated_splits(labels, n_folds=5, n_repeats=2), proposed="proposed")
     run = Run(made.work())
     list(run.go_on())
     return replace(made, results=run.results)
@@ -288,7 +288,7 @@ def test_calibration_is_judged_against_chance(sharper, judgement):
     odds = rng.normal(0, 2, size=1200)
     true = (rng.random(1200) < 1 / (1 + np.exp(-odds))).astype(int)
     log_proba = -np.logaddexp(0, np.column_stack([sharper * odds, -sharper * odds]))
-    made = Study("a set", pd.DataFrame({"a": odds}), true.astype(str), {"m": None}, cut(true.astype(str)))
+    made = Study("a set", pd.DataFrame({"a": odds}), true.astype(str), {"m": None}, repeated_splits(true.astype(str)))
     found = calibration(replace(made, results=[FoldResult(Unit("m", 0, 0), np.arange(1200), log_proba)]), "m")
     assert found.judgement == judgement
     assert (found.said > found.right) == (sharper > 1 or (sharper == 1 and found.said > found.right))
@@ -310,7 +310,7 @@ def test_the_error_of_chance_is_exceeded_by_chance_in_one_of_twenty():
     p = rng.uniform(0.5, 1, size=300)
     log_proba = np.log(np.column_stack([p, 1 - p]))
     labels = np.array(["a", "b"] * 150)
-    made = Study("a set", pd.DataFrame({"a": p}), labels, {"m": None}, cut(labels))
+    made = Study("a set", pd.DataFrame({"a": p}), labels, {"m": None}, repeated_splits(labels))
     beyond = 0
     for _ in range(60):
         true = (rng.random(300) > p).astype(int)

@@ -185,7 +185,9 @@ def mixed(seed=0, n=80):
     return np.column_stack([rng.normal(size=(n, 3)) + codes, codes]).astype(float), y
 
 
-@pytest.mark.parametrize("estimation", [Bayes(), Bayes(sharing=1.0), Bayes(Prior(location="paper")), MaximumLikelihood()])
+@pytest.mark.parametrize(
+    "estimation", [Bayes(), Bayes(sharing=1.0), Bayes(Prior(location="paper")), MaximumLikelihood()]
+)
 def test_missing_discrete_parents_are_summed_over(estimation):
     X, y = mixed()
     H = punched(X, 0.4, columns=slice(3, 6))
@@ -335,7 +337,7 @@ def test_a_group_is_ordered_so_that_nested_patterns_lose_nothing():
     H[:30, 0], H[:10, 2] = np.nan, np.nan
     model = CGNClassifier("complete").fit(H, y)
     assert model.structure_.nodes == (1, 3, 2, 0)
-    apart = [m for m in model.statistics_.moments if m.apart]
+    apart = [m for m in model.statistics_.moments if m.separate]
     assert [m.n.sum(axis=(0, 1))[0] for m in apart] == [50, 30]
 
 

@@ -400,7 +400,7 @@ def test_band_whose_scale_is_singular_is_factorised(monkeypatch):
         ({"structures": ()}, 'structures must hold "band", "box" or both'),
         ({"structures": ("band", "tree")}, 'structures must hold "band", "box" or both'),
         ({"sharing": 2}, "sharing must be a number from 0 to 1"),
-        ({"parameters": "map"}, 'estimation must be "bayes" or "ml"'),
+        ({"estimation": "map"}, 'estimation must be "bayes" or "ml"'),
     ],
 )
 def test_wrong_calls_say_what_to_do(wrong, message):

@@ -18,7 +18,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, Jan
-from cgnlearn.data.splits import cut
+from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation.chosen import Chosen, explained
 from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.study import BASELINE, Study, pooled
@@ -37,7 +37,7 @@ HOSTILE = "<script>alert('x')</script>&\"' $\\nonsense{$"
 def study_of(X, y, models, **options):
     y = np.asarray(y, dtype=str)
     models = models | {BASELINE: DummyClassifier(strategy="prior")}
-    return done(Study("a set", X, y, models, cut(y, n_folds=4, n_repeats=2), **options))
+    return done(Study("a set", X, y, models, repeated_splits(y, n_folds=4, n_repeats=2), **options))
 
 
 def done(study, folder=None, stop_after=None, explained=True):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from cgnlearn import Band, CGNClassifier, load, save
-from cgnlearn.data.splits import cut
+from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation.evidence import evidence_of
 from cgnlearn.persistence import read_header
 from cgnlearn.spectra import Peaks, make_raw_spectra, preset
@@ -43,7 +43,7 @@ def test_true_markers_are_among_the_regions_with_most_evidence():
     X, y = steps.fit_transform(list(made.spectra)), made.target
     evidence = np.zeros(X.shape[1])
     model = CGNClassifier(Band("cv", k_max=10), sharing=1.0, likelihood_power="cv")
-    for split in cut(y, n_folds=3):
+    for split in repeated_splits(y, n_folds=3):
         model.fit(X[split.train], y[split.train])
         true = np.searchsorted(model.classes_, y[split.test])
         evidence += evidence_of(model, X[split.test], model.predict_log_proba(X[split.test]), true).for_truth

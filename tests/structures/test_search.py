@@ -436,7 +436,7 @@ def test_condensed_walks_down_to_the_first_acceptable_structure():
 def test_class_with_fewer_rows_than_folds():
     X, y = load_iris(return_X_y=True)
     X, y = X[:104], y[:104]  # four samples of the last class
-    with pytest.warns(UserWarning, match="4 samples, so that 4 folds are cut instead of 10"):
+    with pytest.warns(UserWarning, match="4 samples, so that 4 folds are used instead of 10"):
         model = CGNClassifier("fwgjan").fit(X, y)
     expected = CGNClassifier(GreedyJan("forward", cv=4)).fit(X, y)
     assert model.search_path_ == expected.search_path_
@@ -445,7 +445,7 @@ def test_class_with_fewer_rows_than_folds():
 def test_class_with_one_row():
     X, y = load_iris(return_X_y=True)
     X, y = X[:101], y[:101]
-    with pytest.warns(UserWarning, match="2 folds are cut"):
+    with pytest.warns(UserWarning, match="2 folds are used"):
         bayes = CGNClassifier(GreedyJan("forward", estimation="bayes")).fit(X, y)
     assert bayes.structure_.nodes
     with warnings.catch_warnings(record=True) as caught:

@@ -56,7 +56,7 @@ class FittedBands(Fitted):
             found[here] = np.where(of_ks.exists[0, at][:, None, None], of_ks.log_likelihood[0, at], np.nan)
             if self.missing_indicator:
                 indicators = Indicators.of(self.statistics, estimation)
-                found[here] += (indicators.left_out if leave_one_out else indicators.log_likelihood)(table)
+                found[here] += (indicators.leave_one_out if leave_one_out else indicators.log_likelihood)(table)
         return found
 
     def contributions(self, samples: Samples, setting: int) -> Floats:

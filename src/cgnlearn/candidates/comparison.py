@@ -24,7 +24,7 @@ from cgnlearn.candidates.power import likelihood_power, second_best
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import Table
-from cgnlearn.networks.densities import normalised, of_truth, right
+from cgnlearn.networks.densities import is_correct, normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
 
 FOLDS = 5
@@ -143,9 +143,9 @@ class Scores:
                     continue
                 best = power or likelihood_power(likelihood, each.class_log_prior, labels, weights)
                 log_proba = normalised(best * likelihood + each.class_log_prior)
-                truth = of_truth(log_proba, labels)
-                accuracy = np.average(right(log_proba, labels), weights=weights)
-                second = weights @ of_truth(log_proba, second_best(log_proba, labels)) / weights.sum()
+                truth = true_class_log_proba(log_proba, labels)
+                accuracy = np.average(is_correct(log_proba, labels), weights=weights)
+                second = weights @ true_class_log_proba(log_proba, second_best(log_proba, labels)) / weights.sum()
                 found.append((best, -np.average(truth, weights=weights), float(accuracy), truth, second))
         powers, losses, accuracies, truths, seconds = zip(*found, strict=True)
         return cls(np.array(powers), np.array(losses), np.array(accuracies), np.stack(truths, 1), np.array(seconds))

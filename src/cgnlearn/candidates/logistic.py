@@ -25,7 +25,7 @@ from cgnlearn.data.transforms import Bins
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.expansion import Expansion
 from cgnlearn.logistic.path import fits, penalties, steps
-from cgnlearn.networks.densities import normalised, of_truth
+from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
 
 N_STEPS = 8  # bins between whose edges features step
@@ -151,7 +151,7 @@ class LogisticCandidate(Candidate):
             """As the comparison will see it: with a likelihood power."""
             likelihood = log_proba - class_log_prior
             power = likelihood_power(likelihood, class_log_prior, labels, weights)
-            return float(weights @ of_truth(normalised(power * likelihood + class_log_prior), labels))
+            return float(weights @ true_class_log_proba(normalised(power * likelihood + class_log_prior), labels))
 
         path = penalties(design.samples) if self.path is None else self.path
         found = list(steps(design.samples, path, log_likelihood))

@@ -81,7 +81,7 @@ def evaluate(
         refused = {"--positive": positive, "--cost": cost}
         evaluate_in_parts(models, given, cv, seed, output, report, refused, as_json=as_json)
         return
-    from cgnlearn.data.splits import cut, fewer
+    from cgnlearn.data.splits import fewer, repeated_splits
     from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.study import Study
     from cgnlearn.evaluation.summaries import summary_text
@@ -92,7 +92,7 @@ def evaluate(
     if of_spectra:
         models = {name: read.before(model) for name, model in own.items()}
     costs = _checked(read.y, positive, cost)
-    splits = cut(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
+    splits = repeated_splits(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
         say(reason)
     foretell(own.get(MIXTURE), read.X, read.y, len(splits), jobs)

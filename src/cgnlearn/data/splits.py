@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Rows = NDArray[np.intp]
 
 
-class Cut(NamedTuple):
+class Folds(NamedTuple):
     """Folds of a cross-validation; each sample is tested in one of them."""
 
     pairs: list[tuple[Rows, Rows]]  # training and test samples
@@ -28,7 +28,7 @@ class Split(NamedTuple):
     test: Rows
 
 
-def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None = None) -> Cut:
+def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None = None) -> Folds:
     """Stratified folds, as many as the rarest class has samples (or groups) if these are fewer, and at least two.
 
     Samples of one group, such as the spectra of one person, are never on both sides of a split.
@@ -37,13 +37,13 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
     --------
     >>> folds = stratified(np.repeat(["a", "b"], [9, 3]), 5, seed=0)
     >>> len(folds.pairs), folds.fewer
-    (3, 'the smallest class has 3 samples, so that 3 folds are cut instead of 5')
+    (3, 'the smallest class has 3 samples, so that 3 folds are used instead of 5')
     """
     pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in _cut(labels, n_folds, seed, groups)]
-    return Cut(pairs, fewer(labels, n_folds, groups))
+    return Folds(pairs, fewer(labels, n_folds, groups))
 
 
-def one_part(labels: NDArray[Any], n_parts: int, seed: Any, groups: NDArray[Any] | None = None) -> Rows:
+def stratified_part(labels: NDArray[Any], n_parts: int, seed: Any, groups: NDArray[Any] | None = None) -> Rows:
     """The samples of one of so many parts, the classes in their proportions and groups whole; in ascending order."""
     _, part = next(_cut(labels, n_parts, seed, groups))
     return np.sort(part.astype(np.intp))
@@ -77,7 +77,7 @@ def fewer(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None
     if n_cut == n_folds:
         return None
     has = f"{rarest} {'sample' if groups is None else 'group'}{'s' if rarest > 1 else ''}"
-    return f"the smallest class has {has}, so that {n_cut} folds are cut instead of {n_folds}"
+    return f"the smallest class has {has}, so that {n_cut} folds are used instead of {n_folds}"
 
 
 def _sizes(labels: NDArray[Any], groups: NDArray[Any] | None) -> Rows:
@@ -88,7 +88,7 @@ def _sizes(labels: NDArray[Any], groups: NDArray[Any] | None) -> Rows:
     return np.bincount(codes)
 
 
-def cut(
+def repeated_splits(
     y: NDArray[Any], *, groups: NDArray[Any] | None = None, n_folds: int = 10, n_repeats: int = 1, seed: int = 0
 ) -> list[Split]:
     """The folds of a repeated stratified cross-validation; refused if a class cannot be both trained on and tested.
@@ -97,7 +97,7 @@ def cut(
 
     Examples
     --------
-    >>> splits = cut(np.repeat(["a", "b"], 10), n_folds=5, n_repeats=2)
+    >>> splits = repeated_splits(np.repeat(["a", "b"], 10), n_folds=5, n_repeats=2)
     >>> len(splits), splits[0].test.size
     (10, 4)
     """
@@ -130,13 +130,13 @@ def cut(
     return splits
 
 
-def scarce(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Split:
+def subsampled(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Split:
     """The same fold with a stratified part of its training samples: how a model does with little data.
 
     Examples
     --------
     >>> y = np.repeat(["a", "b"], 50)
-    >>> few = scarce(cut(y, n_folds=2)[0], y, 0.2, seed=0)
+    >>> few = subsampled(repeated_splits(y, n_folds=2)[0], y, 0.2, seed=0)
     >>> len(few.train), len(few.test)
     (10, 50)
     """

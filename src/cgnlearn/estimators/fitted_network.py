@@ -21,7 +21,7 @@ from cgnlearn.networks.model import Model
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.sampling import draw
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.typicality import Reference, Unscored, scored
+from cgnlearn.networks.typicality import NoReference, Reference, scored
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import SearchState
 
@@ -33,7 +33,7 @@ class FittedNetwork(Predictions):
     _estimation: Estimation  # as the parameters were at the fit
     _learner: Learner  # needs no more samples
     _missing_indicator: bool
-    _reference: Table | Reference | Unscored | None  # training samples whose density others are compared with
+    _reference: Table | Reference | NoReference | None  # training samples whose density others are compared with
 
     @cached_property
     def _model(self) -> Model:
@@ -124,7 +124,7 @@ class FittedNetwork(Predictions):
         return joint
 
     @property
-    def _typical(self) -> Reference | Unscored:
+    def _typical(self) -> Reference | NoReference:
         self._reference = scored(getattr(self, "_reference", None), self._generative)
         return self._reference
 

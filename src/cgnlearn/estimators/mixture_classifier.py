@@ -20,7 +20,7 @@ from cgnlearn.candidates.results import members, results
 from cgnlearn.candidates.weights import mixture_weights
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
-from cgnlearn.data.splits import one_part
+from cgnlearn.data.splits import stratified_part
 from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
 from cgnlearn.estimators.chart import bars
@@ -309,7 +309,7 @@ def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
         return np.arange(table.n_samples)
     assert table.labels is not None
     n_parts = -(-table.n_samples // MOST_SAMPLES)
-    return one_part(table.labels, n_parts, seed, groups)
+    return stratified_part(table.labels, n_parts, seed, groups)
 
 
 def expected_seconds(model: CGNClassifierCV, X: Any, y: Any) -> float:

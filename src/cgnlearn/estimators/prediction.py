@@ -18,7 +18,7 @@ from cgnlearn.data.table import HandleUnknown, Table, read
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.statistics import Statistics
-from cgnlearn.networks.typicality import Reference, Unscored
+from cgnlearn.networks.typicality import NoReference, Reference
 
 
 class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,7 +48,7 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     @abstractmethod
-    def _typical(self) -> Reference | Unscored:
+    def _typical(self) -> Reference | NoReference:
         """Training samples as models without them see them."""
 
     @property
@@ -116,7 +116,7 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> CGNClassifier("complete").fit(X, y).typicality([X[0], X[0] + 5]).round(2)
         array([1., 0.])
         """
-        return self._typical.share_below(self.score_samples(X), self._given_class_prior)
+        return self._typical.typicality_of(self.score_samples(X), self._given_class_prior)
 
     def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
         """Log p(class | x) of the training samples, each by the model without it: (samples, classes).

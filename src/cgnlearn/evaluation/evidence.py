@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.networks.densities import right
+from cgnlearn.networks.densities import is_correct
 
 N_REASONS = 8
 MOST_ROWS = 400  # told of one by one: half the least certain, half the most certain
@@ -96,7 +96,7 @@ def listed(log_proba: Floats) -> NDArray[np.intp]:
 def remarkable(log_proba: Floats, true: NDArray[np.intp]) -> dict[int, str]:
     """The samples a reader will ask for, and why."""
     order = by_certainty(log_proba)
-    wrong = order[~right(log_proba, true)[order]]
+    wrong = order[~is_correct(log_proba, true)[order]]
     found: dict[int, str] = {}
     for words, rows in (
         ("The least certain sample", order[:1]),

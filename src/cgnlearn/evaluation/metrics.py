@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.networks.densities import of_truth, right
+from cgnlearn.networks.densities import is_correct, true_class_log_proba
 
 Labels = NDArray[np.intp]
 N_BINS = 10  # of the calibration error
@@ -49,11 +49,11 @@ class Metric:
 
 
 def _is_right(log_proba: Floats, true: Labels) -> Floats:
-    return right(log_proba, true).astype(float)
+    return is_correct(log_proba, true).astype(float)
 
 
 def _loss(log_proba: Floats, true: Labels) -> Floats:
-    return 0.0 - of_truth(log_proba, true)  # no negative zero
+    return 0.0 - true_class_log_proba(log_proba, true)  # no negative zero
 
 
 def _squared_distance(log_proba: Floats, true: Labels) -> Floats:
@@ -64,7 +64,7 @@ def _squared_distance(log_proba: Floats, true: Labels) -> Floats:
 
 
 def _excess(log_proba: Floats, true: Labels) -> Floats:
-    return np.exp(log_proba.max(axis=1)) - right(log_proba, true)
+    return np.exp(log_proba.max(axis=1)) - is_correct(log_proba, true)
 
 
 ACCURACY = Metric(

@@ -20,7 +20,7 @@ from cgnlearn.evaluation.decisions import answers
 from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.metrics import CALIBRATION_ERROR, MEANS, N_BINS, bin_of
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
-from cgnlearn.networks.densities import of_truth, right
+from cgnlearn.networks.densities import is_correct, true_class_log_proba
 
 N_DRAWS = 500
 SMALL = 0.05  # a calibration error that few decisions depend on
@@ -149,7 +149,7 @@ def calibration(study: Study, model: str) -> Calibration:
     log_proba, true = pooled(first, study.true)
     said = np.exp(log_proba.max(axis=1))
     error = CALIBRATION_ERROR(log_proba, true)
-    return Calibration(error, _error_by_chance(said), float(said.mean()), float(right(log_proba, true).mean()))
+    return Calibration(error, _error_by_chance(said), float(said.mean()), float(is_correct(log_proba, true).mean()))
 
 
 def _error_by_chance(said: Floats) -> float:
@@ -274,7 +274,7 @@ class Verdict:
         """Three numbers."""
         found, typical = self.calibration, self.log_loss.through(_typical)
         named_rightly = self.accuracy.value == 1  # then how far off an error would be has not been seen
-        least = min(of_truth(log_proba, true).min() for log_proba, true in answers(self.study)[self.model])
+        least = min(true_class_log_proba(log_proba, true).min() for log_proba, true in answers(self.study)[self.model])
         interval = f"in no sample less than {_share(np.exp(least))}" if named_rightly else _interval(typical, _share)
         base = dict.fromkeys(("accuracy", "log_loss"), "")
         if answered(self.study, BASELINE):

@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 
 from cgnlearn import Band, CGNClassifier, Prior, SampleNotAcceptableError, Structure, ordered_path
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.splits import cut
+from cgnlearn.data.splits import repeated_splits
 from cgnlearn.datasets import make_spectra
 from cgnlearn.evaluation.run import Row, Unit, Work
 from cgnlearn.experiments.scores import fold_scores
@@ -72,7 +72,7 @@ def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, see
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:
     """The rows of one fold: every model at every k of both families, then those that choose for themselves."""
-    *_, train, test = cut(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
+    *_, train, test = repeated_splits(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
     true = np.searchsorted(np.unique(y), y[test])
     rows: list[Row] = []
     for model, how in MODELS.items():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.networks.densities import normalised, of_truth, right
+from cgnlearn.networks.densities import is_correct, normalised, true_class_log_proba
 
 LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double
 
@@ -24,6 +24,6 @@ class Scores(NamedTuple):
 def fold_scores(log_joint: Floats, true: NDArray[np.intp]) -> Scores:
     """Of log joint probabilities (samples, classes), normalised or not."""
     log_proba = normalised(log_joint)
-    truth = of_truth(log_proba, true)
-    n_right, n_zeros = right(log_proba, true).sum(), (truth < LEAST).sum()
+    truth = true_class_log_proba(log_proba, true)
+    n_right, n_zeros = is_correct(log_proba, true).sum(), (truth < LEAST).sum()
     return Scores(int(n_right), float(np.maximum(truth, LEAST).sum()), int(n_zeros))

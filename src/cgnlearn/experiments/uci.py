@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 
 from cgnlearn import CGNClassifier, GreedyJan, Prior, SampleNotAcceptableError, Structure
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.splits import allowed, cut, scarce
+from cgnlearn.data.splits import allowed, repeated_splits, subsampled
 from cgnlearn.datasets import UCI, load, make_waveform
 from cgnlearn.evaluation.run import Row, Unit, Work, fingerprint
 from cgnlearn.evaluation.significance import Comparison, compare
@@ -81,12 +81,12 @@ def description(data: Bunch) -> dict[str, Any]:
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, n_folds: int, seed: int) -> list[Row]:
     """The rows of one fold: every fraction, search and way to the parameters."""
-    whole = cut(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
+    whole = repeated_splits(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
     own_seed = seed + unit.repeat * n_folds + unit.fold
     return [
         (fraction, search, *row)
         for fraction in FRACTIONS
-        for split in [whole if fraction == 1 else scarce(whole, y, fraction, own_seed)]
+        for split in [whole if fraction == 1 else subsampled(whole, y, fraction, own_seed)]
         for search in SEARCHES
         for row in _search_rows(X, y, split.train, split.test, search, own_seed)
     ]

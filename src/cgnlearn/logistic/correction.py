@@ -20,8 +20,8 @@ from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import features_of
 from cgnlearn.logistic.path import N_FOLDS, penalties, steps
 from cgnlearn.networks import densities
-from cgnlearn.networks.densities import of_truth
-from cgnlearn.networks.model import LeftOut, Model, NotExactError
+from cgnlearn.networks.densities import true_class_log_proba
+from cgnlearn.networks.model import LeaveOneOut, Model, NotExactError
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import collect
@@ -84,7 +84,7 @@ class Discriminative:
         apart[:, nodes] += self.correction.intercept / max(1, len(nodes))
         return apart
 
-    def leave_one_out(self, table: Table) -> LeftOut:
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
         """Not exact."""
         raise NotExactError('leaving samples out takes refits with estimation="discriminative": take folds')
 
@@ -98,7 +98,9 @@ def fit_discriminative(model: Model, table: Table) -> Correction:
     limit = numeric_libraries().limit(limits=1, user_api="blas") if samples.n_parameters < SMALL else nullcontext()
     with limit:
         path = list(steps(samples, penalties(samples)))
-    losses = [-np.average(of_truth(step.log_proba, samples.labels), weights=samples.weights) for step in path]
+    losses = [
+        -np.average(true_class_log_proba(step.log_proba, samples.labels), weights=samples.weights) for step in path
+    ]
     best = path[np.argmin(losses)]  # of equals the first, which has most penalty
     odds = design.odds([best.point])[0]
     tried = np.array([step.penalty for step in path])

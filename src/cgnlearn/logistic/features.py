@@ -74,7 +74,7 @@ def _own(partition: Partition) -> tuple[Columns, Columns]:
     """Columns and pairs, by their places, that are features of no other partition: of families that lie apart, uncut,
     the child and its products, else all.
     """
-    if not partition.apart or partition.cells.columns:
+    if not partition.separate or partition.cells.columns:
         return np.arange(partition.n_features), np.arange(len(partition.pairs))
     children = partition.blocks[:, -1]
     theirs = np.isin(partition.pairs.first, children) | np.isin(partition.pairs.second, children)

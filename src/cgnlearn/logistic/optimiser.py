@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.optimize import minimize
 
 from cgnlearn.data.arrays import Columns, Floats
-from cgnlearn.networks.densities import normalised, of_truth
+from cgnlearn.networks.densities import normalised, true_class_log_proba
 
 Factor = tuple[Floats, bool]  # Cholesky's
 
@@ -129,7 +129,7 @@ class Samples:
 
     def loss(self, point: Point, penalty: float, log_proba: Floats) -> float:
         """The penalised log loss, summed over the samples."""
-        truth = of_truth(log_proba, self.labels)
+        truth = true_class_log_proba(log_proba, self.labels)
         return float(0.5 * (self.penalties(penalty) @ np.square(point.slopes)).sum() - self.weights @ truth)
 
     def penalties(self, penalty: float) -> Floats:

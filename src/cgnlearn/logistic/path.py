@@ -12,7 +12,7 @@ from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.splits import stratified
 from cgnlearn.logistic.leave_one_out import leave_one_out
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, fitted
-from cgnlearn.networks.densities import of_truth
+from cgnlearn.networks.densities import true_class_log_proba
 
 Fold = tuple[Columns, Columns]  # training and test samples
 
@@ -102,7 +102,7 @@ def steps(
         if folds:
             log_proba = _out_of_fold(samples, folds, penalty, point, near)
         yield Step(penalty, point, log_proba, f"{len(folds)} folds" if folds else "leave-one-out")
-        truth = of_truth(log_proba, samples.labels)
+        truth = true_class_log_proba(log_proba, samples.labels)
         value = float(weights @ truth) if log_likelihood is None else log_likelihood(log_proba)
         best = max(best, value)
         has_begun = offset_alone is None or _gap(truth, offset_alone, weights) > BEGUN

@@ -57,24 +57,24 @@ class Blocks:
         total = np.zeros((table.schema.n_classes, table.n_samples)).T  # sums over classes are then long loops
         for stack in self.regressions:
             n_products = total.size * len(stack.columns) * stack.size**2
-            if n_products >= self.compiled_from and stack.shift is None and not stack.apart:
+            if n_products >= self.compiled_from and stack.shift is None and not stack.separate:
                 total += stack.log_likelihood(table, self.estimation)
                 continue
             for part in stack.terms(table):
                 total[part.rows, part.label] += self.estimation.log_density(part).sum(axis=0)
         return total
 
-    def left_out(self, table: Table) -> Floats:
+    def leave_one_out(self, table: Table) -> Floats:
         """The log densities of training samples, each by the regressions without it: (samples, classes)."""
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
         for stack in self.regressions:
-            if not stack.apart:
-                total += stack.left_out(table, self.posterior, self.estimation)
+            if not stack.separate:
+                total += stack.leave_one_out(table, self.posterior, self.estimation)
                 continue
             for number, members in enumerate(stack.members):
                 # Samples in which some of the block is missing were not seen by it.
                 block, seen = stack.block(number), stack.observed(table, number)
-                total[seen] += block.left_out(table.rows(seen), self.posterior.of_block(members), self.estimation)
+                total[seen] += block.leave_one_out(table.rows(seen), self.posterior.of_block(members), self.estimation)
         return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:

@@ -57,7 +57,7 @@ class Whole(Protocol):
         """Each discrete feature with its log probabilities: (samples, classes)."""
 
     def contributions(self, table: Table) -> Floats:
-        """The log densities kept apart: (samples, columns of X, classes)."""
+        """The log densities kept by_column: (samples, columns of X, classes)."""
 
     def restricted(self, structure: Structure) -> Whole:
         """The network of some of the families."""
@@ -115,7 +115,7 @@ class Component:
             return None
         for i, posterior in enumerate(self.whole.posteriors):
             if posterior is self.nodes[0].posterior and (~posterior.absent).sum() == len(self.nodes):
-                return None if posterior.apart else i
+                return None if posterior.separate else i
         return None
 
     @cached_property
@@ -124,8 +124,8 @@ class Component:
         parents = {column: self.parents_of[column] for column in self.columns}
         return self.whole.restricted(Structure.from_parents(parents))
 
-    def integrate(self, table: Table, rows: NDArray[np.intp], observed: Mask, apart: Floats) -> None:
-        """Put right what stands in ``apart`` for samples in which an observed feature has a missing parent."""
+    def integrate(self, table: Table, rows: NDArray[np.intp], observed: Mask, by_column: Floats) -> None:
+        """Put right what stands in ``by_column`` for samples in which an observed feature has a missing parent."""
         patterns, of_row = distinct(observed[rows])
         levels = table.schema.levels
         discrete = sum(1 << i for i, column in enumerate(self.columns) if levels[column] is not None)
@@ -135,12 +135,12 @@ class Component:
             summed = with_observed_descendants(self.parents, seen) & ~seen & discrete
             if summed:
                 plain[number] = False
-                self._sum(table, rows[of_row == number], [self.columns[i] for i in bits(summed)], seen, apart)
+                self._sum(table, rows[of_row == number], [self.columns[i] for i in bits(summed)], seen, by_column)
         rows = rows[plain[of_row]]
         if len(rows):
-            self._integrate_continuous(table, rows, apart)
+            self._integrate_continuous(table, rows, by_column)
 
-    def _sum(self, table: Table, rows: NDArray[np.intp], missing: list[int], seen: int, apart: Floats) -> None:
+    def _sum(self, table: Table, rows: NDArray[np.intp], missing: list[int], seen: int, by_column: Floats) -> None:
         """Sum over the levels of missing discrete features, some samples at a time; all of them lack the same."""
         levels = sorted(len(table.schema.levels_of(column)) for column in missing)
         step = max(1, ROWS // prod(levels[-2:] if self.is_forest else levels))
@@ -149,7 +149,7 @@ class Component:
             some = table.rows(part)
             found = self._sum_along(some, missing, seen) if self.is_forest else self._sum_over(some, missing)
             found[:, [self.place[column] for column in missing]] = 0.0
-            apart[part[:, None], self.columns] = found
+            by_column[part[:, None], self.columns] = found
 
     @cached_property
     def is_forest(self) -> bool:
@@ -157,7 +157,7 @@ class Component:
         return all(len(self.parents_of[column]) <= 1 for column in self.columns)
 
     def _sum_over(self, table: Table, missing: list[int]) -> Floats:
-        """Log densities apart, summed over levels of missing discrete features: (samples, these columns, classes)."""
+        """Log densities by column, summed over levels of missing features: (samples, these columns, classes)."""
         levels = [len(table.schema.levels_of(column)) for column in missing]
         if prod(levels) > MOST_COMBINATIONS:
             raise ValueError(
@@ -206,7 +206,7 @@ class Component:
         return found
 
     def _by_levels(self, table: Table, varied: list[int], missing: list[int]) -> Floats:
-        """Log densities apart, with all levels of some and the first one of other missing ones.
+        """Log densities by_column, with all levels of some and the first one of other missing ones.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class Component:
 
     # ---- continuous ones
 
-    def _integrate_continuous(self, table: Table, rows: NDArray[np.intp], apart: Floats) -> None:
+    def _integrate_continuous(self, table: Table, rows: NDArray[np.intp], by_column: Floats) -> None:
         missing = np.isnan(table.values[rows][:, [node.value for node in self.nodes]])
         cut = sorted({column for node in self.nodes for column in self.cuts[node.column]})
         codes = np.maximum(table.codes[rows][:, [table.schema.position[column] for column in cut]], 0)
@@ -238,7 +238,7 @@ class Component:
                 implied = Implied.of(
                     [self.nodes[i] for i in nodes], [configurations[i] for i in nodes], self.whole.estimation
                 )
-                implied.log_densities(table, tasks, self.whole.estimation, apart)
+                implied.log_densities(table, tasks, self.whole.estimation, by_column)
 
     def _configuration(self, node: Node, level: dict[int, int]) -> int:
         schema = self.whole.statistics.schema
@@ -303,11 +303,11 @@ class Component:
                 near |= 1 << child | self.continuous_parents[child]
             around[node] = near
         for near in around.values():
-            apart = [part for part in found if not part[0] & near]
+            others = [part for part in found if not part[0] & near]
             for part in found:
                 if part[0] & near:
                     near |= part[0]
-            found = [*apart, (near, {})]
+            found = [*others, (near, {})]
         for child, given in wanted.items():
             next(part for part in found if part[0] >> child & 1)[1][child] = given
         return [(self._closed(nodes), asked) for nodes, asked in found]

@@ -23,7 +23,7 @@ def categorical(counts: Floats, weight: float) -> Floats:
     return probability
 
 
-def categorical_left_out(counts: Floats, weight: float, labels: Any, levels: Any, own: Any) -> Floats:
+def categorical_leave_one_out(counts: Floats, weight: float, labels: Any, levels: Any, own: Any) -> Floats:
     """Leave-one-out ``categorical`` of the level of each sample, in every class: (samples, classes).
 
     ``counts`` (samples, classes, levels) of the cell of each sample are overwritten; ``own`` are the sample weights.
@@ -43,7 +43,7 @@ def categorical_evidence(counts: Floats, weight: float) -> Floats:
     return evidence
 
 
-def categorical_of_row(
+def categorical_of_sample(
     weight: Floats, count: Floats, n: Floats, n_levels: int, dirichlet: float
 ) -> tuple[Floats, Floats]:
     """ln p(level | cell) without a sample that has it, and what `categorical_evidence` loses with that sample.
@@ -153,8 +153,10 @@ def regression_evidence(
     )
 
 
-def evidence_of_row(weight: ArrayLike, shape: ArrayLike, spread: ArrayLike, left: Any, strength: ArrayLike) -> Floats:
-    """What `regression_evidence` of a feature without parents loses with a sample: of weight 1, its `student` density.
+def evidence_of_sample(
+    weight: ArrayLike, shape: ArrayLike, spread: ArrayLike, left: Any, strength: ArrayLike
+) -> Floats:
+    """Log evidence that a feature without parents loses with a sample: for weight 1, its `student` density.
 
     Parameters
     ----------
@@ -213,12 +215,12 @@ def normalised(log_joint: Floats) -> Floats:
     return log_proba
 
 
-def right(log_proba: Floats, true: NDArray[np.intp]) -> NDArray[np.bool_]:
+def is_correct(log_proba: Floats, true: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Whether the most probable class is the true one, row by row."""
     found: NDArray[np.bool_] = log_proba.argmax(axis=1) == true
     return found
 
 
-def of_truth(log_proba: Floats, true: NDArray[np.intp]) -> Floats:
+def true_class_log_proba(log_proba: Floats, true: NDArray[np.intp]) -> Floats:
     """The log probability of the true class, row by row."""
     return log_proba[np.arange(len(true)), true]

@@ -64,7 +64,7 @@ class Posterior:
     """The normal inverse Wishart of every cell of a partition, on the needed pairs, in standard units.
 
     Arrays are (configurations, classes), with one axis more for features or pairs where "…" says so. Where blocks are
-    counted apart, ``n``, ``strength``, ``shape`` and ``own_n`` have the axis of features too.
+    counted separately, ``n``, ``strength``, ``shape`` and ``own_n`` have the axis of features too.
     """
 
     pairs: Pairs
@@ -82,12 +82,12 @@ class Posterior:
     own_spread: Floats | None = None  # what is added to the spread of a child, for "paper": (…, features)
 
     @property
-    def apart(self) -> bool:
-        """Whether blocks are counted apart."""
+    def separate(self) -> bool:
+        """Whether blocks are counted separately."""
         return self.n.ndim == self.centre.ndim
 
     def of_block(self, members: NDArray[np.intp]) -> Posterior:
-        """The posterior with the weights of one block that is counted apart; arrays by feature stay."""
+        """The posterior with the weights of one block that is counted separately; arrays by feature stay."""
         n, strength, shape, own_n = (part[..., members[0]] for part in (self.n, self.strength, self.shape, self.own_n))
         return replace(self, n=n, strength=strength, shape=shape, own_n=own_n)
 
@@ -240,7 +240,7 @@ class MaximumLikelihood(_Estimation):
         for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
             if not (moments.n > 0).all():
                 configuration, label, *feature = np.argwhere(moments.n == 0)[0]
-                child = partition.columns[feature[0] if partition.apart else partition.stacks[0].members[0, -1]]
+                child = partition.columns[feature[0] if partition.separate else partition.stacks[0].members[0, -1]]
                 raise not_acceptable(schema, child, partition.cells, (configuration, label), "0 samples")
 
     def posterior(self, moments: Moments, partition: Partition, schema: Schema) -> Posterior:

@@ -38,7 +38,7 @@ class Node(NamedTuple):
     def of_cell(self, part: Floats, configuration: int) -> Floats:
         """Numbers like n, of all classes."""
         found: Floats = part[configuration]
-        return found[:, self.own] if self.posterior.apart else found
+        return found[:, self.own] if self.posterior.separate else found
 
     @property
     def units(self) -> tuple[float, float]:
@@ -220,7 +220,7 @@ class _Whitened(NamedTuple):
 def _shared_scale(nodes: Sequence[Node], configurations: Sequence[int]) -> Floats | None:
     """Ψ' of nodes that are a group, counted by one set of samples: (classes, nodes, nodes)."""
     posterior = nodes[0].posterior
-    if posterior.apart or any(
+    if posterior.separate or any(
         node.posterior is not posterior or len(node.given) < i or configuration != configurations[0]
         for i, (node, configuration) in enumerate(zip(nodes, configurations, strict=True))
     ):

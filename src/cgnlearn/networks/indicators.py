@@ -12,7 +12,7 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import MISSING, Table
 from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Estimation, SampleNotAcceptableError
-from cgnlearn.networks.model import LeftOut, Model
+from cgnlearn.networks.model import LeaveOneOut, Model
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 
@@ -54,7 +54,7 @@ class Indicators:
             total += log_density
         return total
 
-    def left_out(self, table: Table) -> Floats:
+    def leave_one_out(self, table: Table) -> Floats:
         """Leave-one-out log probabilities of training samples, summed over the columns: (samples, classes)."""
         assert table.labels is not None
         weights = 1.0 if table.weights is None else table.weights
@@ -62,7 +62,7 @@ class Indicators:
         for column, counts in zip(self.columns, self.counts, strict=True):
             state = table.missing(column).astype(np.intp)
             of_samples = np.repeat(counts[None], table.n_samples, axis=0)
-            total += densities.categorical_left_out(of_samples, self.dirichlet, table.labels, state, weights)
+            total += densities.categorical_leave_one_out(of_samples, self.dirichlet, table.labels, state, weights)
         return total
 
     def with_missing_values(self, table: Table, rng: Any) -> Table:
@@ -119,10 +119,10 @@ class Indicated:
             by_column[:, column] += log_density
         return by_column
 
-    def leave_one_out(self, table: Table) -> LeftOut:
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
         """Leave-one-out results of the training samples."""
         held_out = self.features.leave_one_out(table)
-        return held_out._replace(log_likelihood=held_out.log_likelihood + self.indicators.left_out(table))
+        return held_out._replace(log_likelihood=held_out.log_likelihood + self.indicators.leave_one_out(table))
 
 
 def without_indicators(model: Model) -> Model:

@@ -90,7 +90,7 @@ class Integration:
 
     def contributions(self, table: Table) -> Floats:
         """Every feature's log density given what is observed before it: (samples, columns of X, classes)."""
-        return self._apart(table, range(len(self.network.solvers)))
+        return self._by_column(table, range(len(self.network.solvers)))
 
     def log_likelihood(self, table: Table) -> Floats:
         """The same, summed over the features: (samples, classes)."""
@@ -108,7 +108,7 @@ class Integration:
         step = max(1, CHUNK // (table.schema.n_classes * table.schema.n_columns))
         for start in range(0, table.n_samples, step):
             rows = np.arange(start, min(start + step, table.n_samples))
-            total[rows] += self._apart(table.rows(rows), touched).sum(axis=1)
+            total[rows] += self._by_column(table.rows(rows), touched).sum(axis=1)
         return total
 
     def affected(self, table: Table) -> NDArray[np.intp]:
@@ -127,34 +127,34 @@ class Integration:
                     whole[child] &= by_column[parent]
         return whole.T
 
-    def _apart(self, table: Table, solvers: Sequence[int]) -> Floats:
+    def _by_column(self, table: Table, solvers: Sequence[int]) -> Floats:
         """The log densities of the discrete features and of those of some solvers."""
         network, schema = self.network, table.schema
-        apart = np.zeros((table.n_samples, schema.n_columns, schema.n_classes))
+        by_column = np.zeros((table.n_samples, schema.n_columns, schema.n_classes))
         observed = observed_cells(table)
         whole = self._whole(observed)
         filled = replace(table, codes=np.maximum(table.codes, 0))
         for column, found in network.discrete_log_densities(filled):
-            apart[:, column] = np.where(whole[:, column, None], found, 0.0)
+            by_column[:, column] = np.where(whole[:, column, None], found, 0.0)
         incomplete = observed & ~whole
         affected = [np.flatnonzero(incomplete[:, component.columns].any(axis=1)) for component in self.components]
         alone = {component.partition: i for i, component in enumerate(self.components)}
         for i in solvers:
-            kept, seen, into = filled, whole, apart
+            kept, seen, into = filled, whole, by_column
             if i in alone and len(affected[alone[i]]):  # those are done below, and all at once
                 rows = np.setdiff1d(np.arange(table.n_samples), affected[alone[i]])
-                kept, seen, into = filled.rows(rows), whole[rows], apart[rows]
+                kept, seen, into = filled.rows(rows), whole[rows], by_column[rows]
             for part in network.solvers[i].terms(kept):
                 of_class = into[part.rows, :, part.label]
                 found = network.estimation.log_density(part).T
                 of_class[:, part.columns] = np.where(seen[part.rows][:, part.columns], found, 0.0)
                 into[part.rows, :, part.label] = of_class
-            if into is not apart:
-                apart[rows] = into
+            if into is not by_column:
+                by_column[rows] = into
         for component, rows in zip(self.components, affected, strict=True):
             if len(rows):
-                component.integrate(table, rows, observed[:, component.columns], apart)
-        return apart
+                component.integrate(table, rows, observed[:, component.columns], by_column)
+        return by_column
 
 
 def observed_cells(table: Table) -> Mask:

@@ -24,7 +24,7 @@ from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.networks.families import Family
 from cgnlearn.networks.layout import Partition
-from cgnlearn.networks.leave_one_out import Forgotten
+from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.solver import Singular, rounding, standard_values
 
 SHAPES = ("band", "box")
@@ -239,21 +239,23 @@ class Lattice:
         stretch = self.stretches[self._of_class(label), start]
         last_order(width, stretch, values, self.centre[label], residual[label], leverage[label])
 
-    def every_order_left_out(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
+    def every_order_leave_one_out(
+        self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1
+    ) -> EveryOrder:
         """`every_order` of training samples, each by the regressions without it."""
         from cgnlearn.kernels.lattice_leave_one_out import every_order_left_out
 
         orders, n_classes, averages = self.orders, table.schema.n_classes, self.estimation.averages
         posterior = self.posterior
-        forgotten = Forgotten.of(table, np.arange(table.n_samples), 0, posterior, self.estimation)
-        kept = np.maximum(1 - forgotten.lighter / posterior.n[0][:, None], 1e-300)  # of the samples behind a regression
+        removal = Removal.of(table, np.arange(table.n_samples), 0, posterior, self.estimation)
+        kept = np.maximum(1 - removal.lighter / posterior.n[0][:, None], 1e-300)  # of the samples behind a regression
         wanted = np.array([shape in shapes for shape in SHAPES])
         total = np.zeros((2, orders, table.n_samples, n_classes))
         counts = np.zeros((2, orders, orders))
         exists = np.ones((2, orders), bool)
-        for group, rows in rows_by_cell(2 * forgotten.labels + forgotten.alone, 2 * n_classes):
+        for group, rows in rows_by_cell(2 * removal.labels + removal.alone, 2 * n_classes):
             owner, chain = group // 2, self._chain(group // 2)
-            part, of_part = table.rows(rows), forgotten.only(rows)
+            part, of_part = table.rows(rows), removal.only(rows)
             for batch, width, values in self.batches(part, ROWS_LEFT_OUT):
                 of_batch = values, of_part.only(batch), kept[:, rows[batch]], owner
                 leaving = [self._leaving(at, *of_batch) for at in range(len(self.scale))]
@@ -282,7 +284,7 @@ class Lattice:
                     exists &= sums.missing == 0
         for label in range(n_classes):
             # What the number of parents alone decides, with as many samples fewer behind it.
-            lighter = forgotten.lighter[label]
+            lighter = removal.lighter[label]
             shape = posterior.shape[0, label] + np.arange(orders)[:, None] / 2 - lighter / 2
             if averages:
                 base = densities.student(0.0, 1.0, shape)
@@ -290,21 +292,21 @@ class Lattice:
                 base = np.full(shape.shape, densities.normal(0.0, 1.0)) + 0.5 * np.log(kept[label])
             total[..., label] += counts @ base
             if not averages:  # without its only sample a class has no variance, and says that the sample cannot be
-                total[:, :, forgotten.alone & (forgotten.labels == label), label] = -np.inf
+                total[:, :, removal.alone & (removal.labels == label), label] = -np.inf
         places = [SHAPES.index(shape) for shape in shapes]
         return EveryOrder(total[places], exists[places])
 
-    def _leaving(self, at: int, values: Floats, forgotten: Forgotten, kept: Floats, owner: int) -> LeavingPath:
+    def _leaving(self, at: int, values: Floats, removal: Removal, kept: Floats, owner: int) -> LeavingPath:
         """Samples of one class, which are all alone in it or none is, as they leave one of the scales."""
         posterior, averages = self.posterior, self.estimation.averages
-        n, n_padded = len(forgotten.labels), values.shape[1]
+        n, n_padded = len(removal.labels), values.shape[1]
         labels = self._of_scale(at)
         # Without its only sample a class is centred where all samples are.
-        alone = bool(forgotten.alone[0])
+        alone = bool(removal.alone[0])
         centre = np.where(posterior.absent, 0.0, posterior.overall) if alone else self.centre[owner]
-        apart = (centre - self.centre[labels]).T.copy()
+        distance = (centre - self.centre[labels]).T.copy()
         if self.estimation.sharing == 0:
-            apart = apart[:, :0]
+            distance = distance[:, :0]
             centre = centre if at == owner else self.centre[at]
         rows = values - centre[:, None]
         rows[:, n:] = 0.0
@@ -314,19 +316,19 @@ class Lattice:
 
         return LeavingPath(
             rows,
-            apart,
+            distance,
             int(np.flatnonzero(labels == owner)[0]) if owner in labels else -1,
-            padded(forgotten.before[labels], 2.0),
-            padded(forgotten.down[labels[0]], 0.0),  # with one scale, that of all its classes
-            padded(forgotten.growth, 1.0),
+            padded(removal.before[labels], 2.0),
+            padded(removal.down[labels[0]], 0.0),  # with one scale, that of all its classes
+            padded(removal.growth, 1.0),
             posterior.shape[0, labels],
-            padded((forgotten.lighter if averages else kept)[labels], 0.0),
+            padded((removal.lighter if averages else kept)[labels], 0.0),
             averages,
         )
 
-    def left_out(self, table: Table) -> Floats:
+    def leave_one_out(self, table: Table) -> Floats:
         """The log densities of training samples, each by the regressions without it: (samples, classes)."""
-        return self.every_order_left_out(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
+        return self.every_order_leave_one_out(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
 
     # ---- mixtures of orders
 

@@ -6,7 +6,7 @@ set of features whose triangular factor gives the regression of every member on 
 shape are stacked, so that linear algebra runs over arrays.
 
 A family with an *incomplete* column (one with missing values) counts the samples in which all its members are observed.
-These differ between families: each is a block of its own, in a partition whose blocks are counted *apart*.
+These differ between families: each is a block of its own, in a partition whose blocks are counted *separately*.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.networks.families import Families, Family
 
 MOST_CELLS = 10_000_000  # of one family
-MOST_APART = 1 << 28  # products of two members, of families that are counted apart
+MOST_SEPARATE = 1 << 28  # products of two members, of families that are counted separately
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ class Pairs:
 class Partition:
     """The continuous features of families with the same discrete parents.
 
-    Where blocks are counted ``apart``, a column has a feature for each of its blocks, which counts the samples in which
+    Where blocks are ``separate``, a column has a feature for each of its blocks, which counts the samples in which
     all members of the block are observed.
     """
 
@@ -189,7 +189,7 @@ class Partition:
     pairs: Pairs
     stacks: tuple[Stack, ...]
     k: int | None = None  # of a chain: every feature depends on the k - 1 before it
-    apart: bool = False
+    separate: bool = False
 
     @classmethod
     def of_chain(cls, columns: NDArray[np.intp], schema: Schema, k: int) -> Partition:
@@ -205,12 +205,12 @@ class Partition:
 
     @classmethod
     def of_families(cls, cells: Cells, families: NDArray[np.intp], schema: Schema) -> Partition:
-        """Families of one size that are counted apart: (families, members)."""
+        """Families of one size that are counted separately: (families, members)."""
         n, size = families.shape
         columns = families.ravel()
         stacks = (Stack(np.arange(n * size).reshape(n, size), size - 1),)
         pairs = Pairs.of_blocks(n * size, stacks)
-        return cls(cells, columns, _positions(columns, schema), pairs, stacks, apart=True)
+        return cls(cells, columns, _positions(columns, schema), pairs, stacks, separate=True)
 
     @property
     def n_features(self) -> int:
@@ -219,8 +219,8 @@ class Partition:
 
     @property
     def blocks(self) -> NDArray[np.intp]:
-        """The features of blocks that are counted apart: (blocks, members)."""
-        assert self.apart
+        """The features of blocks that are counted separately: (blocks, members)."""
+        assert self.separate
         return self.stacks[0].members
 
 
@@ -240,7 +240,7 @@ class Layout:
         discrete = []
         cells_of: dict[tuple[int, ...], Cells] = {}
         blocks: dict[tuple[int, ...], _Blocks] = {}
-        apart: dict[tuple[tuple[int, ...], int], list[list[int]]] = {}
+        separate: dict[tuple[tuple[int, ...], int], list[list[int]]] = {}
         for child, parents in listed:
             conditions = tuple(sorted(parent for parent in parents if schema.levels[parent] is not None))
             if conditions not in cells_of:
@@ -264,11 +264,11 @@ class Layout:
                     blocks[conditions] = _Blocks(cells)
                 blocks[conditions].add(child, continuous)
             else:
-                apart.setdefault((conditions, len(continuous) + 1), []).append([*continuous, child])
+                separate.setdefault((conditions, len(continuous) + 1), []).append([*continuous, child])
         partitions = [of_cells.partition(schema) for of_cells in blocks.values()]
         if len(chain):
             partitions.append(Partition.of_chain(chain, schema, families.k))
-        partitions += _partitions_apart(apart, cells_of, schema)
+        partitions += _separate_partitions(separate, cells_of, schema)
         return Layout(tuple(discrete), tuple(partitions))
 
 
@@ -283,19 +283,19 @@ def _split_chain(families: Families, incomplete: frozenset[int]) -> tuple[Iterab
         return families, families.chain
     if not families.pairwise:
         return (*families, *families.windows()), np.zeros(0, np.intp)
-    apart = (window for window in families.windows() if not incomplete.isdisjoint((window.child, *window.parents)))
+    separate = (window for window in families.windows() if not incomplete.isdisjoint((window.child, *window.parents)))
     complete = [column for column in families.chain.tolist() if column not in incomplete]
-    return (*families, *apart), np.array(complete, np.intp)
+    return (*families, *separate), np.array(complete, np.intp)
 
 
-def _partitions_apart(
+def _separate_partitions(
     families: dict[tuple[tuple[int, ...], int], list[list[int]]], cells: dict[tuple[int, ...], Cells], schema: Schema
 ) -> Iterator[Partition]:
-    """Partitions of families, by discrete parents and size, that are counted apart."""
+    """Partitions of families, by discrete parents and size, that are counted separately."""
     n_products = schema.n_classes * sum(
         cells[conditions].n * len(members) * size * (size + 1) // 2 for (conditions, size), members in families.items()
     )
-    if n_products > MOST_APART:
+    if n_products > MOST_SEPARATE:
         raise ValueError(
             "values are missing in columns of large families, each of which is counted by samples of its own, which "
             f"takes {n_products / 2**27:.0f} GB: use a smaller k or a simpler structure, or impute them"

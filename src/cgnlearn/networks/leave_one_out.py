@@ -22,7 +22,7 @@ from cgnlearn.networks.layout import Cells
 Rows = NDArray[np.intp]
 
 
-class Forgotten(NamedTuple):
+class Removal(NamedTuple):
     """Of some samples of one configuration; arrays over (classes, samples) or (samples,)."""
 
     labels: Rows
@@ -33,9 +33,7 @@ class Forgotten(NamedTuple):
     alone: NDArray[np.bool_]  # the only samples of their class, whose centre then is that of all samples: (samples,)
 
     @classmethod
-    def of(
-        cls, table: Table, rows: Rows, configuration: int, posterior: Posterior, estimation: Estimation
-    ) -> Forgotten:
+    def of(cls, table: Table, rows: Rows, configuration: int, posterior: Posterior, estimation: Estimation) -> Removal:
         """Of labelled samples of one configuration."""
         assert table.labels is not None
         weight = np.ones(len(rows)) if table.weights is None else table.weights[rows]
@@ -44,14 +42,14 @@ class Forgotten(NamedTuple):
     @classmethod
     def by_cell(
         cls, table: Table, cells: Cells, most: int, posterior: Posterior, estimation: Estimation
-    ) -> Iterator[tuple[int, int, Rows, Forgotten]]:
+    ) -> Iterator[tuple[int, int, Rows, Removal]]:
         """Configuration, class and samples of all cells, at most so many at a time, those that are alone apart.
 
         Samples without weights are alike: one number then stands for all.
         """
         assert table.labels is not None
         n_classes = posterior.n.shape[1]
-        of_classes: dict[int, Forgotten] = {}
+        of_classes: dict[int, Removal] = {}
         for place, rows in rows_by_cell(cells.index(table) * n_classes + table.labels, cells.n * n_classes):
             configuration, label = divmod(place, n_classes)
             if table.weights is None:
@@ -62,16 +60,16 @@ class Forgotten(NamedTuple):
                 for start in range(0, len(rows), most):
                     yield configuration, label, rows[start : start + most], alike
                 continue
-            forgotten = cls._of(table.labels[rows], table.weights[rows], configuration, posterior, estimation)
-            for same in (np.flatnonzero(forgotten.alone), np.flatnonzero(~forgotten.alone)):
+            removal = cls._of(table.labels[rows], table.weights[rows], configuration, posterior, estimation)
+            for same in (np.flatnonzero(removal.alone), np.flatnonzero(~removal.alone)):
                 for start in range(0, len(same), most):
                     part = same[start : start + most]
-                    yield configuration, label, rows[part], forgotten.only(part)
+                    yield configuration, label, rows[part], removal.only(part)
 
-    def only(self, rows: Rows | slice) -> Forgotten:
+    def only(self, rows: Rows | slice) -> Removal:
         """Of some of the samples."""
         parts: Iterator[Any] = (part[..., rows] for part in self)
-        return Forgotten(*parts)
+        return Removal(*parts)
 
     def leverages(self, label: int, q_kk: Floats, q_ck: Floats, q_cc: Floats) -> tuple[Floats, Floats]:
         """g and h after a block, under a class, from the products of `cgnlearn.kernels.downdate` there."""
@@ -83,7 +81,7 @@ class Forgotten(NamedTuple):
     @classmethod
     def _of(
         cls, labels: Rows, weight: Floats, configuration: int, posterior: Posterior, estimation: Estimation
-    ) -> Forgotten:
+    ) -> Removal:
         own = labels == np.arange(posterior.n.shape[1])[:, None]
         shares = np.where(own, 1.0, estimation.sharing)
         behind = (posterior.strength if posterior.follows_prior else posterior.own_n)[configuration][labels]

@@ -11,7 +11,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.networks.structure import Structure
 
 
-class LeftOut(NamedTuple):
+class LeaveOneOut(NamedTuple):
     """Leave-one-out results, of models fitted to all other samples: (samples, classes)."""
 
     log_likelihood: Floats
@@ -53,5 +53,5 @@ class Model(Protocol):
     def contributions(self, table: Table) -> Floats:
         """Log density of each feature: (samples, columns of X, classes)."""
 
-    def leave_one_out(self, table: Table) -> LeftOut:
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
         """Leave-one-out results of the training samples; raises `NotExactError` where they would need refits."""

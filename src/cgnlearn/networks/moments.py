@@ -31,23 +31,23 @@ class Moments:
     """Weight, mean and centred scatter of every cell of a partition, on the needed pairs only."""
 
     pairs: Pairs
-    n: Floats  # (configurations, classes), or, of blocks counted apart, (configurations, classes, features)
+    n: Floats  # (configurations, classes), or, of blocks counted separately, (configurations, classes, features)
     mean: Floats  # measured from the origin: (configurations, classes, features)
     scatter: Floats  # (configurations, classes, pairs)
     origin: Floats  # close to the data, since a mean of 1e8 alone would keep few digits of the rest: (features,)
 
     @property
-    def apart(self) -> bool:
-        """Whether blocks are counted apart."""
+    def separate(self) -> bool:
+        """Whether blocks are counted separately."""
         return self.n.ndim == self.mean.ndim
 
     def by_feature(self, of_cells: Floats) -> Floats:
         """An array in the shape of ``n``, to be broadcast with ``mean``."""
-        return of_cells if self.apart else of_cells[..., None]
+        return of_cells if self.separate else of_cells[..., None]
 
     def by_pair(self, of_cells: Floats) -> Floats:
         """An array in the shape of ``n``, to be broadcast with ``scatter``."""
-        return np.take(of_cells, self.pairs.first, axis=-1) if self.apart else of_cells[..., None]
+        return np.take(of_cells, self.pairs.first, axis=-1) if self.separate else of_cells[..., None]
 
     def __add__(self, other: Moments) -> Moments:
         if not self.n.any():
@@ -55,11 +55,11 @@ class Moments:
         n = self.n + other.n
         share = other.n / np.where(n > 0, n, 1.0)
         origin = self.origin
-        if self.apart:
+        if self.separate:
             origin = np.where(self.n.any(axis=(0, 1)), self.origin, other.origin)
         # The difference of two origins is exact, or nearly exact, in floating point.
         theirs = other.mean + (other.origin - origin)
-        if self.apart:
+        if self.separate:
             theirs = np.where(other.n > 0, theirs, self.mean)  # a feature without samples has no origin
         some = self.by_feature(self.n) > 0
         step = np.where(some, theirs - self.mean, 0.0)
@@ -130,17 +130,17 @@ class Moments:
     def of_features(self, places: NDArray[np.intp], pairs: Pairs) -> Moments:
         """The moments of some features and pairs."""
         scatter = self.scatter[..., self.pairs.place(places[pairs.first], places[pairs.second])]
-        n = self.n[..., places] if self.apart else self.n
+        n = self.n[..., places] if self.separate else self.n
         return Moments(pairs, n, self.mean[..., places], scatter, self.origin[places])
 
-    def set_apart(self) -> Moments:
-        """The moments in the form of blocks that are counted apart."""
-        return self if self.apart else replace(self, n=np.repeat(self.n[..., None], self.mean.shape[-1], axis=-1))
+    def separated(self) -> Moments:
+        """The moments in the form of blocks that are counted separately."""
+        return self if self.separate else replace(self, n=np.repeat(self.n[..., None], self.mean.shape[-1], axis=-1))
 
     def overall(self) -> tuple[Floats, Floats]:
         """Mean (measured from the origin) and variance (divisor n) of every feature over all cells."""
         n = self.by_feature(self.n)
-        total = np.maximum(n.sum(axis=(0, 1)), np.finfo(float).tiny) if self.apart else n.sum()
+        total = np.maximum(n.sum(axis=(0, 1)), np.finfo(float).tiny) if self.separate else n.sum()
         mean = (n * self.mean).sum(axis=(0, 1)) / total
         with np.errstate(over="ignore"):
             within = self.scatter[..., : len(mean)].sum(axis=(0, 1))
@@ -169,8 +169,8 @@ def moments_of(table: Table, partition: Partition, n_classes: int) -> Moments:
 def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Moments:
     """The moments of a labelled table, measured from a sample."""
     assert table.labels is not None
-    if partition.apart:
-        return _moments_apart(table, partition, n_classes)
+    if partition.separate:
+        return _separate_moments(table, partition, n_classes)
     shape = (partition.cells.n, n_classes)
     m, pairs = partition.n_features, partition.pairs
     origin = _origin(table, partition.values)
@@ -213,7 +213,7 @@ def _moments_from_row(table: Table, partition: Partition, n_classes: int) -> Mom
     return Moments(pairs, n, mean, scatter, origin)
 
 
-def _moments_apart(table: Table, partition: Partition, n_classes: int) -> Moments:
+def _separate_moments(table: Table, partition: Partition, n_classes: int) -> Moments:
     """The moments of blocks, each of the samples in which all its members are observed."""
     assert table.labels is not None
     shape, pairs, blocks = (partition.cells.n, n_classes), partition.pairs, partition.blocks

@@ -18,7 +18,7 @@ from cgnlearn.networks.families import Family
 from cgnlearn.networks.integration import Integration
 from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.layout import Partition
-from cgnlearn.networks.model import LeftOut, NotExactError
+from cgnlearn.networks.model import LeaveOneOut, NotExactError
 from cgnlearn.networks.solver import Solver
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
@@ -107,7 +107,7 @@ class Network:
             total += solver.log_likelihood(table)
         return total
 
-    def leave_one_out(self, table: Table) -> LeftOut:
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
         """Leave-one-out results of the training samples."""
         if isinstance(self.estimation, Bayes) and self.estimation.prior.location == "paper":
             raise NotExactError('leave-one-out has no closed form with the prior location "paper": use folds')
@@ -123,22 +123,22 @@ class Network:
                 observed = table.rows(index)
             of_samples = counts[:, family.cells.index(observed)].transpose(1, 0, 2)
             weights = 1.0 if observed.weights is None else observed.weights
-            total[index] += densities.categorical_left_out(
+            total[index] += densities.categorical_leave_one_out(
                 of_samples, self.estimation.dirichlet, observed.labels, observed.codes[:, family.code], weights
             )
         for solver in self.solvers:
-            total += solver.left_out(table)
+            total += solver.leave_one_out(table)
         if table.incomplete:
             self._refit_without_each(table, total)
-        return LeftOut(total, self.class_log_prior_left_out(table.labels, table.weights))
+        return LeaveOneOut(total, self.leave_one_out_class_log_prior(table.labels, table.weights))
 
-    def class_log_prior_left_out(self, labels: NDArray[np.intp], weights: Floats | None) -> Floats:
+    def leave_one_out_class_log_prior(self, labels: NDArray[np.intp], weights: Floats | None) -> Floats:
         """Leave-one-out log probabilities of the classes: (samples, classes)."""
         classes = self.statistics.classes
         if self.estimation.class_prior is not None:
             return np.broadcast_to(self.class_log_prior, (len(labels), len(classes)))
         if weights is None:  # the result is the same for all samples of a class
-            of_class = self.class_log_prior_left_out(np.arange(len(classes)), np.ones(len(classes)))
+            of_class = self.leave_one_out_class_log_prior(np.arange(len(classes)), np.ones(len(classes)))
             return np.take(of_class.T, labels, axis=1).T
         remaining = np.repeat(classes[None], len(labels), axis=0)
         remaining[np.arange(len(labels)), labels] -= weights

@@ -23,7 +23,7 @@ from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms, Units
 from cgnlearn.networks.factors import factorised, sums_before, whiten
 from cgnlearn.networks.layout import Cells, Partition, Stack
-from cgnlearn.networks.leave_one_out import Forgotten
+from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.moments import CHUNK, COMPILED_PAYS
 from cgnlearn.networks.solver import (
     Rows,
@@ -60,7 +60,7 @@ class Regressions:
         The samples behind each regression.
     shape : ndarray (configurations, classes, members)
         ρ'. This, ``n``, ``strength`` and ``least_leverage`` have an axis of blocks after the classes where these
-        lie apart.
+        are counted separately.
     strength, least_leverage : ndarray (configurations, classes)
         κ', and h of a sample at the centre.
     overall : ndarray (blocks, members)
@@ -90,7 +90,7 @@ class Regressions:
         """Factorise the blocks of a stack; ``always``: also where rounding has made a scale singular."""
         members = stack.members
         of_cells = (posterior.n, posterior.shape, posterior.strength, posterior.least_leverage)
-        if posterior.apart:
+        if posterior.separate:
             of_cells = tuple(part[..., members[:, 0]] for part in of_cells)  # type: ignore[assignment]
         n, shape, strength, least_leverage = of_cells
         scale = posterior.scale[..., posterior.pairs.place(members[:, :, None], members[:, None, :])]
@@ -122,12 +122,12 @@ class Regressions:
         return int(self.columns.shape[1])
 
     @property
-    def apart(self) -> bool:
+    def separate(self) -> bool:
         """Whether every block has samples of its own."""
         return self.n.ndim == 3
 
     def block(self, number: int) -> Regressions:
-        """One of the blocks that lie apart, by itself."""
+        """One of the blocks that are counted separately, by itself."""
         here, beside = slice(number, number + 1), (slice(None), slice(None), number)
         cut = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "overall")}
         cut |= {name: getattr(self, name)[:, :, here] for name in ("centre", "spread", "factor")}
@@ -142,7 +142,7 @@ class Regressions:
 
     def at_block(self, at: tuple[int, ...], block: Any) -> tuple[Any, ...]:
         """Where ``n`` and its like have their numbers of a block, or of several, in a cell (configuration, class)."""
-        return (*at, block) if self.apart else at
+        return (*at, block) if self.separate else at
 
     def singular(self) -> Singular | None:
         """The first member whose maximum likelihood regression does not exist, if there is one."""
@@ -220,15 +220,15 @@ class Regressions:
         found -= self._log_unit
         return found
 
-    def left_out(self, table: Table, posterior: Posterior, estimation: Estimation) -> Floats:
+    def leave_one_out(self, table: Table, posterior: Posterior, estimation: Estimation) -> Floats:
         """`log_likelihood` of training samples, each by the regressions without it."""
         from cgnlearn.kernels.compilation import in_threads
 
         total = np.zeros((self.n.shape[1], table.n_samples))
-        parts = Forgotten.by_cell(table, self.cells, self._worth_a_thread, posterior, estimation)
+        parts = Removal.by_cell(table, self.cells, self._worth_a_thread, posterior, estimation)
 
-        def fill(of: tuple[int, int, NDArray[np.intp], Forgotten]) -> None:
-            for of_class, found in zip(total, self._left_out(table, estimation, *of), strict=True):
+        def fill(of: tuple[int, int, NDArray[np.intp], Removal]) -> None:
+            for of_class, found in zip(total, self._leave_one_out(table, estimation, *of), strict=True):
                 of_class[of[2]] = found
 
         if table.n_samples > self._worth_a_thread:
@@ -238,27 +238,27 @@ class Regressions:
                 fill(part)
         return total.T
 
-    def _left_out(
+    def _leave_one_out(
         self,
         table: Table,
         estimation: Estimation,
         configuration: int,
         label: int,
         rows: NDArray[np.intp],
-        forgotten: Forgotten,
+        removal: Removal,
     ) -> Floats:
         """(classes, samples) of one cell, which are all alone in their class or none is."""
         from cgnlearn.kernels.leave_one_out import leave_one_out_leverages
 
         centre, factor = self.centre[configuration], self.factor[configuration]
-        if alone := bool(forgotten.alone[0]):
+        if alone := bool(removal.alone[0]):
             centre = centre.copy()
             centre[label] = self.overall  # without its only sample a class is centred where all samples are
         shared, crossing = estimation.averages and estimation.sharing == 1, estimation.sharing > 0 and not alone
         sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
         members = Members(self.values, self.units.origin, 1 / self.units.unit)
         scales = Scales(centre, factor[:1] if shared else factor)
-        leaving = Leaving(label, forgotten.before, forgotten.down, forgotten.growth, crossing)
+        leaving = Leaving(label, removal.before, removal.down, removal.growth, crossing)
         leave_one_out_leverages(table.values, rows, members, scales, leaving, self.n_given, estimation.averages, sums)
         whole, left, *before = sums
         own = slice(self.n_given, None)
@@ -267,17 +267,17 @@ class Regressions:
         if estimation.averages:
             whole[lighter] -= left[lighter]
         if self.n_given == 0:
-            given = n_blocks * (np.log(forgotten.before) if estimation.averages else forgotten.before)
+            given = n_blocks * (np.log(removal.before) if estimation.averages else removal.before)
         else:
             given, left_given = before
             left -= left_given
             if estimation.averages:
                 given -= left_given
         log_det = self._log_det[configuration][:, None] + 2 * self._log_unit
-        shape = self.shape[configuration, :, self.n_given, None] - forgotten.lighter / 2
+        shape = self.shape[configuration, :, self.n_given, None] - removal.lighter / 2
         if not estimation.averages:
             # The scale is a variance: as many samples fewer divide it.
-            kept = np.maximum(1 - forgotten.lighter / self.n[configuration][:, None], 0.0)
+            kept = np.maximum(1 - removal.lighter / self.n[configuration][:, None], 0.0)
             with np.errstate(divide="ignore"):
                 log_det = log_det - n_blocks * size * np.log(kept)
             whole = given + (whole - given) * kept
@@ -354,7 +354,8 @@ class Regressions:
         log_det_ratio = sums_before(np.log(scale)) - 2 * sums_before(log_diagonal)
         log_strength, regressions = estimation.log_strength_ratio(self.strength)
         n, log_strength = (
-            part[..., None] if self.apart else part[..., None, None] for part in (self.n[:, regressions], log_strength)
+            part[..., None] if self.separate else part[..., None, None]
+            for part in (self.n[:, regressions], log_strength)
         )
         evidence: Floats = densities.regression_evidence(
             n,

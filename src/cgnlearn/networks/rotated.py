@@ -7,7 +7,7 @@ from math import prod
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
-from cgnlearn.networks.model import LeftOut, require_complete
+from cgnlearn.networks.model import LeaveOneOut, require_complete
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.rotation import RotatedBlock
 from cgnlearn.networks.structure import Structure
@@ -61,7 +61,7 @@ class RotatedNetwork:
             total += block.log_likelihood(table)
         return total
 
-    def leave_one_out(self, table: Table) -> LeftOut:
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
         """The training samples again, each seen by the network without it; its prior is held."""
         require_complete(
             table.incomplete, table.schema, "a model of more columns than training samples takes whole samples"
@@ -69,8 +69,8 @@ class RotatedNetwork:
         found = self.discrete.leave_one_out(table)
         total = found.log_likelihood
         for block in self.blocks:
-            total = total + block.left_out(table)
-        return LeftOut(total, found.class_log_prior)
+            total = total + block.leave_one_out(table)
+        return LeaveOneOut(total, found.class_log_prior)
 
     def contributions(self, table: Table) -> Floats:
         """Not to be had: the rotation mixes the features."""

@@ -24,7 +24,7 @@ from cgnlearn.networks.estimation import Bayes, Posterior, Units
 from cgnlearn.networks.factors import factorised, whiten
 from cgnlearn.networks.families import Families, Family
 from cgnlearn.networks.layout import Cells, Layout, Partition
-from cgnlearn.networks.leave_one_out import Forgotten
+from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.moments import CHUNK, Moments, moments_of
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.solver import standard_values
@@ -188,24 +188,24 @@ class RotatedBlock:
                 found[rows, label] = self._log_density(at, before, after)
         return found
 
-    def left_out(self, table: Table) -> Floats:
+    def leave_one_out(self, table: Table) -> Floats:
         """The same for training samples, which are all inside, each by the block without it."""
         found = np.empty((table.schema.n_classes, table.n_samples)).T
         for rows, configuration, inside, _ in self._parts(table):
-            forgotten = Forgotten.of(table, rows, configuration, self.posterior, self.estimation)
+            removal = Removal.of(table, rows, configuration, self.posterior, self.estimation)
             centre = self.posterior.centre[configuration]  # (classes, dimensions)
-            own_centre = centre[forgotten.labels].T
-            for label, before in enumerate(forgotten.before):
+            own_centre = centre[removal.labels].T
+            for label, before in enumerate(removal.before):
                 at = (configuration, label)
-                own = forgotten.labels == label
+                own = removal.labels == label
                 residual = inside - centre[label][:, None]
-                residual[:, own & forgotten.alone] = inside[:, own & forgotten.alone] - self.posterior.overall[:, None]
+                residual[:, own & removal.alone] = inside[:, own & removal.alone] - self.posterior.overall[:, None]
                 white = whiten(self.factor[at], residual)
                 # Without sharing only its own class forgets a sample, and sees it where it was.
                 gone = whiten(self.factor[at], inside - own_centre) if self.estimation.sharing else white
                 products = _products(gone, gone), _products(white, gone), _products(white, white)
-                g, after = forgotten.leverages(label, *products)
-                found[rows, label] = self._log_density(at, before, after, np.log(g), forgotten.lighter[label])
+                g, after = removal.leverages(label, *products)
+                found[rows, label] = self._log_density(at, before, after, np.log(g), removal.lighter[label])
         return found
 
     def _parts(self, table: Table) -> Iterator[tuple[NDArray[np.intp], int, Floats, Floats]]:

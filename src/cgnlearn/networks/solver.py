@@ -41,7 +41,7 @@ class Solver(Protocol):
     def log_likelihood(self, table: Table) -> Floats:
         """The log densities, summed over the features: (samples, classes)."""
 
-    def left_out(self, table: Table) -> Floats:
+    def leave_one_out(self, table: Table) -> Floats:
         """The log densities of training samples, each by the regressions without it: (samples, classes)."""
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:

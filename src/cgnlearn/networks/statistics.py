@@ -165,7 +165,7 @@ class Statistics:
         for family, counts in zip(self.layout.discrete, self.counts, strict=True):
             candidates.append((float(counts.sum()), (family.column, *family.cells.columns)))
         for partition, moments in zip(self.layout.partitions, self.moments, strict=True):
-            if partition.apart:
+            if partition.separate:
                 weights = moments.n.sum(axis=(0, 1))[partition.blocks[:, 0]]
                 block = partition.blocks[least := int(np.argmin(weights))]
                 *given, child = partition.columns[block].tolist()
@@ -180,7 +180,7 @@ class Statistics:
             columns = (*family.cells.columns, family.column)
             yield counts.reshape(len(counts), *family.cells.levels, family.n_levels), columns
         for partition, moments in zip(self.layout.partitions, self.moments, strict=True):
-            weights = moments.n[..., partition.blocks[:, 0]] if partition.apart else moments.n[..., None]
+            weights = moments.n[..., partition.blocks[:, 0]] if partition.separate else moments.n[..., None]
             for n in np.moveaxis(weights, -1, 0):
                 yield n.T.reshape(-1, *partition.cells.levels), partition.cells.columns
 
@@ -201,19 +201,19 @@ class Statistics:
         return set(self.incomplete).intersection(counted) <= set(wanted)
 
     def _moments_of(self, partition: Partition) -> Moments:
-        """The moments of a partition; of blocks that are counted apart, each from a block of the same samples."""
-        if not partition.apart:
+        """The moments of a partition; of blocks that are counted separately, each from a block of the same samples."""
+        if not partition.separate:
             return self._from_together(partition)
         blocks, conditions = partition.columns[partition.blocks], partition.cells.columns
         incomplete = set(self.incomplete)
         complete = [incomplete.isdisjoint((*conditions, *members)) for members in blocks.tolist()]
         if all(complete):
             try:
-                return self._from_together(partition).set_apart()
+                return self._from_together(partition).separated()
             except NotCountedError:  # in one partition; perhaps in several
                 pass
         parts = [
-            self._from_together(alone).set_apart() if is_complete else self._from_apart(alone)
+            self._from_together(alone).separated() if is_complete else self._from_separate(alone)
             for is_complete, members in zip(complete, blocks, strict=True)
             for alone in [Partition.of_families(partition.cells, members[None], self.schema)]
         ]
@@ -227,11 +227,11 @@ class Statistics:
             scatter[..., pairs.place(number * size + alone.first, number * size + alone.second)] = part.scatter
         return Moments(pairs, joined["n"], joined["mean"], scatter, joined["origin"])
 
-    def _from_apart(self, partition: Partition) -> Moments:
-        """The moments of one block that is counted apart, from a block that was."""
+    def _from_separate(self, partition: Partition) -> Moments:
+        """The moments of one block that is counted separately, from a block that was."""
         conditions, members = partition.cells.columns, partition.columns.tolist()
         for own, moments in zip(self.layout.partitions, self.moments, strict=True):
-            if not own.apart or not set(conditions) <= set(own.cells.columns):
+            if not own.separate or not set(conditions) <= set(own.cells.columns):
                 continue
             by_block = own.columns[own.blocks]
             has_all = np.all([(by_block == member).any(axis=1) for member in members], axis=0)
@@ -247,7 +247,7 @@ class Statistics:
         wanted = partition.columns
         ours = sorted(zip(self.layout.partitions, self.moments, strict=True), key=lambda own: own[0].cells.n)
         for own, moments in ours:
-            if own.apart or not set(partition.cells.columns) <= set(own.cells.columns):
+            if own.separate or not set(partition.cells.columns) <= set(own.cells.columns):
                 continue
             if not self._of_same_rows(partition.cells.columns, own.cells.columns):
                 continue

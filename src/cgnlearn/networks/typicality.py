@@ -35,7 +35,7 @@ class Reference:
         weights = np.ones(table.n_samples) if table.weights is None else table.weights
         return cls(held_out.log_likelihood, np.array(held_out.class_log_prior), weights)
 
-    def share_below(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
+    def typicality_of(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
         """Share of the training samples with a lower ln p(x); ``class_prior`` None: as learned."""
         prior = self.class_log_prior if class_prior is None else np.log(class_prior)
         seen = logsumexp(self.log_likelihood + prior, axis=1)
@@ -46,23 +46,23 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Unscored:
+class NoReference:
     """Stands for a reference that does not exist."""
 
     why: str = "only fit has them"
 
-    def share_below(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
+    def typicality_of(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
         """Raise an error with the reason."""
         raise NotExactError(f"typicality needs leave-one-out densities of training samples, and {self.why}")
 
 
-def scored(reference: Table | Reference | Unscored | None, model: Model) -> Reference | Unscored:
+def scored(reference: Table | Reference | NoReference | None, model: Model) -> Reference | NoReference:
     """The reference of a model, computed from the training samples kept if that was not done before."""
     if reference is None:
-        return Unscored()
+        return NoReference()
     if not isinstance(reference, Table):
         return reference
     try:
         return Reference.of(model, reference)
     except NotExactError as error:
-        return Unscored(str(error))
+        return NoReference(str(error))

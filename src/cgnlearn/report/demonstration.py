@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.dummy import DummyClassifier
 
 from cgnlearn import CGNClassifier
-from cgnlearn.data.splits import cut, scarce
+from cgnlearn.data.splits import repeated_splits, subsampled
 from cgnlearn.datasets import make_balance_scale, make_waveform
 from cgnlearn.evaluation.chosen import explained
 from cgnlearn.evaluation.study import BASELINE, Study
@@ -40,8 +40,8 @@ def comparisons() -> Iterator[Comparison]:
         "waveform": make_waveform(2000, random_state=0),
     }
     for name, (X, y) in sets.items():
-        whole = cut(y)
-        few = [scarce(split, y, 0.2, seed=number) for number, split in enumerate(whole)]
+        whole = repeated_splits(y)
+        few = [subsampled(split, y, 0.2, seed=number) for number, split in enumerate(whole)]
         for structure in ("naive_bayes", "complete"):
             models = {way: CGNClassifier(structure, estimation=way) for way in ("ml", "bayes")}
             for splits in (whole, few):
@@ -50,7 +50,9 @@ def comparisons() -> Iterator[Comparison]:
 
 def _study(name: str, X: Any, y: NDArray[np.str_], models: dict[str, Any], n_folds: int, **more: Any) -> Study:
     settings = {"Cross-validation": f"stratified, {n_folds} folds, seed 0"} | more.pop("settings")
-    return Study(name, X, y, models, cut(y, n_folds=n_folds, groups=more.get("groups")), settings=settings, **more)
+    return Study(
+        name, X, y, models, repeated_splits(y, n_folds=n_folds, groups=more.get("groups")), settings=settings, **more
+    )
 
 
 def wine_study() -> Study:

@@ -16,7 +16,7 @@ from cgnlearn.networks.blocks import Blocks
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.families import Families, Family
 from cgnlearn.networks.lattice import EveryOrder, Lattice
-from cgnlearn.networks.model import LeftOut, require_complete
+from cgnlearn.networks.model import LeaveOneOut, require_complete
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure, check_order
@@ -181,7 +181,7 @@ class EveryK:
             if not estimation.averages and not (moments.n > 0).all():
                 return cls(total, np.zeros_like(exists), alone.class_log_prior)
             lattice = Lattice(partition, estimation.posterior(moments, partition, schema), estimation)
-            found = (lattice.every_order_left_out if left_out else lattice.every_order)(table, shapes)
+            found = (lattice.every_order_leave_one_out if left_out else lattice.every_order)(table, shapes)
             if estimation.averages and not found.exists.all():
                 # Rounding has made a scale singular, which the factorising way mends.
                 found = _one_by_one(statistics, table, estimation, partition.k or 1, shapes, left_out)
@@ -192,11 +192,11 @@ class EveryK:
         return cls(total, exists, alone.class_log_prior)
 
 
-def _said(network: Network, table: Table, left_out: bool) -> LeftOut:
+def _said(network: Network, table: Table, left_out: bool) -> LeaveOneOut:
     """What a network says of samples, or of training samples without them."""
     if left_out:
         return network.leave_one_out(table)
-    return LeftOut(network.log_likelihood(table), network.class_log_prior)
+    return LeaveOneOut(network.log_likelihood(table), network.class_log_prior)
 
 
 def _one_by_one(

@@ -15,7 +15,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.lattice import Lattice
-from cgnlearn.networks.model import LeftOut, NotExactError
+from cgnlearn.networks.model import LeaveOneOut, NotExactError
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure, check_order
@@ -193,7 +193,7 @@ class AveragedBand:
             apart[rows, columns] = found.transpose(2, 1, 0)
         return apart
 
-    def leave_one_out(self, table: Table) -> LeftOut:
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
         """Not exact: the weights of the orders change with every sample."""
         raise NotExactError("an average over bands weighs its orders anew without every sample: take folds")
 

@@ -127,7 +127,7 @@ class Folds:
             log_prior[:, slots] = self._class_log_prior(i, training).T
             self._against_truth(log_prior[None, :, None], self.class_odds[None, :, i : i + 1])
         for partition, moments in zip(training.layout.partitions, training.moments, strict=True):
-            if partition.apart:
+            if partition.separate:
                 continue  # columns with missing values, whose groups are counted each by itself
             posterior = self.estimation.posterior(moments, partition, self.schema)
             self._hold(i, posterior, partition.values)

@@ -18,7 +18,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.kernels import downdate
 from cgnlearn.kernels.limits import LEAST_LEFT, SINGULAR
 from cgnlearn.networks.estimation import Estimation, Posterior
-from cgnlearn.networks.leave_one_out import Forgotten
+from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
@@ -66,7 +66,7 @@ class EachRowLeftOut(Folds):
     def _hold(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
         super()._hold(i, posterior, places)
         table = self._tables[i]
-        self._forgotten = Forgotten.of(table, np.arange(table.n_samples), 0, posterior, self.estimation)
+        self._forgotten = Removal.of(table, np.arange(table.n_samples), 0, posterior, self.estimation)
         self._n = posterior.n[0]
         self._overall = np.where(self._present[i], posterior.overall, 0.0)
 

@@ -82,14 +82,14 @@ def pair_scores(statistics: Statistics, estimation: Bayes | None) -> PairScores:
     for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
         scored = scored_continuous(partition, moments)
         columns, present = partition.columns, scored.present
-        if partition.apart and partition.cells.columns:
+        if partition.separate and partition.cells.columns:
             uncut = replace(partition, cells=Cells((), (), ()))
             without_cells = scored_continuous(uncut, moments.marginal(partition.cells, uncut.cells))
             present = np.intersect1d(present, without_cells.present)
             gained = scored.score(present) - without_cells.score(present)
             gains.append((partition.cells.columns[0], columns[present], gained))
             continue
-        if partition.apart and partition.blocks.shape[1] == 2:
+        if partition.separate and partition.blocks.shape[1] == 2:
             both = partition.blocks[np.isin(partition.blocks, present).all(axis=1)]
             for start in range(0, len(both), CHUNK):
                 parent, child = both[start : start + CHUNK].T
@@ -100,7 +100,7 @@ def pair_scores(statistics: Statistics, estimation: Bayes | None) -> PairScores:
             joined[partition.cells.columns[0], columns[present]] = scored.score(present)
             continue
         alone[columns[present]] = scored.score(present)
-        if partition.apart:
+        if partition.separate:
             continue
         first, second = np.triu_indices(len(present), 1)
         for start in range(0, len(first), CHUNK):
@@ -128,7 +128,7 @@ def _by_evidence(partition: Partition, moments: Moments, schema: Schema, estimat
 
     def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
         n, log_ratio = (
-            part[..., child] if partition.apart else part[..., None]
+            part[..., child] if partition.separate else part[..., None]
             for part in (posterior.n[:, regressions], log_strength)
         )
         spread, log_det_ratio, n_parents = scale[..., child], np.zeros(len(child)), 0
@@ -150,7 +150,7 @@ def _by_maximum(partition: Partition, moments: Moments, schema: Schema) -> _Scor
     def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
         left = variance[..., child] if parent is None else conditional_scale(variance, moments.pairs, child, parent)
         # A cell without variance would be infinitely sure of itself: at most ten digits of the feature's.
-        n = moments.n[..., child] if partition.apart else moments.n[..., None]
+        n = moments.n[..., child] if partition.separate else moments.n[..., None]
         found: Floats = -0.5 * (n * np.log(np.maximum(left, 1e-20))).sum(axis=(0, 1))
         return found
 

@@ -16,7 +16,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Students
 from cgnlearn.networks.estimation import Bayes, Estimation, Units, is_number
 from cgnlearn.networks.families import Families
-from cgnlearn.networks.model import LeftOut
+from cgnlearn.networks.model import LeaveOneOut
 from cgnlearn.networks.moments import COMPILED_PAYS
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
@@ -208,7 +208,7 @@ class Selection:
         """The same samples, as if there were one class."""
         return replace(table, schema=self.free.statistics.schema)
 
-    def leave_one_out(self, table: Table) -> LeftOut:
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
         """The training samples again, each seen by the average without it.
 
         Without a sample a feature's evidence is divided by what the others say of the sample: in its own class, or
@@ -225,7 +225,7 @@ class Selection:
             both = np.logaddexp(log_in, log_out)[:, None]
             mixed = np.logaddexp(log_in[:, None] + own.log_density, log_out[:, None] + free.log_density) - both
             total[rows] = mixed.sum(axis=0).T
-        return LeftOut(total, self.own.class_log_prior_left_out(table.labels, table.weights))
+        return LeaveOneOut(total, self.own.leave_one_out_class_log_prior(table.labels, table.weights))
 
 
 class _Students(NamedTuple):

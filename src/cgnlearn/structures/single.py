@@ -12,7 +12,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Estimation, Posterior, Units
 from cgnlearn.networks.layout import DiscreteFamily
-from cgnlearn.networks.leave_one_out import Forgotten
+from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
 
@@ -37,9 +37,9 @@ def left_out_singly(network: Network, table: Table) -> LeftOutSingly:
         found.log_evidence[family.column, seen] = log_evidence
     for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
         present = np.flatnonzero(~posterior.absent)
-        for members in present[:, None] if posterior.apart else (present,):
+        for members in present[:, None] if posterior.separate else (present,):
             seen = np.flatnonzero(~np.isnan(table.values[:, partition.values[members[:1]]]).any(axis=1))
-            behind = posterior.of_block(members) if posterior.apart else posterior
+            behind = posterior.of_block(members) if posterior.separate else posterior
             of_rows = _continuous(behind, members, table.rows(seen), partition.values[members], network.estimation)
             columns = partition.columns[members]
             found.log_density[columns[:, None, None], np.arange(n_classes)[:, None], seen] = of_rows.log_density
@@ -53,7 +53,7 @@ def _discrete(counts: Floats, family: DiscreteFamily, table: Table, estimation: 
     rows, labels, code = np.arange(table.n_samples), table.labels, table.codes[:, family.code]
     cell, n_levels = family.cells.index(table), counts.shape[-1]
     found = densities.categorical(counts, estimation.dirichlet)[:, cell, code]
-    found[labels, rows], lost = densities.categorical_of_row(
+    found[labels, rows], lost = densities.categorical_of_sample(
         _weight(table), counts[labels, cell, code], counts.sum(axis=-1)[labels, cell], n_levels, estimation.dirichlet
     )
     return found, lost
@@ -73,19 +73,19 @@ def _continuous(
     units = Units(*(part[members] for part in posterior.units))
     standard = standard_values(table, slice(0, n), places, units)  # (features, samples)
     centre, scale = (part[0][:, members, None] for part in (posterior.centre, posterior.scale))
-    forgotten = Forgotten.of(table, np.arange(n), 0, posterior, estimation)
+    removal = Removal.of(table, np.arange(n), 0, posterior, estimation)
     log_unit = np.log(units.unit)[:, None]
     # Without its only sample a class is centred where all samples are.
-    gone = standard - np.where(forgotten.alone, posterior.overall[members, None], centre[labels, :, 0].T)
+    gone = standard - np.where(removal.alone, posterior.overall[members, None], centre[labels, :, 0].T)
     for label in range(n_classes):
-        own, before, away = labels == label, forgotten.before[label], standard - centre[label]
+        own, before, away = labels == label, removal.before[label], standard - centre[label]
         products = (product / scale[label] for product in (gone * gone, gone * away, away * away))
-        left, after = forgotten.leverages(label, *products)
-        shape = posterior.shape[0, label] - forgotten.lighter[label] / 2
+        left, after = removal.leverages(label, *products)
+        shape = posterior.shape[0, label] - removal.lighter[label] / 2
         log_det = np.log(scale[label]) + np.log(left)
         log_density = estimation.log_density_of_blocks(np.log(before), np.log(after), log_det, 1, shape)
         found.log_density[:, label] = log_density - log_unit
-        of_row = densities.evidence_of_row(
+        of_row = densities.evidence_of_sample(
             weight[own],
             posterior.shape[0, label],
             scale[label],

@@ -14,7 +14,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Elimination
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.families import Families
-from cgnlearn.networks.model import LeftOut, NotExactError, require_complete
+from cgnlearn.networks.model import LeaveOneOut, NotExactError, require_complete
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
@@ -194,6 +194,6 @@ class ForestAverage:
         """There are none: the average is no product over features."""
         raise ValueError("an average over forests has no contributions by feature: fit its structure_ and ask that")
 
-    def leave_one_out(self, table: Table) -> LeftOut:
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
         """Not exact: the weights of the forests change with every sample."""
         raise NotExactError("an average over forests weighs them anew without every sample: take folds")
