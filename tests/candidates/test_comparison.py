@@ -177,7 +177,7 @@ def test_left_out_scores_are_those_of_refits():
     results = model.cv_results_
     for kind in ("naive_bayes", "complete"):
         for sharing in (0.0, 0.3):
-            (at,) = np.flatnonzero((results["param_kind"] == kind) & (results["param_sharing"] == sharing))
+            (at,) = np.flatnonzero((results["param_candidate"] == kind) & (results["param_sharing"] == sharing))
             truth = []
             for i in range(len(y)):
                 rest = np.arange(len(y)) != i
@@ -191,7 +191,7 @@ def test_out_of_fold_scores_are_those_of_refits():
     X, y = two_classes(40)
     model = CGNClassifierCV(candidates=[TAN()], cv=2).fit(X, y)
     results = model.cv_results_
-    (at,) = np.flatnonzero((results["param_kind"] == "tan") & (results["param_transform"] == "none"))
+    (at,) = np.flatnonzero((results["param_candidate"] == "tan") & (results["param_transform"] == "none"))
     assert results["by"][at] == "2 folds"
     seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
     from sklearn.model_selection import StratifiedKFold
@@ -218,7 +218,9 @@ def test_where_nothing_can_be_learned_a_row_says_so():
     X, y = two_classes(30)
     model = CGNClassifierCV(candidates=["naive_bayes", "logistic"]).fit(X, y, sample_weight=np.full(30, 1e-6))
     results = model.cv_results_
-    assert all("nothing can be learned" in reason for reason in results["reason"][results["param_kind"] == "logistic"])
+    assert all(
+        "nothing can be learned" in reason for reason in results["reason"][results["param_candidate"] == "logistic"]
+    )
     assert np.isfinite(model.score_samples(X)).all()
 
 
@@ -230,10 +232,10 @@ def test_it_is_the_weighted_sum_of_its_members():
     model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
     expected = np.zeros((50, 2))
     for member in model.members_:
-        if member.description["kind"] == "frequencies":
+        if member.settings["candidate"] == "frequencies":
             expected += member.weight * np.array([0.5, 0.5])
         else:
-            settings = {"sharing": member.description["sharing"], "likelihood_power": member.likelihood_power}
+            settings = {"sharing": member.settings["sharing"], "likelihood_power": member.likelihood_power}
             expected += member.weight * CGNClassifier(**settings).fit(X, y).predict_proba(X)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
     assert model.weights_.sum() == pytest.approx(1)
@@ -246,7 +248,7 @@ def test_densities_are_densities():
     y = np.arange(80) % 2
     X = rng.lognormal(sigma=0.7, size=(80, 1)) * (1 + y[:, None])
     model = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
-    assert {member.description["transform"] for member in model.members_} == {"none", "power"}
+    assert {member.settings["transform"] for member in model.members_} == {"none", "power"}
     grid = np.linspace(-60, 200, 400_001)[:, None]
     assert np.exp(model.score_samples(grid)).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1, abs=2e-3)
 
@@ -269,7 +271,7 @@ def test_the_whole_life_on_mixed_columns(tmp_path):
         model.leave_one_out_log_proba(X, y)
     results = model.cv_results_
     assert len({len(column) for column in results.values()}) == 1
-    assert {"selective_naive_bayes", "tan", "aode", "logistic"} <= set(results["param_kind"])
+    assert {"selective_naive_bayes", "tan", "aode", "logistic"} <= set(results["param_candidate"])
     path = tmp_path / "mixture.skops"
     save(model, path)
     again = load(path)
@@ -349,7 +351,7 @@ def test_never_worse_than_knowing_nothing(p):
     knowing_nothing = np.log([2 / 3, 1 / 3])[truth].mean()
     assert model.predict_log_proba(new)[np.arange(400), truth].mean() > knowing_nothing - 0.12
     results = model.cv_results_
-    floor = -results["mean_test_log_loss"][results["param_kind"] == "frequencies"]
+    floor = -results["mean_test_log_loss"][results["param_candidate"] == "frequencies"]
     assert model.oof_log_proba_[np.arange(40), y].mean() >= floor - 1e-12
 
 
@@ -391,11 +393,11 @@ def test_ordered_columns_have_bands():
     X = np.cumsum(rng.normal(size=(60, 30)), axis=1) + np.where(np.arange(30) > 15, 1.0, 0.0) * y[:, None]
     model = CGNClassifierCV(candidates=["band", "band_average"], ordered=True).fit(X, y)
     results = model.cv_results_
-    assert (results["param_kind"] == "band").sum() == 60
+    assert (results["param_candidate"] == "band").sum() == 60
     assert np.isfinite(model.predict_log_proba(X)).all()
     assert model.contributions(X).shape == (60, 30, 2)
     unordered = CGNClassifierCV(candidates=["band", "naive_bayes"]).fit(X, y)
-    assert "band" not in set(unordered.cv_results_["param_kind"][unordered.cv_results_["reason"] == ""])
+    assert "band" not in set(unordered.cv_results_["param_candidate"][unordered.cv_results_["reason"] == ""])
 
 
 @pytest.mark.parametrize(
@@ -466,7 +468,7 @@ def test_a_search_is_judged_by_searches_of_its_own_in_every_fold():
     X, y = two_classes(60, p=4)
     model = CGNClassifierCV(candidates=["fwgjan"], transforms=("none",), cv=3, random_state=0).fit(X, y)
     found = model.cv_results_
-    (row,) = np.flatnonzero((found["param_kind"] == "fwgjan") & (found["param_sharing"] == 0.0))
+    (row,) = np.flatnonzero((found["param_candidate"] == "fwgjan") & (found["param_sharing"] == 0.0))
     seed = check_random_state(0).randint(np.iinfo(np.int32).max)
     told = np.empty(len(y))
     for train, test in stratified(y, 3, seed, None).pairs:
@@ -483,7 +485,7 @@ def test_both_estimators_choose_by_one_rule():
     for name in ("naive_bayes", "tan", "selective_naive_bayes", "fwgjan"):
         alone = CGNClassifier(name, sharing="cv", likelihood_power="cv").fit(X, y)
         mixture = CGNClassifierCV(candidates=[name], transforms=("none",)).fit(X, y)
-        here = np.flatnonzero(mixture.cv_results_["param_kind"] == name)
+        here = np.flatnonzero(mixture.cv_results_["param_candidate"] == name)
         for column in ("param_sharing", "likelihood_power", "mean_test_log_loss", "mean_test_accuracy"):
             np.testing.assert_array_equal(alone.cv_results_[column], mixture.cv_results_[column][here])
         best = here[mixture.cv_results_["mean_test_log_loss"][here].argmin()]
@@ -495,7 +497,7 @@ def test_both_estimators_choose_by_one_rule():
 def test_what_is_skipped_has_a_reason(ordered):
     X, y = two_classes(30, p=2)
     results = CGNClassifierCV(candidates=["band", "naive_bayes"], ordered=ordered).fit(X, y).cv_results_
-    (reason,) = results["reason"][results["param_kind"] == "band"]
+    (reason,) = results["reason"][results["param_candidate"] == "band"]
     assert reason.startswith("fewer than three" if ordered else "the order of the columns means nothing")
 
 
@@ -503,7 +505,7 @@ def test_rows_with_holes_are_left_to_the_members_that_take_them():
     X, y = two_classes(60)
     model = CGNClassifierCV(candidates=["tan_average", "naive_bayes"]).fit(X, y)
     able = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
-    assert "tan_average" in {member.description["kind"] for member in model.members_}
+    assert "tan_average" in {member.settings["candidate"] for member in model.members_}
     holed = X[:5].copy()
     holed[::2, 1] = np.nan
     found = model.predict_proba(holed)

@@ -71,5 +71,5 @@ def test_all_suit_a_table_of_ordered_columns(samples):
     for candidate in candidates:
         assert candidate.seconds(profile) > 0
         for settings in candidate.settings:
-            assert settings["kind"] == candidate.name
+            assert settings["candidate"] == candidate.name
             assert in_words(settings).startswith(getattr(candidate, "label", "Jan"))

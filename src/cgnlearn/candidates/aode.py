@@ -246,7 +246,7 @@ class AODECandidate(Candidate):
     @property
     def settings(self) -> list[Settings]:
         """The weights of backing off."""
-        return [{"kind": self.name, "transform": self.transform, "backoff": backoff} for backoff in BACKOFFS]
+        return [{"candidate": self.name, "transform": self.transform, "backoff": backoff} for backoff in BACKOFFS]
 
     def fit(self, samples: Samples) -> FittedAODE:
         """Counted once for all."""

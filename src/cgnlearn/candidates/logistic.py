@@ -113,7 +113,7 @@ class LogisticCandidate(Candidate):
     @property
     def settings(self) -> list[Settings]:
         """The penalties."""
-        common = {"kind": self.name, "transform": self.transform, "terms": self.terms}
+        common = {"candidate": self.name, "transform": self.transform, "terms": self.terms}
         return [{**common, "penalty": penalty} for penalty in self.path or ()]
 
     @classmethod

@@ -161,7 +161,7 @@ class NetworkCandidate(Candidate):
                 "dirichlet": estimation.prior.dirichlet,
             }
             varying = {name: values[name] for name in self.varying}
-            found.append({"kind": self.name, "transform": self.transform} | varying)
+            found.append({"candidate": self.name, "transform": self.transform} | varying)
         return found
 
     def choice(self, setting: int) -> tuple[Learner, Estimation]:
@@ -205,7 +205,7 @@ class LearnerCandidate(NetworkCandidate):
     @classmethod
     def in_words(cls, settings: Settings) -> str:
         """The learner's name."""
-        return str(settings["kind"])
+        return str(settings["candidate"])
 
 
 class FrequenciesCandidate(NetworkCandidate):

@@ -53,7 +53,7 @@ def in_words(settings: Settings) -> str:
     """What a member of a mixture does with the features, in plain words."""
     from cgnlearn.candidates.networks import FrequenciesCandidate, LearnerCandidate
 
-    kind = settings["kind"]
+    kind = settings["candidate"]
     if kind == FrequenciesCandidate.name:
         return FrequenciesCandidate.label
     return (candidate_class(kind) if kind in _HOMES else LearnerCandidate).in_words(settings)

@@ -16,7 +16,7 @@ from cgnlearn.data.arrays import Floats
 class Member(NamedTuple):
     """A setting that has weight in the mixture."""
 
-    description: Settings
+    settings: Settings
     likelihood_power: float
     weight: float
     log_loss: float  # of held-out samples
@@ -24,7 +24,7 @@ class Member(NamedTuple):
     def __str__(self) -> str:
         return ", ".join(
             str(value) if isinstance(value, str) else f"{name} {value:.3g}"
-            for name, value in self.description.items()
+            for name, value in self.settings.items()
             if (name, value) != ("transform", "none")
         )
 
@@ -42,7 +42,7 @@ def results(
     """A table with a row for each of the settings, and for each candidate that was not tried."""
     rows: list[Settings] = [settings for each in held_out for settings in each.candidate.settings]
     n_tried = len(rows)
-    rows += [{"kind": each.name, "transform": each.transform} for each in skipped]
+    rows += [{"candidate": each.name, "transform": each.transform} for each in skipped]
     found: dict[str, NDArray[Any]] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         given = next(row[name] for row in rows if name in row)

@@ -84,7 +84,7 @@ def description(model: Any) -> dict[str, Any]:
             "structure": "mixture",
             "features": model.n_features_in_,
             "members": [
-                {**member.description, "weight": member.weight, "likelihood_power": member.likelihood_power}
+                {**member.settings, "weight": member.weight, "likelihood_power": member.likelihood_power}
                 | {"log_loss": member.log_loss}
                 for member in model.members_
             ],

@@ -83,13 +83,13 @@ class CGNClassifierCV(Predictions, Watched):
     ----------
     classes_ : ndarray (classes,)
     members_ : list of Member
-        The candidates in the mixture, the heaviest first, each with its ``description``, ``likelihood_power``,
+        The candidates in the mixture, the heaviest first, each with its ``settings``, ``likelihood_power``,
         ``weight`` and ``log_loss``.
     weights_ : ndarray (members,)
     best_ : Member
         The candidate with the best score.
     cv_results_ : dict of ndarray
-        A table with a row for each of the settings: ``param_kind`` and other parameters (NaN where it has none),
+        A table with a row for each of the settings: ``param_candidate`` and other parameters (NaN where it has none),
         ``likelihood_power``, ``mean_test_log_loss`` and ``mean_test_accuracy`` of held-out samples with their ranks,
         how samples were held out (``by``), ``weight``; and a row for each candidate that was skipped, with the
         ``reason``.
@@ -108,7 +108,7 @@ class CGNClassifierCV(Predictions, Watched):
     >>> from cgnlearn import CGNClassifierCV
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CGNClassifierCV(candidates=["naive_bayes", "complete"]).fit(X, y)
-    >>> model.best_.description["kind"]
+    >>> model.best_.settings["candidate"]
     'complete'
     >>> model.predict_proba(X[:1]).round(2)
     array([[1., 0., 0.]])

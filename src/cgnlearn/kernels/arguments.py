@@ -20,7 +20,7 @@ class Scales(NamedTuple):
     factor: Any  # (classes, blocks, members, members)
 
 
-class Leaving(NamedTuple):
+class Removed(NamedTuple):
     """What is known of the samples that leave; one stands for all if they are alike."""
 
     label: int  # their class
@@ -117,7 +117,7 @@ class PathSums(NamedTuple):
     missing: Any  # how many regressions do not exist: (shapes, k)
 
 
-class LeavingPath(NamedTuple):
+class RemovedPath(NamedTuple):
     """Samples of one class that leave a lattice, under classes of one scale."""
 
     rows: Any  # less the centre of their class or, where only that loses them, of the one class: (nodes, samples)
@@ -131,7 +131,7 @@ class LeavingPath(NamedTuple):
     bayes: bool
 
 
-class LeavingSums(NamedTuple):
+class LeaveOneOutSums(NamedTuple):
     """What log likelihoods of every k without each sample are added to."""
 
     constant: Any  # -½ ln F - ln unit: (shapes, k)

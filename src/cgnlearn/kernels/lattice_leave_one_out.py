@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.kernels import downdate
-from cgnlearn.kernels.arguments import Chain, Gathered, LeavingPath, LeavingSums, Stretch
+from cgnlearn.kernels.arguments import Chain, Gathered, LeaveOneOutSums, RemovedPath, Stretch
 from cgnlearn.kernels.compilation import compiled
 from cgnlearn.kernels.elementary import logarithms
 from cgnlearn.kernels.lattice import ROOM, factorise, residuals, whiten_parents
@@ -27,7 +27,7 @@ other_leverage = compiled(downdate.other_leverage)
 
 @compiled
 def _add_far(
-    stretch: Stretch, leaving: LeavingPath, nowhere: Any, v: int, column: int, past: Any, apart_past: Any, far: Any
+    stretch: Stretch, removed: RemovedPath, nowhere: Any, v: int, column: int, past: Any, apart_past: Any, far: Any
 ) -> None:
     """q of the samples less the centre of each class but the owner, before `residuals` goes on to node v.
 
@@ -42,8 +42,8 @@ def _add_far(
         factor, row, spread = np.zeros((orders, orders)), np.zeros(orders), np.zeros(orders)
         white, apart_white = np.zeros((orders, width)), np.zeros((orders, n_classes))
         last = factorise(stretch.scale, v, n_orders, factor, row, spread)
-        whiten_parents(factor, leaving.rows, nowhere, v, column, last - 1, white)
-        whiten_parents(factor, leaving.apart, nowhere, v, 0, last - 1, apart_white)
+        whiten_parents(factor, removed.rows, nowhere, v, column, last - 1, white)
+        whiten_parents(factor, removed.apart, nowhere, v, 0, last - 1, apart_white)
         for j in range(1, last):
             for c in range(n_classes):
                 for r in range(width):
@@ -55,7 +55,7 @@ def _add_far(
         inverse = 1.0 / b if b > 0.0 else 0.0
         behind = past[place]
         for c in range(n_classes):
-            if c == leaving.owner:
+            if c == removed.owner:
                 continue
             away, shorter, longer = apart_past[place, c], far[c, j - 1], far[c, j]
             for r in range(width):
@@ -103,11 +103,11 @@ def _add_ratio(whole: Any, kept: Any, total: Any) -> None:
 
 
 @compiled
-def every_order_left_out(
-    width: int, stretch: Stretch, leaving: LeavingPath, chain: Chain, wanted: Any, lowest: int, sums: LeavingSums
+def every_order_leave_one_out(
+    width: int, stretch: Stretch, removed: RemovedPath, chain: Chain, wanted: Any, lowest: int, sums: LeaveOneOutSums
 ) -> None:
     """Leave-one-out `lattice_path.every_order` of samples of the class ``owner`` under classes of one scale."""
-    rows, apart, owner, before, down, growth, shape, lighter, bayes = leaving
+    rows, apart, owner, before, down, growth, shape, lighter, bayes = removed
     first, start, stop, spread, existing = stretch.first, stretch.start, stretch.stop, stretch.spread, stretch.existing
     offset, absent = chain.log_unit, chain.absent
     constant, varying, counts, missing = sums
@@ -155,7 +155,7 @@ def every_order_left_out(
                 of_tile[c, r] = before[c, column + r]
         for v in range(first, stop):
             if crossing:
-                _add_far(stretch, leaving, nowhere, v, column, past, apart_past, far)
+                _add_far(stretch, removed, nowhere, v, column, past, apart_past, far)
                 residuals(stretch, apart, nowhere, v, 0, apart_past, apart_f, apart_q)
             residuals(stretch, rows, nowhere, v, column, past, f, q)
             i = v - first
@@ -176,7 +176,7 @@ def every_order_left_out(
                         _other_leverages(of_tile[c], loss, longer, kept, farther, between, whole[c])
                 _gather(whole, kept, bayes, 0, j * (j + 3) // 2 + size, gathered)
                 if j + 1 < orders and v in (j, last):  # no two cliques share the first and the last window
-                    _take_away(whole, kept, size, leaving, column, varying[:, 0, j + 1])
+                    _take_away(whole, kept, size, removed, column, varying[:, 0, j + 1])
                 if wanted[1]:
                     for k in range(j + 1, orders + 1 if v == last else j + 2):
                         if v % k == j:
@@ -191,9 +191,9 @@ def every_order_left_out(
                     bound = max(bound, whole[c, r] / kept[r])
             room /= bound
             if not room >= 1.0:
-                _empty(gathered, leaving, column, varying)
+                _empty(gathered, removed, column, varying)
                 room = ROOM
-        _empty(gathered, leaving, column, varying)
+        _empty(gathered, removed, column, varying)
     for c in range(n_classes):
         for x in range(rows.shape[1]):
             if bayes:
@@ -233,13 +233,13 @@ def _forbid(kept: Any, j: int, v: int, last: int, column: int, varying: Any) -> 
 
 
 @compiled
-def _take_away(whole: Any, kept: Any, size: int, leaving: LeavingPath, column: int, varying: Any) -> None:
+def _take_away(whole: Any, kept: Any, size: int, removed: RemovedPath, column: int, varying: Any) -> None:
     """Take away what a window of so many nodes present is worth."""
-    shape, lighter = leaving.shape, leaving.lighter
+    shape, lighter = removed.shape, removed.lighter
     for c in range(len(whole)):
         for r in range(len(kept)):
             x = column + r
-            if leaving.bayes:
+            if removed.bayes:
                 rho = shape[c] + 0.5 * size - lighter[c, x] / 2
                 worth = rho * math.log(whole[c, r]) - (rho - 0.5) * math.log(kept[r])
             else:
@@ -248,10 +248,10 @@ def _take_away(whole: Any, kept: Any, size: int, leaving: LeavingPath, column: i
 
 
 @compiled
-def _empty(gathered: Gathered, leaving: LeavingPath, column: int, varying: Any) -> None:
+def _empty(gathered: Gathered, removed: RemovedPath, column: int, varying: Any) -> None:
     """Turn the products into what they are worth, to be begun anew."""
     wholes, keeps, begun = gathered
-    shape, lighter, bayes = leaving.shape, leaving.lighter, leaving.bayes
+    shape, lighter, bayes = removed.shape, removed.lighter, removed.bayes
     orders, width = varying.shape[2], keeps.shape[2]
     log_kept, log_whole, work = np.zeros(width), np.zeros(width), np.zeros(width)
     for form in range(len(begun)):

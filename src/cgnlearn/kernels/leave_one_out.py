@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.kernels import downdate
-from cgnlearn.kernels.arguments import Leaving, Members, Scales
+from cgnlearn.kernels.arguments import Members, Removed, Scales
 from cgnlearn.kernels.compilation import compiled
 from cgnlearn.kernels.leverages import singles, whiten
 from cgnlearn.kernels.limits import FARTHEST, FULL, SINGULAR
@@ -24,7 +24,7 @@ other_leverage = compiled(downdate.other_leverage)
 
 
 def leave_one_out_leverages(
-    values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, n_given: int, logs: bool, sums: Any
+    values: Any, rows: Any, members: Members, scales: Scales, removed: Removed, n_given: int, logs: bool, sums: Any
 ) -> None:
     """Add the leverages of samples of one class, each without itself, over all blocks, to ``sums`` (…, classes,
     samples).
@@ -34,20 +34,20 @@ def leave_one_out_leverages(
     scale.
     """
     if scales.centre.shape[2] > 1:
-        _of_blocks(values, rows, members, scales, leaving, n_given, logs, sums)
+        _of_blocks(values, rows, members, scales, removed, n_given, logs, sums)
         return
     for of_window in singles(members, scales):
-        _of_singles(values, rows, *of_window, leaving, logs, sums)
+        _of_singles(values, rows, *of_window, removed, logs, sums)
 
 
 @compiled
 def _of_singles(
-    values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, logs: bool, sums: Any
+    values: Any, rows: Any, members: Members, scales: Scales, removed: Removed, logs: bool, sums: Any
 ) -> None:
     """Blocks of one member with nothing given, along the sample."""
     columns, origin, per_unit = members
     centre, factor = scales
-    label, before, down, growth, crossing = leaving
+    label, before, down, growth, crossing = removed
     n_classes, m = centre.shape
     tile = np.empty((ROWS, m))
     shrink = 1.0 / factor
@@ -128,12 +128,12 @@ def _leverage(whole: float, kept: float, own: bool, size: int) -> float:
 
 @compiled
 def _of_blocks(
-    values: Any, rows: Any, members: Members, scales: Scales, leaving: Leaving, n_given: int, logs: bool, sums: Any
+    values: Any, rows: Any, members: Members, scales: Scales, removed: Removed, n_given: int, logs: bool, sums: Any
 ) -> None:
     """Blocks of several members, many samples side by side."""
     columns, origin, per_unit = members
     centre, factor = scales
-    label, before, down, growth, crossing = leaving
+    label, before, down, growth, crossing = removed
     n_classes, n_blocks, size = centre.shape
     shared = crossing and len(factor) == 1
     alike = len(growth) == 1

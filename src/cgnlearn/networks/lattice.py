@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.picking import rows_by_cell
 from cgnlearn.data.table import Table
-from cgnlearn.kernels.arguments import Chain, LeavingPath, LeavingSums, MixedLaw, PathLaw, PathSums, Stretch
+from cgnlearn.kernels.arguments import Chain, LeaveOneOutSums, MixedLaw, PathLaw, PathSums, RemovedPath, Stretch
 from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms
 from cgnlearn.networks.families import Family
@@ -243,7 +243,7 @@ class Lattice:
         self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1
     ) -> EveryOrder:
         """`every_order` of training samples, each by the regressions without it."""
-        from cgnlearn.kernels.lattice_leave_one_out import every_order_left_out
+        from cgnlearn.kernels.lattice_leave_one_out import every_order_leave_one_out
 
         orders, n_classes, averages = self.orders, table.schema.n_classes, self.estimation.averages
         posterior = self.posterior
@@ -258,7 +258,7 @@ class Lattice:
             part, of_part = table.rows(rows), removal.only(rows)
             for batch, width, values in self.batches(part, ROWS_LEFT_OUT):
                 of_batch = values, of_part.only(batch), kept[:, rows[batch]], owner
-                leaving = [self._leaving(at, *of_batch) for at in range(len(self.scale))]
+                removed = [self._removed(at, *of_batch) for at in range(len(self.scale))]
 
                 def of_stretch(
                     at: int,
@@ -266,13 +266,13 @@ class Lattice:
                     _: int,
                     width: int = width,
                     chain: Chain = chain,
-                    leaving: list[LeavingPath] = leaving,
-                ) -> tuple[int, LeavingSums]:
-                    n_scale, n_padded = len(leaving[at].shape), leaving[at].rows.shape[1]
+                    removed: list[RemovedPath] = removed,
+                ) -> tuple[int, LeaveOneOutSums]:
+                    n_scale, n_padded = len(removed[at].shape), removed[at].rows.shape[1]
                     varying, of_parents = np.zeros((n_scale, 2, orders, n_padded)), np.zeros((2, orders, orders))
-                    sums = LeavingSums(np.zeros((2, orders)), varying, of_parents, np.zeros((2, orders), np.int64))
+                    sums = LeaveOneOutSums(np.zeros((2, orders)), varying, of_parents, np.zeros((2, orders), np.int64))
                     stretch = self.stretches[at, start]
-                    every_order_left_out(width, stretch, leaving[at], chain, wanted, lowest, sums)
+                    every_order_leave_one_out(width, stretch, removed[at], chain, wanted, lowest, sums)
                     return at, sums
 
                 counts[:] = 0.0
@@ -296,7 +296,7 @@ class Lattice:
         places = [SHAPES.index(shape) for shape in shapes]
         return EveryOrder(total[places], exists[places])
 
-    def _leaving(self, at: int, values: Floats, removal: Removal, kept: Floats, owner: int) -> LeavingPath:
+    def _removed(self, at: int, values: Floats, removal: Removal, kept: Floats, owner: int) -> RemovedPath:
         """Samples of one class, which are all alone in it or none is, as they leave one of the scales."""
         posterior, averages = self.posterior, self.estimation.averages
         n, n_padded = len(removal.labels), values.shape[1]
@@ -314,7 +314,7 @@ class Lattice:
         def padded(part: Floats, by: float) -> Floats:
             return np.concatenate([part, np.full((*part.shape[:-1], n_padded - n), by)], axis=-1)
 
-        return LeavingPath(
+        return RemovedPath(
             rows,
             distance,
             int(np.flatnonzero(labels == owner)[0]) if owner in labels else -1,

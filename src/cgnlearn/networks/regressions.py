@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
-from cgnlearn.kernels.arguments import Leaving, Members, Scales
+from cgnlearn.kernels.arguments import Members, Removed, Scales
 from cgnlearn.kernels.limits import SINGULAR
 from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms, Units
@@ -258,8 +258,8 @@ class Regressions:
         sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
         members = Members(self.values, self.units.origin, 1 / self.units.unit)
         scales = Scales(centre, factor[:1] if shared else factor)
-        leaving = Leaving(label, removal.before, removal.down, removal.growth, crossing)
-        leave_one_out_leverages(table.values, rows, members, scales, leaving, self.n_given, estimation.averages, sums)
+        removed = Removed(label, removal.before, removal.down, removal.growth, crossing)
+        leave_one_out_leverages(table.values, rows, members, scales, removed, self.n_given, estimation.averages, sums)
         whole, left, *before = sums
         own = slice(self.n_given, None)
         n_blocks, size = self.columns[:, own].shape

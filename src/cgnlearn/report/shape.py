@@ -69,7 +69,7 @@ def _members(members: Sequence[Any]) -> list[Members]:
     """Gathered by what they do with the features, the heaviest first."""
     weights: dict[str, list[float]] = {}
     for member in members:
-        weights.setdefault(in_words(member.description), []).append(float(member.weight))
+        weights.setdefault(in_words(member.settings), []).append(float(member.weight))
     found = [Members(words, len(those), sum(those)) for words, those in weights.items()]
     return sorted(found, key=lambda each: -each.weight)
 
