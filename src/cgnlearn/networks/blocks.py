@@ -1,4 +1,4 @@
-"""The solver that factorises."""
+"""The solver that factorises blocks of features."""
 
 from __future__ import annotations
 
@@ -19,42 +19,31 @@ from cgnlearn.networks.solver import Singular
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The solver that factorises: all blocks of a partition, those of one shape together.
-
-    Parameters
-    ----------
-    how : Estimation
-    posterior : Posterior
-    regressions : tuple of Regressions
-    compiled_from : float
-        How many multiplications are worth the compiled loops.
-    """
+    """A `Solver` with one `Regressions` for all blocks of one shape."""
 
     estimation: Estimation
     posterior: Posterior
     regressions: tuple[Regressions, ...]
-    compiled_from: float = COMPILED_PAYS
+    compiled_from: float = COMPILED_PAYS  # number of multiplications from which compiled loops are faster
 
     @classmethod
     def of(
         cls, partition: Partition, posterior: Posterior, estimation: Estimation, compiled_from: float = COMPILED_PAYS
     ) -> Blocks:
         """Factorise every block, without the features that are absent."""
-        found = tuple(
+        regressions = tuple(
             Regressions.of(partition, kept, posterior, always=estimation.averages)
             for stack in partition.stacks
             for kept in stack.without(posterior.absent)
         )
-        return cls(estimation, posterior, found, compiled_from)
+        return cls(estimation, posterior, regressions, compiled_from)
 
     def terms(self, table: Table) -> Iterator[Terms]:
-        """What the log density of every sample, feature and class is made of, in parts."""
         for stack in self.regressions:
             yield from stack.terms(table)
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The log densities, summed over the features: (samples, classes)."""
-        total = np.zeros((table.schema.n_classes, table.n_samples)).T  # sums over classes are then long loops
+        total = np.zeros((table.schema.n_classes, table.n_samples)).T  # transposed: inner loops run over samples
         for stack in self.regressions:
             n_products = total.size * len(stack.columns) * stack.size**2
             if n_products >= self.compiled_from and stack.shift is None and not stack.separate:
@@ -65,28 +54,24 @@ class Blocks:
         return total
 
     def leave_one_out(self, table: Table) -> Floats:
-        """The log densities of training samples, each by the regressions without it: (samples, classes)."""
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
         for stack in self.regressions:
             if not stack.separate:
                 total += stack.leave_one_out(table, self.posterior, self.estimation)
                 continue
             for number, members in enumerate(stack.members):
-                # Samples in which some of the block is missing were not seen by it.
-                block, seen = stack.block(number), stack.observed(table, number)
-                total[seen] += block.leave_one_out(table.rows(seen), self.posterior.of_block(members), self.estimation)
+                # A block has not counted the samples in which one of its members is missing.
+                rows, posterior = stack.observed(table, number), self.posterior.of_block(members)
+                total[rows] += stack.block(number).leave_one_out(table.rows(rows), posterior, self.estimation)
         return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
-        """The log evidence of every family."""
         assert isinstance(self.estimation, Bayes)
         for stack in self.regressions:
-            for members, evidences in zip(
-                stack.columns.tolist(), stack.log_evidence(self.estimation).tolist(), strict=True
-            ):
+            by_block = stack.log_evidence(self.estimation).tolist()
+            for members, evidences in zip(stack.columns.tolist(), by_block, strict=True):
                 for position, evidence in enumerate(evidences, start=stack.n_given):
                     yield Family(members[position], (*stack.cells.columns, *members[:position])), evidence
 
     def singular(self) -> Singular | None:
-        """The first feature whose maximum likelihood regression does not exist, if there is one."""
-        return next((found for stack in self.regressions if (found := stack.singular()) is not None), None)
+        return next((singular for stack in self.regressions if (singular := stack.singular()) is not None), None)

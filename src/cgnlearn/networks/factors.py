@@ -1,4 +1,4 @@
-"""Triangular factors of scales, and what they make of samples."""
+"""Cholesky factors of scales, and whitening by them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cgnlearn.data.arrays import Floats
 
 
 def whiten(factor: Floats, residual: Floats) -> Floats:
-    """L⁻¹ times (members, samples), which is overwritten."""
-    # Seen in Fortran's order, C's (members, samples) is (samples, members) and L is its transpose: no copies are made.
+    """L⁻¹ times residuals (members, samples), which are overwritten."""
+    # Transposed, arrays in C's order are in Fortran's order: no copies are made.
     white: Floats = dtrsm(1.0, factor.T, residual.T, side=1, overwrite_b=1).T
     return white
 
@@ -19,8 +19,8 @@ def whiten(factor: Floats, residual: Floats) -> Floats:
 def factorised(scale: Floats, *, always: bool) -> Floats:
     """Lower Cholesky factors of stacked matrices.
 
-    A matrix that rounding has made singular gets a little more of its diagonal if ``always``; else its factor ends
-    in zeros from the member on at which it broke down.
+    If rounding has made a matrix singular, a small multiple of its diagonal is added to it if ``always``; otherwise
+    the factor has zeros from the member on at which factorisation failed.
     """
     if scale.shape[-1] == 1:
         return np.sqrt(np.maximum(scale, 0.0))
@@ -30,20 +30,19 @@ def factorised(scale: Floats, *, always: bool) -> Floats:
         pass
     factor = np.empty_like(scale)
     for at in np.ndindex(scale.shape[:-2]):
-        found, broken = dpotrf(scale[at], lower=1, clean=1)
-        more = np.finfo(float).eps
-        while broken and always:
-            more *= 8
-            found, broken = dpotrf(scale[at] + more * np.diag(np.diagonal(scale[at])), lower=1, clean=1)
-        if broken:
-            found[:, broken - 1 :] = 0.0
-        factor[at] = found
+        factor[at], failed = dpotrf(scale[at], lower=1, clean=1)
+        multiple = np.finfo(float).eps
+        while failed and always:
+            multiple *= 8
+            factor[at], failed = dpotrf(scale[at] + multiple * np.diag(np.diagonal(scale[at])), lower=1, clean=1)
+        if failed:
+            factor[at][:, failed - 1 :] = 0.0
     return factor
 
 
 def sums_before(terms: Floats, axis: int = -1) -> Floats:
     """Sums over the members before each one."""
-    # Not the sums with each one less itself: a huge term would swallow the small ones before it.
+    # Not by subtracting each term from the running sum: a huge term would cancel the small ones before it.
     terms = np.moveaxis(terms, axis, 0)
     sums = np.zeros_like(terms)
     np.cumsum(terms[:-1], axis=0, out=sums[1:])

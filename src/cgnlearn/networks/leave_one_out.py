@@ -1,7 +1,6 @@
-"""What a posterior that forgets one of its samples needs of that sample: exact leave-one-out without a refit.
+"""Exact leave-one-out without refits: what a posterior loses when a training sample is removed.
 
-The formulas stand in `cgnlearn.kernels.downdate`. The prior, the standard units and the absent features are held as
-they are.
+The formulas are in `cgnlearn.kernels.downdate`. The prior, the standard units and the absent features do not change.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ Rows = NDArray[np.intp]
 
 
 class Removal(NamedTuple):
-    """Of some samples of one configuration; arrays over (classes, samples) or (samples,)."""
+    """The removal of each of some samples of one configuration."""
 
-    labels: Rows
+    labels: Rows  # (samples,)
     before: Floats  # h of a sample at the centre: (classes, samples)
-    down: Floats  # how much of e eᵀ the scale loses: (classes, samples)
-    growth: Floats  # a: the sample is so much farther from the centre of its class without it: (samples,)
+    down: Floats  # the multiple of e eᵀ that the scale loses: (classes, samples)
+    growth: Floats  # a: the factor by which the distance to the centre of the own class increases: (samples,)
     lighter: Floats  # what n loses: (classes, samples)
-    alone: NDArray[np.bool_]  # the only samples of their class, whose centre then is that of all samples: (samples,)
+    alone: NDArray[np.bool_]  # whether it is the only sample of its class, then centred at the overall mean: (samples,)
 
     @classmethod
     def of(cls, table: Table, rows: Rows, configuration: int, posterior: Posterior, estimation: Estimation) -> Removal:
-        """Of labelled samples of one configuration."""
+        """The removal of labelled samples of one configuration."""
         assert table.labels is not None
         weight = np.ones(len(rows)) if table.weights is None else table.weights[rows]
         return cls._of(table.labels[rows], weight, configuration, posterior, estimation)
@@ -43,22 +42,24 @@ class Removal(NamedTuple):
     def by_cell(
         cls, table: Table, cells: Cells, most: int, posterior: Posterior, estimation: Estimation
     ) -> Iterator[tuple[int, int, Rows, Removal]]:
-        """Configuration, class and samples of all cells, at most so many at a time, those that are alone apart.
+        """Configuration, class, samples (at most ``most``) and their removal, cell by cell.
 
-        Samples without weights are alike: one number then stands for all.
+        Samples that are the only ones of their class come separately. Without weights, all samples of a cell have the
+        same removal, which is returned once.
         """
         assert table.labels is not None
         n_classes = posterior.n.shape[1]
-        of_classes: dict[int, Removal] = {}
+        by_configuration: dict[int, Removal] = {}
         for place, rows in rows_by_cell(cells.index(table) * n_classes + table.labels, cells.n * n_classes):
             configuration, label = divmod(place, n_classes)
             if table.weights is None:
-                if configuration not in of_classes:
-                    one = np.where(posterior.own_n[configuration] > 0, 1.0, 0.0)  # nothing to forget where none is
-                    of_classes[configuration] = cls._of(np.arange(n_classes), one, configuration, posterior, estimation)
-                alike = of_classes[configuration].only(slice(label, label + 1))
+                if configuration not in by_configuration:
+                    one = np.where(posterior.own_n[configuration] > 0, 1.0, 0.0)  # 0 where a class has no samples
+                    of_classes = cls._of(np.arange(n_classes), one, configuration, posterior, estimation)
+                    by_configuration[configuration] = of_classes
+                of_class = by_configuration[configuration].only(slice(label, label + 1))
                 for start in range(0, len(rows), most):
-                    yield configuration, label, rows[start : start + most], alike
+                    yield configuration, label, rows[start : start + most], of_class
                 continue
             removal = cls._of(table.labels[rows], table.weights[rows], configuration, posterior, estimation)
             for same in (np.flatnonzero(removal.alone), np.flatnonzero(~removal.alone)):
@@ -67,12 +68,12 @@ class Removal(NamedTuple):
                     yield configuration, label, rows[part], removal.only(part)
 
     def only(self, rows: Rows | slice) -> Removal:
-        """Of some of the samples."""
+        """The removal of some of the samples."""
         parts: Iterator[Any] = (part[..., rows] for part in self)
         return Removal(*parts)
 
     def leverages(self, label: int, q_kk: Floats, q_ck: Floats, q_cc: Floats) -> tuple[Floats, Floats]:
-        """g and h after a block, under a class, from the products of `cgnlearn.kernels.downdate` there."""
+        """g and h after a block, for one class, from the products defined in `cgnlearn.kernels.downdate`."""
         before, down = self.before[label], self.down[label]
         g = downdate.left_of_determinant(down, q_kk)
         own = downdate.own_leverage(before, self.growth, q_kk, g)

@@ -1,8 +1,8 @@
 """The regressions of a stack of blocks: each member of a block on the members before it.
 
 With L the Cholesky factor of Ψ' over a block and w = L⁻¹(y - m'), member j has the residual L_jj w_j, the spread
-F = L_jj² and the leverage h = 1 + 1/κ' + Σ_{i<j} w_i² given the members before it. One factorisation so serves all
-members, and forward substitution is all that prediction needs.
+F = L_jj² and the leverage h = 1 + 1/κ' + Σ_{i<j} w_i² given the members before it. One factorisation serves all
+members, and prediction needs forward substitution only.
 """
 
 from __future__ import annotations
@@ -25,74 +25,39 @@ from cgnlearn.networks.factors import factorised, sums_before, whiten
 from cgnlearn.networks.layout import Cells, Partition, Stack
 from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.moments import CHUNK, COMPILED_PAYS
-from cgnlearn.networks.solver import (
-    Rows,
-    Singular,
-    n_of,
-    parts_of,
-    rounding,
-    rows_by_configuration,
-    standard_values,
-)
+from cgnlearn.networks.solver import Rows, Singular, n_of, parts_of, rounding, rows_by_configuration, standard_values
 
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """A stack's posterior, factorised; arrays over (configurations, classes, blocks, members).
+    """The factorised posterior of a stack; "…" stands for (configurations, classes).
 
-    Parameters
-    ----------
-    cells : Cells
-        The configurations of the discrete parents.
-    members : ndarray (blocks, members)
-        Positions among the partition's features.
-    values, columns : ndarray (blocks, members)
-        The members as positions among a table's values, and as columns of X.
-    n_given : int
-        The first so many members are parents only.
-    units : Units
-        Of the members: (blocks, members).
-    centre, spread : ndarray (…, blocks, members)
-        m' and F.
-    factor : ndarray (…, blocks, members, members)
-        L.
-    n : ndarray (configurations, classes)
-        The samples behind each regression.
-    shape : ndarray (configurations, classes, members)
-        ρ'. This, ``n``, ``strength`` and ``least_leverage`` have an axis of blocks after the classes where these
-        are counted separately.
-    strength, least_leverage : ndarray (configurations, classes)
-        κ', and h of a sample at the centre.
-    overall : ndarray (blocks, members)
-        The centre of all samples.
-    shift : ndarray (…, blocks, members) or None
-        What separates the centre from the expectation of the member as a child.
+    Where blocks are counted separately, ``n``, ``shape`` and ``strength`` have an axis of blocks after the classes.
     """
 
-    cells: Cells
-    members: NDArray[np.intp]
-    values: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    n_given: int
-    units: Units
-    centre: Floats
-    spread: Floats
-    factor: Floats
-    n: Floats
-    shape: Floats
-    strength: Floats
-    least_leverage: Floats
-    overall: Floats
-    shift: Floats | None
+    cells: Cells  # the configurations of the discrete parents
+    members: NDArray[np.intp]  # positions among the features of the partition: (blocks, members)
+    values: NDArray[np.intp]  # the members as positions among the values of a table: (blocks, members)
+    columns: NDArray[np.intp]  # the members as columns of X: (blocks, members)
+    n_given: int  # the number of first members that are parents only
+    units: Units  # (blocks, members)
+    centre: Floats  # m': (…, blocks, members)
+    spread: Floats  # F: (…, blocks, members)
+    factor: Floats  # L: (…, blocks, members, members)
+    n: Floats  # weight of the samples behind each regression: (…)
+    shape: Floats  # ρ': (…, members)
+    strength: Floats  # κ': (…)
+    overall: Floats  # the mean over all samples: (blocks, members)
+    shift: Floats | None  # centre minus the expectation of the member as a child: (…, blocks, members)
 
     @classmethod
     def of(cls, partition: Partition, stack: Stack, posterior: Posterior, *, always: bool) -> Regressions:
         """Factorise the blocks of a stack; ``always``: also where rounding has made a scale singular."""
         members = stack.members
-        of_cells = (posterior.n, posterior.shape, posterior.strength, posterior.least_leverage)
-        if posterior.separate:
-            of_cells = tuple(part[..., members[:, 0]] for part in of_cells)  # type: ignore[assignment]
-        n, shape, strength, least_leverage = of_cells
+        n, shape, strength = (
+            part[..., members[:, 0]] if posterior.separate else part
+            for part in (posterior.n, posterior.shape, posterior.strength)
+        )
         scale = posterior.scale[..., posterior.pairs.place(members[:, :, None], members[:, None, :])]
         factor = factorised(scale, always=always)  # (…, blocks, size, size)
         spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
@@ -111,42 +76,46 @@ class Regressions:
             n=n,
             shape=shape[..., None] + np.arange(stack.size) / 2,
             strength=strength,
-            least_leverage=least_leverage,
             overall=posterior.overall[members],
             shift=None if posterior.shift is None else posterior.shift[..., members],
         )
 
     @property
     def size(self) -> int:
-        """Members of each block."""
+        """Number of members of each block."""
         return int(self.columns.shape[1])
 
     @property
+    def least_leverage(self) -> Floats:
+        """The leverage h of a sample at the centre, in the shape of ``strength``."""
+        return 1 + 1 / self.strength
+
+    @property
     def separate(self) -> bool:
-        """Whether every block has samples of its own."""
+        """Whether blocks are counted separately."""
         return self.n.ndim == 3
 
     def block(self, number: int) -> Regressions:
-        """One of the blocks that are counted separately, by itself."""
-        here, beside = slice(number, number + 1), (slice(None), slice(None), number)
-        cut = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "overall")}
-        cut |= {name: getattr(self, name)[:, :, here] for name in ("centre", "spread", "factor")}
-        cut |= {name: getattr(self, name)[beside] for name in ("n", "shape", "strength", "least_leverage")}
+        """One of the blocks that are counted separately, as a stack of its own."""
+        here = slice(number, number + 1)
+        parts = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "overall")}
+        parts |= {name: getattr(self, name)[:, :, here] for name in ("centre", "spread", "factor")}
+        parts |= {name: getattr(self, name)[:, :, number] for name in ("n", "shape", "strength")}
         shift = None if self.shift is None else self.shift[:, :, here]
-        return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, **cut)
+        return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, **parts)
 
     def observed(self, table: Table, number: int) -> NDArray[np.intp]:
-        """The samples in which all of a block, and its cell, is there."""
+        """The samples in which all members of a block and its discrete parents are observed."""
         missing = np.isnan(table.values[:, self.values[number]]).any(axis=1)
         return np.flatnonzero(self.cells.observed(table) & ~missing)
 
     def at_block(self, at: tuple[int, ...], block: Any) -> tuple[Any, ...]:
-        """Where ``n`` and its like have their numbers of a block, or of several, in a cell (configuration, class)."""
+        """Index into ``n``, ``shape`` or ``strength`` for blocks in a cell (configuration, class)."""
         return (*at, block) if self.separate else at
 
     def singular(self) -> Singular | None:
-        """The first member whose maximum likelihood regression does not exist, if there is one."""
-        # The factor's sample j has the member's variance as its squared length.
+        """The first member whose maximum likelihood regression does not exist, if any."""
+        # The squared length of row j of the factor is the variance of member j.
         variance = np.square(np.tril(self.factor)).sum(axis=-1)
         bad = ~(self.spread > np.maximum(SINGULAR * self.size * variance, rounding(self.centre)))
         bad[..., : self.n_given] = False
@@ -171,67 +140,58 @@ class Regressions:
         return float(np.log(self.units.unit[:, self.n_given :]).sum())
 
     @property
-    def _worth_a_thread(self) -> int:
-        """Samples."""
+    def _samples_per_thread(self) -> int:
         per_row = self.n.shape[1] * len(self.columns) * self.size**2
         return max(1024, CHUNK // self.size, 64 * COMPILED_PAYS // per_row)
 
     def log_likelihood(self, table: Table, estimation: Estimation) -> Floats:
         """ln p(own members | given ones, class), summed over the blocks, by compiled loops: (samples, classes)."""
         from cgnlearn.kernels.compilation import in_threads
+        from cgnlearn.kernels.leverages import gathered_leverages
 
         total = np.zeros((self.n.shape[1], table.n_samples)).T
         parts = [
             (configuration, part)
             for configuration, rows in rows_by_configuration(self.cells, table)
-            for part in parts_of(rows, self._worth_a_thread)
+            for part in parts_of(rows, self._samples_per_thread)
         ]
 
-        def fill(of: tuple[int, Rows]) -> None:
-            total[of[1]] = self._log_likelihood_compiled(table, estimation, *of)
+        n_blocks, n_own = self.columns[:, self.n_given :].shape
+        members = Members(self.values, self.units.origin, 1 / self.units.unit)
+
+        def fill(part: tuple[int, Rows]) -> None:
+            configuration, rows = part
+            indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+            given, whole = np.zeros((2, self.n.shape[1], len(indexes)))
+            least = self.least_leverage[configuration]
+            scales = Scales(self.centre[configuration], self.factor[configuration])
+            gathered_leverages(
+                table.values, indexes, members, scales, least, self.n_given, estimation.averages, given, whole
+            )
+            if self.n_given == 0:  # the same for all samples
+                given = n_blocks * (np.log(least) if estimation.averages else least)
+            log_det, shape = self._log_det[configuration], self.shape[configuration, :, self.n_given]
+            for label, leverage in enumerate(whole):
+                log_density = estimation.log_density_of_blocks(
+                    given[label], leverage, log_det[label], n_own, shape[label], n_blocks
+                )
+                total[rows, label] = log_density - self._log_unit
 
         in_threads(fill, parts)
         return total
 
-    def _log_likelihood_compiled(self, table: Table, estimation: Estimation, configuration: int, rows: Rows) -> Floats:
-        """The same for samples of one configuration, with one logarithm for many factors."""
-        from cgnlearn.kernels.leverages import gathered_leverages
-
-        indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        n_classes = self.n.shape[1]
-        given = np.zeros((n_classes, len(indexes)))
-        whole = np.zeros_like(given)
-        least = self.least_leverage[configuration]
-        members = Members(self.values, self.units.origin, 1 / self.units.unit)
-        scales = Scales(self.centre[configuration], self.factor[configuration])
-        gathered_leverages(
-            table.values, indexes, members, scales, least, self.n_given, estimation.averages, given, whole
-        )
-        own = slice(self.n_given, None)
-        if self.n_given == 0:
-            given = len(self.columns) * (np.log(least) if estimation.averages else least)  # the same for all samples
-        found = np.empty((n_classes, len(indexes))).T
-        n_blocks, size = self.columns[:, own].shape
-        for label in range(n_classes):
-            log_det, shape = self._log_det[configuration, label], self.shape[configuration, label, self.n_given]
-            found[:, label] = estimation.log_density_of_blocks(
-                given[label], whole[label], log_det, size, shape, n_blocks
-            )
-        found -= self._log_unit
-        return found
-
     def leave_one_out(self, table: Table, posterior: Posterior, estimation: Estimation) -> Floats:
-        """`log_likelihood` of training samples, each by the regressions without it."""
+        """Leave-one-out `log_likelihood` of training samples."""
         from cgnlearn.kernels.compilation import in_threads
 
         total = np.zeros((self.n.shape[1], table.n_samples))
-        parts = Removal.by_cell(table, self.cells, self._worth_a_thread, posterior, estimation)
+        parts = Removal.by_cell(table, self.cells, self._samples_per_thread, posterior, estimation)
 
-        def fill(of: tuple[int, int, NDArray[np.intp], Removal]) -> None:
-            for of_class, found in zip(total, self._leave_one_out(table, estimation, *of), strict=True):
-                of_class[of[2]] = found
+        def fill(part: tuple[int, int, NDArray[np.intp], Removal]) -> None:
+            for of_class, log_density in zip(total, self._leave_one_out(table, estimation, *part), strict=True):
+                of_class[part[2]] = log_density
 
-        if table.n_samples > self._worth_a_thread:
+        if table.n_samples > self._samples_per_thread:
             in_threads(fill, parts)
         else:
             for part in parts:
@@ -247,13 +207,13 @@ class Regressions:
         rows: NDArray[np.intp],
         removal: Removal,
     ) -> Floats:
-        """(classes, samples) of one cell, which are all alone in their class or none is."""
+        """(classes, samples) of one cell; each sample is the only one of its class, or none is."""
         from cgnlearn.kernels.leave_one_out import leave_one_out_leverages
 
         centre, factor = self.centre[configuration], self.factor[configuration]
         if alone := bool(removal.alone[0]):
             centre = centre.copy()
-            centre[label] = self.overall  # without its only sample a class is centred where all samples are
+            centre[label] = self.overall  # without its only sample a class is centred at the mean over all samples
         shared, crossing = estimation.averages and estimation.sharing == 1, estimation.sharing > 0 and not alone
         sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
         members = Members(self.values, self.units.origin, 1 / self.units.unit)
@@ -261,9 +221,8 @@ class Regressions:
         removed = Removed(label, removal.before, removal.down, removal.growth, crossing)
         leave_one_out_leverages(table.values, rows, members, scales, removed, self.n_given, estimation.averages, sums)
         whole, left, *before = sums
-        own = slice(self.n_given, None)
-        n_blocks, size = self.columns[:, own].shape
-        lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that forget the sample
+        n_blocks, n_own = self.columns[:, self.n_given :].shape
+        lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that lose the sample
         if estimation.averages:
             whole[lighter] -= left[lighter]
         if self.n_given == 0:
@@ -276,21 +235,21 @@ class Regressions:
         log_det = self._log_det[configuration][:, None] + 2 * self._log_unit
         shape = self.shape[configuration, :, self.n_given, None] - removal.lighter / 2
         if not estimation.averages:
-            # The scale is a variance: as many samples fewer divide it.
+            # The scale is a variance, whose divisor decreases.
             kept = np.maximum(1 - removal.lighter / self.n[configuration][:, None], 0.0)
             with np.errstate(divide="ignore"):
-                log_det = log_det - n_blocks * size * np.log(kept)
+                log_det = log_det - n_blocks * n_own * np.log(kept)
             whole = given + (whole - given) * kept
-        found = estimation.log_density_of_blocks(given, whole, log_det, size, shape, n_blocks)
-        found[lighter] -= left[lighter] / 2  # of ln|Ψ'|
+        log_density = estimation.log_density_of_blocks(given, whole, log_det, n_own, shape, n_blocks)
+        log_density[lighter] -= left[lighter] / 2  # of ln|Ψ'|
         if alone and not estimation.averages:
-            found[label] = -np.inf  # a class without samples has no variance, and says that the sample cannot be
-        return found
+            log_density[label] = -np.inf  # a class without samples has no variance
+        return log_density
 
     def terms(self, table: Table) -> Iterator[Terms]:
-        """What ln p(member | members before it, cell) of every sample, own member and class is made of, in parts."""
+        """Terms of ln p(member | members before it, cell) of every sample, own member and class, in parts."""
         n_blocks = len(self.columns)
-        # Long blocks go one by one through BLAS; short ones side by side, a member at a time.
+        # Long blocks are whitened one by one with BLAS, short ones together, one member after another.
         by_block = self.size > 8 or self.size**2 > 8 * n_blocks
         for configuration, rows in rows_by_configuration(self.cells, table):
             if by_block:
@@ -337,7 +296,7 @@ class Regressions:
         return standard_values(table, rows, self.values[members], Units(*(part[members] for part in self.units)))
 
     def _terms(self, rows: Rows, residual: Floats, leverage: Floats | float, at: tuple[Any, ...]) -> Terms:
-        """Of the members that ``at`` selects."""
+        """Terms of the members at (configuration, class, blocks, members)."""
         if self.shift is not None:
             residual = residual + self.shift[at][:, None]
         shape = np.atleast_1d(self.shape[(*self.at_block(at[:2], at[2]), at[3])])[:, None]
@@ -347,7 +306,7 @@ class Regressions:
     # ---- evidence and draws
 
     def log_evidence(self, estimation: Bayes) -> Floats:
-        """ln m of every own member: (blocks, members - n_given)."""
+        """Log evidence of every own member: (blocks, members - n_given)."""
         prior = estimation.prior
         scale = prior.standard_scale(self.columns, self.units.unit)
         log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
@@ -371,7 +330,7 @@ class Regressions:
     def predictive(
         self, block: int, member: int, table: Table, rows: NDArray[np.intp], at: tuple[int, int]
     ) -> tuple[Floats, float, Floats]:
-        """Expectation, F and h of a member, in standard units, given the samples' earlier members."""
+        """Expectation, F and h of a member given the members before it, in standard units."""
         place = (*at, block, member)
         before = slice(0, member)
         factor = self.factor[(*at, block)]

@@ -1,14 +1,15 @@
-"""The rotation of a complete group with more members than there are samples.
+"""Networks of a complete structure with more continuous columns than training samples, fitted by rotation.
 
 In units in which Ψ0 is a multiple of the identity, samples and location span a space of no more dimensions than there
-are samples, and outside of it Ψ' stays Ψ0 for every class. In an orthonormal basis of that space all that was learned
-is a block of so many dimensions; of the rest of a sample only its length counts.
+are samples, and outside of it Ψ' is Ψ0 for every class. In an orthonormal basis of that space the posterior is a block
+of as many dimensions; of the part of a sample outside, only the length matters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,38 +26,31 @@ from cgnlearn.networks.factors import factorised, whiten
 from cgnlearn.networks.families import Families, Family
 from cgnlearn.networks.layout import Cells, Layout, Partition
 from cgnlearn.networks.leave_one_out import Removal
+from cgnlearn.networks.model import LeaveOneOut, require_complete
 from cgnlearn.networks.moments import CHUNK, Moments, moments_of
+from cgnlearn.networks.network import Network
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics, collect
+from cgnlearn.networks.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """From the continuous columns to the space that the training samples span, and the length of what is outside.
+    """The projection of the continuous columns onto the space that the training samples span."""
 
-    Parameters
-    ----------
-    columns, values : ndarray (features,)
-        Those with variance, as columns of X and as positions among a table's values.
-    origin, unit : ndarray (features,)
-        One of the samples, and units in which Ψ0 is a multiple of the identity.
-    basis : ndarray (features, dimensions)
-        Orthonormal.
-    """
-
-    columns: NDArray[np.intp]
-    values: NDArray[np.intp]
-    origin: Floats
-    unit: Floats
-    basis: Floats
+    columns: NDArray[np.intp]  # of X, those with variance: (features,)
+    values: NDArray[np.intp]  # their positions among the values of a table: (features,)
+    origin: Floats  # one of the samples: (features,)
+    unit: Floats  # units in which Ψ0 is a multiple of the identity: (features,)
+    basis: Floats  # orthonormal: (features, dimensions)
 
     @classmethod
     def of(cls, table: Table, prior: Prior) -> Rotation:
-        """The space of the samples of a labelled table and of the prior's location.
+        """The space of the samples of a labelled table and of the location of the prior.
 
-        An unpivoted QR decomposition: any basis of the space will do, also one of a space a little larger, and this one
-        is as orthonormal as that of a singular value decomposition at a third of its cost.
+        The basis is from a QR decomposition without pivoting. Any basis of the space, or of a slightly larger one,
+        would do; this one costs a third of a singular value decomposition.
         """
         schema = table.schema
         (partition,) = Layout.of(Families.of((), schema.continuous), schema).partitions
@@ -79,22 +73,22 @@ class Rotation:
 
     @property
     def size(self) -> int:
-        """How many features are rotated."""
+        """Number of features that are rotated."""
         return len(self.columns)
 
     def of_point(self, point: Floats) -> Floats:
-        """A point of the space, given by a value for every column of X."""
+        """A point of the space, given one value for every column of X."""
         rotated: Floats = ((point[self.columns] - self.origin) / self.unit) @ self.basis
         return rotated
 
     def parts(self, table: Table) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Some of the samples at a time, rotated (dimensions, samples), with the squared length of what is outside."""
+        """Samples in parts: which, rotated (dimensions, samples), and the squared length of the part outside."""
         step = max(64, (CHUNK << 6) // max(self.size, 1))
         for start in range(0, table.n_samples, step):
             rows = slice(start, min(start + step, table.n_samples))
             outside = standard_values(table, rows, self.values, Units(self.origin, self.unit))
             inside = self.basis.T @ outside
-            outside -= self.basis @ inside  # not |x|² - |z|², which would leave rounding of a sample inside
+            outside -= self.basis @ inside  # not |x|² - |z|², whose rounding errors are larger
             yield rows, inside, np.einsum("ar,ar->r", outside, outside)
 
     def statistics(self, table: Table) -> Statistics:
@@ -112,28 +106,14 @@ class Rotation:
 
 @dataclass(frozen=True, eq=False)
 class RotatedBlock:
-    """All continuous features as one block, from their rotated statistics.
-
-    Parameters
-    ----------
-    rotation : Rotation
-    how : Bayes
-    cells : Cells
-        The configurations of the discrete features.
-    posterior : Posterior
-        Of the rotated columns.
-    factor : ndarray (configurations, classes, dimensions, dimensions)
-        L.
-    multiple : float
-        Ψ0, of the identity.
-    """
+    """All continuous features as one block, from their rotated statistics."""
 
     rotation: Rotation
     estimation: Bayes
-    cells: Cells
-    posterior: Posterior
-    factor: Floats
-    multiple: float
+    cells: Cells  # the configurations of the discrete features
+    posterior: Posterior  # of the rotated columns
+    factor: Floats  # L: (configurations, classes, dimensions, dimensions)
+    multiple: float  # Ψ0 is this multiple of the identity
 
     @classmethod
     def of(cls, rotation: Rotation, partition: Partition, moments: Moments, estimation: Bayes) -> RotatedBlock:
@@ -144,7 +124,7 @@ class RotatedBlock:
         if not isinstance(prior.location, str):
             location = rotation.of_point(np.array(prior.location)) - moments.origin
         multiple = 1.0 if prior.multiple is None else prior.multiple
-        # Rotated columns on which all samples agree are no constants: the location may lie elsewhere.
+        # Rotated columns that are equal in all samples are not absent: the location may be elsewhere.
         posterior = estimation.posterior_in(units, moments, np.zeros(n, bool), location, multiple)
         member = np.arange(n)
         scale = posterior.scale[..., posterior.pairs.place(member[:, None], member[None, :])]
@@ -165,7 +145,7 @@ class RotatedBlock:
 
     @property
     def log_evidence(self) -> float:
-        """ln p(the continuous features of the training data | the discrete ones, the classes)."""
+        """ln p(continuous features of the training data | discrete features, classes)."""
         log_strength, regressions = self.estimation.log_strength_ratio(self.posterior.strength)
         evidence = densities.block_evidence(
             self.posterior.n[:, regressions],
@@ -178,19 +158,19 @@ class RotatedBlock:
         return float(evidence.sum())
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The log densities of all features together: (samples, classes)."""
-        found = np.empty((table.schema.n_classes, table.n_samples)).T
+        """Joint log densities of all features: (samples, classes)."""
+        log_density = np.empty((table.schema.n_classes, table.n_samples)).T
         for rows, configuration, inside, outside in self._parts(table):
             for label, before in enumerate(self.posterior.least_leverage[configuration]):
                 at = (configuration, label)
                 white = whiten(self.factor[at], inside - self.posterior.centre[at][:, None])
                 after = before + outside / self.multiple + _products(white, white)
-                found[rows, label] = self._log_density(at, before, after)
-        return found
+                log_density[rows, label] = self._log_density(at, before, after)
+        return log_density
 
     def leave_one_out(self, table: Table) -> Floats:
-        """The same for training samples, which are all inside, each by the block without it."""
-        found = np.empty((table.schema.n_classes, table.n_samples)).T
+        """Leave-one-out log densities of training samples, which are all inside: (samples, classes)."""
+        log_density = np.empty((table.schema.n_classes, table.n_samples)).T
         for rows, configuration, inside, _ in self._parts(table):
             removal = Removal.of(table, rows, configuration, self.posterior, self.estimation)
             centre = self.posterior.centre[configuration]  # (classes, dimensions)
@@ -201,15 +181,15 @@ class RotatedBlock:
                 residual = inside - centre[label][:, None]
                 residual[:, own & removal.alone] = inside[:, own & removal.alone] - self.posterior.overall[:, None]
                 white = whiten(self.factor[at], residual)
-                # Without sharing only its own class forgets a sample, and sees it where it was.
+                # Without sharing only the own class loses the sample, and the two residuals are equal.
                 gone = whiten(self.factor[at], inside - own_centre) if self.estimation.sharing else white
                 products = _products(gone, gone), _products(white, gone), _products(white, white)
                 g, after = removal.leverages(label, *products)
-                found[rows, label] = self._log_density(at, before, after, np.log(g), removal.lighter[label])
-        return found
+                log_density[rows, label] = self._log_density(at, before, after, np.log(g), removal.lighter[label])
+        return log_density
 
     def _parts(self, table: Table) -> Iterator[tuple[NDArray[np.intp], int, Floats, Floats]]:
-        """Samples of one configuration, which, the same rotated and the squared lengths of what is outside."""
+        """Samples by configuration: which, the configuration, rotated values and squared lengths outside."""
         configurations = self.cells.index(table)
         for part, inside, outside in self.rotation.parts(table):
             inside -= self.posterior.units.origin[:, None]
@@ -219,12 +199,66 @@ class RotatedBlock:
     def _log_density(
         self, at: tuple[int, int], before: Floats, after: Floats, gained: Any = 0.0, lighter: Any = 0.0
     ) -> Floats:
-        """Student's, from the leverages, after ln|Ψ'| has gained something and n lost something."""
+        """Student log densities from the leverages, with changes of ln|Ψ'| and n by a removal."""
         shape = self.posterior.shape[at] - lighter / 2
         log_det = self.log_det[at] + gained
         return self.estimation.log_density_of_blocks(np.log(before), np.log(after), log_det, self.rotation.size, shape)
 
 
 def _products(a: Floats, b: Floats) -> Floats:
-    """Of the columns of one with those of the other."""
+    """Inner products of the columns of two matrices."""
     return np.einsum("ar,ar->r", a, b)
+
+
+@dataclass(frozen=True, eq=False)
+class RotatedNetwork:
+    """A `Model` of discrete features as in any network, and of all continuous ones in a rotated block."""
+
+    discrete: Network
+    blocks: tuple[RotatedBlock, ...]  # one, or none if all continuous features are constant
+
+    @property
+    def structure(self) -> Structure:
+        """Structure over columns of X, which takes gigabytes if there are tens of thousands."""
+        schema = self.discrete.statistics.schema
+        return Structure.jan([[*schema.discrete, *schema.continuous]])
+
+    @property
+    def n_parameters(self) -> int:
+        schema = self.discrete.statistics.schema
+        m, n_cells = len(schema.continuous), prod(len(schema.levels_of(column)) for column in schema.discrete)
+        regressions = schema.n_classes if self.discrete.estimation.sharing < 1 else 1
+        return self.discrete.n_parameters + n_cells * (m * schema.n_classes + regressions * m * (m + 1) // 2)
+
+    @property
+    def class_log_prior(self) -> Floats:
+        return self.discrete.class_log_prior
+
+    @property
+    def log_evidence(self) -> float:
+        return self.discrete.log_evidence + sum(block.log_evidence for block in self.blocks)
+
+    def log_likelihood(self, table: Table) -> Floats:
+        _require_complete(table)
+        total = self.discrete.log_likelihood(table)
+        for block in self.blocks:
+            total += block.log_likelihood(table)
+        return total
+
+    def leave_one_out(self, table: Table) -> LeaveOneOut:
+        _require_complete(table)
+        total, class_log_prior = self.discrete.leave_one_out(table)
+        for block in self.blocks:
+            total = total + block.leave_one_out(table)
+        return LeaveOneOut(total, class_log_prior)
+
+    def contributions(self, table: Table) -> Floats:
+        raise ValueError(
+            "a complete structure over more columns than training samples is fitted by rotation, which has no "
+            "contributions by feature: use another structure, such as Band(10), or fewer columns"
+        )
+
+
+def _require_complete(table: Table) -> None:
+    why = "a complete structure over more columns than training samples needs complete samples"
+    require_complete(table.incomplete, table.schema, why)

@@ -1,4 +1,4 @@
-"""What a solver is: the regressions of a partition's features, however they are come by.
+"""The protocol of solvers, which compute the regressions of the features of a partition.
 
 There are two, `Blocks` and `Lattice`; `cgnlearn.networks.network.solver_for` chooses.
 """
@@ -36,28 +36,28 @@ class Solver(Protocol):
     """The regressions of the features of a partition on their parents."""
 
     def terms(self, table: Table) -> Iterator[Terms]:
-        """What the log density of every sample, feature and class is made of, in parts."""
+        """Terms of the log density of every sample, feature and class, in parts."""
 
     def log_likelihood(self, table: Table) -> Floats:
-        """The log densities, summed over the features: (samples, classes)."""
+        """Log densities, summed over the features: (samples, classes)."""
 
     def leave_one_out(self, table: Table) -> Floats:
-        """The log densities of training samples, each by the regressions without it: (samples, classes)."""
+        """Leave-one-out log densities of training samples, summed over the features: (samples, classes)."""
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:
-        """The log evidence of every family; defined where the estimation has one."""
+        """Log evidence of every family; defined where the estimation has one."""
 
     def singular(self) -> Singular | None:
-        """The first feature whose maximum likelihood regression does not exist, if there is one."""
+        """The first feature whose maximum likelihood regression does not exist, if any."""
 
 
 def rounding(centre: Floats) -> Floats:
-    """The variance that a constant far from the origin seems to have."""
+    """The variance that rounding gives to a constant far from the origin."""
     return np.square(8 * np.finfo(float).eps * centre)
 
 
 def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units: Units) -> Floats:
-    """Some of a table's values in standard units, (positions, samples): long loops over samples are fast ones."""
+    """Values of a table in standard units: (positions, samples), because inner loops over samples are faster."""
     values = take(table.values, rows, positions).T
     standard: Floats = np.empty(values.shape)
     np.subtract(values, units.origin[:, None], out=standard)
@@ -67,7 +67,7 @@ def standard_values(table: Table, rows: Rows, positions: NDArray[np.intp], units
 
 
 def rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Rows]]:
-    """Each configuration that occurs, with its samples."""
+    """Each configuration that has samples, with these."""
     if not cells.columns:
         yield 0, slice(0, table.n_samples)
     else:
@@ -75,12 +75,12 @@ def rows_by_configuration(cells: Cells, table: Table) -> Iterator[tuple[int, Row
 
 
 def n_of(rows: Rows) -> int:
-    """How many they are."""
+    """Number of samples."""
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
 def parts_of(rows: Rows, step: int) -> Iterator[Rows]:
-    """The same samples (or blocks), so many at a time."""
+    """Samples (or blocks), at most ``step`` at a time."""
     for start in range(0, n_of(rows), step):
         if isinstance(rows, slice):
             yield slice(rows.start + start, min(rows.start + start + step, rows.stop))

@@ -9,8 +9,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation, SampleNotAcceptableError, no_variance
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.network import Network
-from cgnlearn.networks.rotated import RotatedNetwork
-from cgnlearn.networks.rotation import RotatedBlock, Rotation
+from cgnlearn.networks.rotation import RotatedBlock, RotatedNetwork, Rotation
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.learner import Learner
