@@ -1,4 +1,4 @@
-"""Features that hang together: what is missing of them is summed over, or integrated out."""
+"""Connected features of a network: discrete ones that are missing are summed over, continuous ones integrated out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,202 +15,170 @@ from scipy.special import logsumexp
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
-from cgnlearn.networks.elimination import bits, plans, with_observed_descendants, without
-from cgnlearn.networks.estimation import Estimation, Posterior
+from cgnlearn.networks.elimination import Plan, bits, plans, with_observed_descendants, without
 from cgnlearn.networks.implied import Implied, Node, Tasks
-from cgnlearn.networks.solver import Solver
-from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 
+if TYPE_CHECKING:
+    from cgnlearn.networks.network import Network
+
 MOST_COMBINATIONS = 4096  # of the levels of missing features that are summed over
-MOST_NODES = 2000  # whose joint distribution is held
-FEW_NODES = 300  # of which all are taken, whatever is missing
-ROWS = 1 << 14  # with one combination of levels each, that are held at once
+MOST_NODES = 2000  # whose joint distribution is computed
+FEW_NODES = 300  # up to which the joint distribution of all is computed, whatever is missing
+ROWS = 1 << 14  # samples, repeated for each combination of levels, that are held at once
 
 Mask = NDArray[np.bool_]
 
 
-class Whole(Protocol):
-    """What is asked of a network, which says itself what it can of samples without missing values."""
-
-    @property
-    def structure(self) -> Structure:
-        """Over columns of X."""
-
-    @property
-    def statistics(self) -> Statistics:
-        """Of the structure's families."""
-
-    @property
-    def estimation(self) -> Estimation:
-        """How parameters are estimated."""
-
-    @property
-    def posteriors(self) -> tuple[Posterior, ...]:
-        """One for each partition of the statistics' layout."""
-
-    @property
-    def solvers(self) -> tuple[Solver, ...]:
-        """One for each partition."""
-
-    def discrete_log_densities(self, table: Table) -> Iterator[tuple[int, Floats]]:
-        """Each discrete feature with its log probabilities: (samples, classes)."""
-
-    def contributions(self, table: Table) -> Floats:
-        """The log densities kept by_column: (samples, columns of X, classes)."""
-
-    def restricted(self, structure: Structure) -> Whole:
-        """The network of some of the families."""
-
-
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Features of a network that hang together, parents before children."""
+    """Connected features of a network, parents before children."""
 
-    whole: Whole
+    network: Network
     columns: list[int]
     parents_of: dict[int, tuple[int, ...]]
-    cuts: dict[int, tuple[int, ...]]  # the discrete ones of these
+    discrete_parents_of: dict[int, tuple[int, ...]]
     node_of: dict[int, Node]  # the continuous features
 
     @cached_property
     def place(self) -> dict[int, int]:
-        """Where each column stands."""
+        """Position of each column in the component."""
         return {column: i for i, column in enumerate(self.columns)}
 
     @cached_property
     def parents(self) -> list[int]:
-        """The parents of each one, as sets of places."""
+        """The parents of each column, as a set of positions."""
         return [sum(1 << self.place[parent] for parent in self.parents_of[column]) for column in self.columns]
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """The continuous ones."""
+        """The continuous features."""
         return [self.node_of[column] for column in self.columns if column in self.node_of]
 
     @cached_property
     def continuous_parents(self) -> list[int]:
-        """The continuous parents of the continuous ones, as sets of positions among these."""
+        """The continuous parents of each node, as a set of positions among the nodes."""
         position = {node.column: i for i, node in enumerate(self.nodes)}
         return [sum(1 << position[parent] for parent in node.parents) for node in self.nodes]
 
     @cached_property
     def children(self) -> list[int]:
-        """The same for their children."""
-        found = [0] * len(self.nodes)
+        """The continuous children of each node, as a set of positions among the nodes."""
+        children = [0] * len(self.nodes)
         for child, parents in enumerate(self.continuous_parents):
             for parent in bits(parents):
-                found[parent] |= 1 << child
-        return found
+                children[parent] |= 1 << child
+        return children
 
     @cached_property
     def is_complete(self) -> bool:
-        """Whether each continuous one depends on all before it."""
+        """Whether each node depends on all nodes before it."""
         return all(parents == (1 << i) - 1 for i, parents in enumerate(self.continuous_parents))
 
     @cached_property
+    def is_forest(self) -> bool:
+        """Whether each feature has at most one parent."""
+        return all(len(self.parents_of[column]) <= 1 for column in self.columns)
+
+    @cached_property
     def partition(self) -> int | None:
-        """Which partition is made of the continuous ones, if these are a group and it has no others."""
+        """The partition that consists of the nodes, if they are complete and there is one."""
         if not self.is_complete or not self.nodes:
             return None
-        for i, posterior in enumerate(self.whole.posteriors):
+        for i, posterior in enumerate(self.network.posteriors):
             if posterior is self.nodes[0].posterior and (~posterior.absent).sum() == len(self.nodes):
                 return None if posterior.separate else i
         return None
 
     @cached_property
-    def network(self) -> Whole:
-        """Of these features alone."""
+    def restricted(self) -> Network:
+        """The network of these features alone."""
         parents = {column: self.parents_of[column] for column in self.columns}
-        return self.whole.restricted(Structure.from_parents(parents))
+        return self.network.restricted(Structure.from_parents(parents))
 
     def integrate(self, table: Table, rows: NDArray[np.intp], observed: Mask, by_column: Floats) -> None:
-        """Put right what stands in ``by_column`` for samples in which an observed feature has a missing parent."""
+        """Correct the log densities of samples in which an observed feature has a missing parent."""
         patterns, of_row = distinct(observed[rows])
         levels = table.schema.levels
         discrete = sum(1 << i for i, column in enumerate(self.columns) if levels[column] is not None)
-        plain = np.ones(len(patterns), bool)
+        has_sum = np.zeros(len(patterns), bool)
         for number, pattern in enumerate(patterns if discrete else ()):
             seen = as_set(pattern)
             summed = with_observed_descendants(self.parents, seen) & ~seen & discrete
             if summed:
-                plain[number] = False
+                has_sum[number] = True
                 self._sum(table, rows[of_row == number], [self.columns[i] for i in bits(summed)], seen, by_column)
-        rows = rows[plain[of_row]]
+        rows = rows[~has_sum[of_row]]
         if len(rows):
             self._integrate_continuous(table, rows, by_column)
 
+    # ---- sums over discrete features
+
     def _sum(self, table: Table, rows: NDArray[np.intp], missing: list[int], seen: int, by_column: Floats) -> None:
-        """Sum over the levels of missing discrete features, some samples at a time; all of them lack the same."""
+        """Sum over the levels of missing discrete features; all samples have the same pattern."""
         levels = sorted(len(table.schema.levels_of(column)) for column in missing)
         step = max(1, ROWS // prod(levels[-2:] if self.is_forest else levels))
         for start in range(0, len(rows), step):
-            part = rows[start : start + step]
-            some = table.rows(part)
-            found = self._sum_along(some, missing, seen) if self.is_forest else self._sum_over(some, missing)
-            found[:, [self.place[column] for column in missing]] = 0.0
-            by_column[part[:, None], self.columns] = found
-
-    @cached_property
-    def is_forest(self) -> bool:
-        """Whether each one has at most one parent."""
-        return all(len(self.parents_of[column]) <= 1 for column in self.columns)
+            index = rows[start : start + step]
+            part = table.rows(index)
+            summed = self._sum_along(part, missing, seen) if self.is_forest else self._sum_over(part, missing)
+            summed[:, [self.place[column] for column in missing]] = 0.0
+            by_column[index[:, None], self.columns] = summed
 
     def _sum_over(self, table: Table, missing: list[int]) -> Floats:
-        """Log densities by column, summed over levels of missing features: (samples, these columns, classes)."""
+        """Log densities summed over all combinations of levels: (samples, columns of the component, classes)."""
         levels = [len(table.schema.levels_of(column)) for column in missing]
         if prod(levels) > MOST_COMBINATIONS:
             raise ValueError(
-                f"a sample lacks {len(missing)} discrete features on which others depend, whose levels have "
-                f"{prod(levels)} combinations, more than {MOST_COMBINATIONS}: use a simpler structure or impute some"
+                f"a sample has missing values in {len(missing)} discrete features on which others depend, with "
+                f"{prod(levels)} combinations of levels, more than {MOST_COMBINATIONS}: "
+                "use a simpler structure or impute some of them"
             )
-        after = np.zeros(len(self.columns))  # ln of the combinations that make no difference yet
+        after = np.zeros(len(self.columns))  # ln of the number of combinations of features that come later
         for column, n in zip(missing, levels, strict=True):
             after[: self.place[column]] += np.log(n)
-        found = self._by_levels(table, missing, missing)
-        found = found.reshape(table.n_samples, prod(levels), *found.shape[-2:])
-        joint = logsumexp(np.cumsum(found, axis=2), axis=1) - after[:, None]
+        by_level = self._by_levels(table, missing, missing)
+        by_level = by_level.reshape(table.n_samples, prod(levels), *by_level.shape[-2:])
+        joint = logsumexp(np.cumsum(by_level, axis=2), axis=1) - after[:, None]
         return np.diff(joint, axis=1, prepend=0.0)
 
     def _sum_along(self, table: Table, missing: list[int], seen: int) -> Floats:
-        """The same in a forest, from the leaves up: never more levels at once than of a feature and its parent."""
-        # On which missing discrete one a column hangs, beyond continuous ones that are missing too.
-        hangs_on: dict[int, int | None] = {}
+        """`_sum_over` in a forest, from the leaves up, with the levels of a feature and its parent at a time."""
+        # The nearest missing discrete ancestor of each column, through continuous features that are missing too.
+        ancestor: dict[int, int | None] = {}
         for column, parents in zip(self.columns, self.parents, strict=True):
             above = None if parents & seen else next((self.columns[i] for i in bits(parents)), None)
-            hangs_on[column] = above if above is None or above in missing else hangs_on[above]
-        own, below = {}, {}  # by level: of a feature given the one it hangs on, and of all columns
+            ancestor[column] = above if above is None or above in missing else ancestor[above]
+        own, below = {}, {}  # log densities of a missing feature given its ancestor, and of all columns given it
         for column in missing:
-            upper = hangs_on[column]
-            found = self._by_levels(table, [column] if upper is None else [upper, column], missing)
-            found = found[:, None] if upper is None else found
-            own[column], below[column] = found[:, :, :, self.place[column]], found[:, 0]
-        found = np.zeros_like(below[missing[0]][:, 0])
-        told = {column: np.zeros_like(own[column][:, 0]) for column in missing}
-        before = np.zeros_like(found[:, 0])
+            upper = ancestor[column]
+            by_level = self._by_levels(table, [column] if upper is None else [upper, column], missing)
+            by_level = by_level[:, None] if upper is None else by_level
+            own[column], below[column] = by_level[:, :, :, self.place[column]], by_level[:, 0]
+        total = np.zeros_like(below[missing[0]][:, 0])
+        messages = {column: np.zeros_like(own[column][:, 0]) for column in missing}
+        before = np.zeros_like(total[:, 0])
         for i in bits(seen):
-            upper = hangs_on[self.columns[i]]
+            upper = ancestor[self.columns[i]]
             if upper is None:
-                found[:, i] = below[missing[0]][:, 0, i]
+                total[:, i] = below[missing[0]][:, 0, i]
                 continue
-            told[upper] += below[upper][:, :, i]
-            joint, passed = np.zeros_like(before), dict(told)
+            messages[upper] += below[upper][:, :, i]
+            joint, passed = np.zeros_like(before), dict(messages)
             for column in reversed(missing):
                 summed = logsumexp(own[column] + passed[column][:, None], axis=2)
-                higher = hangs_on[column]
+                higher = ancestor[column]
                 if higher is None:
                     joint += summed[:, 0]
                 else:
                     passed[higher] = passed[higher] + summed
-            found[:, i], before = joint - before, joint
-        return found
+            total[:, i], before = joint - before, joint
+        return total
 
     def _by_levels(self, table: Table, varied: list[int], missing: list[int]) -> Floats:
-        """Log densities by_column, with all levels of some and the first one of other missing ones.
+        """Log densities with all levels of ``varied`` and the first level of other missing features.
 
-        Returns
-        -------
-        ndarray (samples, levels of the first, ..., these columns, classes)
+        The shape is (samples, levels of the first varied, ..., columns of the component, classes).
         """
         schema = table.schema
         levels = [len(schema.levels_of(column)) for column in varied]
@@ -218,39 +186,39 @@ class Component:
         expanded = table.rows(np.repeat(np.arange(table.n_samples), len(combinations)))
         expanded.codes[:, [schema.position[column] for column in missing]] = 0
         expanded.codes[:, [schema.position[column] for column in varied]] = np.tile(combinations, (table.n_samples, 1))
-        found = self.network.contributions(expanded)[:, self.columns]
-        return found.reshape(table.n_samples, *levels, *found.shape[1:])
+        by_column = self.restricted.contributions(expanded)[:, self.columns]
+        return by_column.reshape(table.n_samples, *levels, *by_column.shape[1:])
 
-    # ---- continuous ones
+    # ---- integrals over continuous features
 
     def _integrate_continuous(self, table: Table, rows: NDArray[np.intp], by_column: Floats) -> None:
+        schema, estimation = table.schema, self.network.estimation
         missing = np.isnan(table.values[rows][:, [node.value for node in self.nodes]])
-        cut = sorted({column for node in self.nodes for column in self.cuts[node.column]})
-        codes = np.maximum(table.codes[rows][:, [table.schema.position[column] for column in cut]], 0)
-        cells, of_row = np.unique(codes, axis=0, return_inverse=True) if cut else (codes[:1], np.zeros(len(rows), int))
-        of_row = of_row.ravel()
+        conditions = sorted({column for node in self.nodes for column in self.discrete_parents_of[node.column]})
+        codes = np.maximum(table.codes[rows][:, [schema.position[column] for column in conditions]], 0)
+        if conditions:
+            cells, of_row = np.unique(codes, axis=0, return_inverse=True)
+        else:
+            cells, of_row = codes[:1], np.zeros(len(rows), int)
         for number, cell in enumerate(cells):
-            here = np.flatnonzero(of_row == number)
-            level = dict(zip(cut, cell.tolist(), strict=True))
+            here = np.flatnonzero(of_row.ravel() == number)
+            level = dict(zip(conditions, cell.tolist(), strict=True))
             configurations = [self._configuration(node, level) for node in self.nodes]
             patterns, pattern_of_row = distinct(~missing[here])
             for nodes, tasks in self._tasks(patterns, pattern_of_row, rows[here]):
-                implied = Implied.of(
-                    [self.nodes[i] for i in nodes], [configurations[i] for i in nodes], self.whole.estimation
-                )
-                implied.log_densities(table, tasks, self.whole.estimation, by_column)
+                of_nodes = [configurations[i] for i in nodes]
+                Implied.of([self.nodes[i] for i in nodes], of_nodes, estimation).log_densities(table, tasks, by_column)
 
     def _configuration(self, node: Node, level: dict[int, int]) -> int:
-        schema = self.whole.statistics.schema
-        cut = sorted(self.cuts[node.column])
-        if not cut:
+        schema, columns = self.network.statistics.schema, sorted(self.discrete_parents_of[node.column])
+        if not columns:
             return 0
-        return int(np.ravel_multi_index([level[c] for c in cut], [len(schema.levels_of(c)) for c in cut]))
+        return int(np.ravel_multi_index([level[c] for c in columns], [len(schema.levels_of(c)) for c in columns]))
 
     def _tasks(
         self, patterns: Mask, of_row: NDArray[np.intp], rows: NDArray[np.intp]
     ) -> Iterator[tuple[list[int], Tasks]]:
-        """What has to be computed of which nodes."""
+        """Sets of nodes whose joint distribution is needed, with the tasks for it."""
         every = list(range(len(self.nodes)))
         if self.is_complete:
             wanted = patterns if self.partition is not None else patterns & (np.cumsum(~patterns, axis=1) > 0)
@@ -260,60 +228,61 @@ class Component:
         if len(every) <= FEW_NODES:
             yield from self._batched(every, list(enumerate(families)), of_row, rows)
             return
-        for number, found in enumerate(families):
-            for part in self._clusters(as_set(patterns[number]), found):
-                nodes = list(bits(part[0]))
-                yield from self._batched(nodes, [(number, part[1])], of_row, rows)
+        for number, of_pattern in enumerate(families):
+            for nodes, of_cluster in self._clusters(as_set(patterns[number]), of_pattern):
+                yield from self._batched(list(bits(nodes)), [(number, of_cluster)], of_row, rows)
 
     def _families(self, observed: int) -> dict[int, int]:
-        """The observed nodes that depend on missing ones, with the observed ones that they then depend on."""
+        """Observed nodes that depend on missing ones, with the observed nodes on which they then depend."""
         kept = with_observed_descendants(self.continuous_parents, observed)
         return without(kept & ~observed, observed, self.continuous_parents, self.children)
 
     def _batched(
-        self, nodes: list[int], wanted: list[tuple[int, dict[int, int]]], of_row: NDArray[np.intp], rows: Any
+        self,
+        nodes: list[int],
+        families: list[tuple[int, dict[int, int]]],
+        of_row: NDArray[np.intp],
+        rows: NDArray[np.intp],
     ) -> Iterator[tuple[list[int], Tasks]]:
-        """The same families in arrays."""
+        """Families of patterns as tasks, those of similar size together."""
         place = {node: i for i, node in enumerate(nodes)}
-        listed = [(number, plan) for number, found in wanted for plan in plans(found)]
-        by_size: dict[int, list[tuple[int, Any]]] = {}
-        for number, plan in listed:
-            by_size.setdefault(1 << (len(plan.members) - 1).bit_length(), []).append((number, plan))
-        rows_of = {number: np.flatnonzero(of_row == number) for number, _ in wanted}
-        for size, found in by_size.items():
-            members = np.zeros((len(found), size), np.intp)
-            present, asked = np.zeros((2, len(found), size), bool)
-            for i, (_, plan) in enumerate(found):
+        by_size: dict[int, list[tuple[int, Plan]]] = {}
+        for number, of_pattern in families:
+            for plan in plans(of_pattern):
+                by_size.setdefault(1 << (len(plan.members) - 1).bit_length(), []).append((number, plan))
+        rows_of = {number: np.flatnonzero(of_row == number) for number, _ in families}
+        for size, listed in by_size.items():
+            members = np.zeros((len(listed), size), np.intp)
+            present, wanted = np.zeros((2, len(listed), size), bool)
+            for i, (_, plan) in enumerate(listed):
                 n = len(plan.members)
                 members[i, :n] = [place[node] for node in plan.members]
                 present[i, :n] = True
-                asked[i, plan.n_given : n] = True
-            task_rows = [rows_of[number] for number, _ in found]
-            task_of_row = np.repeat(np.arange(len(found)), [len(part) for part in task_rows])
-            yield nodes, Tasks(members, present, asked, task_of_row, rows[np.concatenate(task_rows)])
+                wanted[i, plan.n_given : n] = True
+            task_rows = [rows_of[number] for number, _ in listed]
+            task_of_row = np.repeat(np.arange(len(listed)), [len(part) for part in task_rows])
+            yield nodes, Tasks(members, present, wanted, task_of_row, rows[np.concatenate(task_rows)])
 
-    def _clusters(self, observed: int, wanted: dict[int, int]) -> list[tuple[int, dict[int, int]]]:
-        """Nodes of a large network whose joint distribution has to be known, in sets that do not touch each other."""
+    def _clusters(self, observed: int, families: dict[int, int]) -> list[tuple[int, dict[int, int]]]:
+        """Disjoint sets of nodes of a large network whose joint distributions are needed, with their families."""
         kept = with_observed_descendants(self.continuous_parents, observed)
-        found: list[tuple[int, dict[int, int]]] = []
-        around = {}
+        clusters: list[int] = []
         for node in bits(kept & ~observed):
             near = 1 << node | self.continuous_parents[node]
             for child in bits(self.children[node] & kept):
                 near |= 1 << child | self.continuous_parents[child]
-            around[node] = near
-        for near in around.values():
-            others = [part for part in found if not part[0] & near]
-            for part in found:
-                if part[0] & near:
-                    near |= part[0]
-            found = [*others, (near, {})]
-        for child, given in wanted.items():
-            next(part for part in found if part[0] >> child & 1)[1][child] = given
-        return [(self._closed(nodes), asked) for nodes, asked in found]
+            others = [cluster for cluster in clusters if not cluster & near]
+            for cluster in clusters:
+                if cluster & near:
+                    near |= cluster
+            clusters = [*others, near]
+        return [
+            (self._closed(cluster), {child: given for child, given in families.items() if cluster >> child & 1})
+            for cluster in clusters
+        ]
 
     def _closed(self, nodes: int) -> int:
-        """With ancestors, unless parents are joined throughout, so that the nodes are known without them."""
+        """The nodes with their ancestors, unless all parents among them are joined and ancestors are not needed."""
         joined = all(
             not (before & nodes & ((1 << parent) - 1)) & ~self.continuous_parents[parent]
             for node in bits(nodes)
@@ -324,14 +293,14 @@ class Component:
             nodes = with_observed_descendants(self.continuous_parents, nodes)
         if nodes.bit_count() > MOST_NODES:
             raise ValueError(
-                f"values are missing in so many places that {nodes.bit_count()} columns have to be taken together, "
+                f"so many values are missing that {nodes.bit_count()} columns have to be integrated together, "
                 f"more than {MOST_NODES}: use naive Bayes, a Box or fewer columns, or impute them"
             )
         return nodes
 
 
 def distinct(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
-    """The patterns that occur, and each sample's."""
+    """The patterns that occur, and the pattern of each sample."""
     packed = np.packbits(masks, axis=1)
     _, first, of_row = np.unique(
         packed.view(np.dtype((np.void, packed.shape[1]))).ravel(), return_index=True, return_inverse=True
@@ -340,5 +309,5 @@ def distinct(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
 
 
 def as_set(pattern: Mask) -> int:
-    """A pattern as a whole number, its first place being the lowest bit."""
+    """A pattern as a set of positions: the first position is the lowest bit."""
     return int.from_bytes(np.packbits(pattern, bitorder="little").tobytes(), "little")

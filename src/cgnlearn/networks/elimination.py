@@ -1,6 +1,6 @@
-"""Which observed features a feature depends on, once the missing ones are integrated out.
+"""The observed features on which a feature depends after missing ones have been integrated out.
 
-Sets of nodes are the bits of whole numbers: bit i stands for node i, and parents come before children.
+A set of nodes is an integer whose bit i stands for node i. Parents come before children.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 
 class Plan(NamedTuple):
-    """Observed nodes in their order, of which each one that is not given depends on all before it."""
+    """Ordered observed nodes; each one after the given ones depends on all before it."""
 
     members: list[int]
-    n_given: int
+    n_given: int  # the number of first members that are parents only
 
 
 def bits(nodes: int) -> Iterator[int]:
@@ -25,7 +25,7 @@ def bits(nodes: int) -> Iterator[int]:
 
 
 def with_observed_descendants(parents: Sequence[int], observed: int) -> int:
-    """The nodes that are observed or on which an observed one depends: all others have factors that integrate to 1."""
+    """Nodes that are observed or have observed descendants: the factors of all others integrate to 1."""
     kept = observed
     for node in range(len(parents) - 1, -1, -1):
         if kept >> node & 1:
@@ -34,34 +34,33 @@ def with_observed_descendants(parents: Sequence[int], observed: int) -> int:
 
 
 def without(missing: int, observed: int, parents: Sequence[int], children: Sequence[int]) -> dict[int, int]:
-    """The parents of the observed nodes that depend on missing ones, once these are gone.
+    """The observed parents of the observed nodes that depend on missing ones, after these are integrated out.
 
-    Arcs are reversed until a missing node has no children (Shachter 1988): a child then depends on the missing node's
-    parents and on the children before it, with their parents.
+    Arcs are reversed until a missing node has no children (Shachter 1988): a child then depends on the parents of the
+    missing node and on the children before it, with their parents.
     """
-    found: dict[int, int] = {}
+    new_parents: dict[int, int] = {}
     child_sets = {node: children[node] for node in bits(missing)}
     for node in sorted(child_sets, reverse=True):
         gained = parents[node]
         for child in bits(child_sets[node] & observed):
-            own = found.get(child, parents[child]) & ~(1 << node)
-            found[child] = own | gained
-            for parent in bits(found[child] & missing):
+            own = new_parents.get(child, parents[child]) & ~(1 << node)
+            new_parents[child] = own | gained
+            for parent in bits(new_parents[child] & missing):
                 child_sets[parent] |= 1 << child
             gained |= own | 1 << child
-    return found
+    return new_parents
 
 
 def plans(parents: dict[int, int]) -> list[Plan]:
-    """Families joined where they nest: the parents of one are another with its own."""
-    found: list[Plan] = []
-    whole: dict[int, int] = {}  # the set of a plan's members → which plan
+    """Families as plans, joined where the parents of one are the members of another."""
+    joined: list[Plan] = []
+    by_members: dict[int, Plan] = {}
     for child in sorted(parents):
-        number = whole.pop(parents[child], None) if parents[child] else None
-        if number is None:
-            found.append(Plan([*bits(parents[child]), child], parents[child].bit_count()))
-            number = len(found) - 1
-        else:
-            found[number].members.append(child)
-        whole[parents[child] | 1 << child] = number
-    return found
+        plan = by_members.pop(parents[child], None) if parents[child] else None
+        if plan is None:
+            plan = Plan([*bits(parents[child])], parents[child].bit_count())
+            joined.append(plan)
+        plan.members.append(child)
+        by_members[parents[child] | 1 << child] = plan
+    return joined

@@ -1,14 +1,14 @@
 """The joint distribution that a network implies for its continuous features, and densities of some given others.
 
-A network says how each feature depends on its parents. In the order of the network follow the mean and the scale of
-all of them: Σ[v, A] = β Σ[pa, A] and Σ[v, v] = F + β Σ[pa, pa] βᵀ. In a group that was counted by one set of samples
-that is Ψ' itself, up to a factor; by maximum likelihood it is the covariance.
+The mean and the scale of all features follow from the regressions, parents before children:
+Σ[v, A] = β Σ[pa, A] and Σ[v, v] = F + β Σ[pa, pa] βᵀ. In a group counted from one set of samples the scale is a
+multiple of Ψ'; by maximum likelihood it is the covariance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,26 +19,26 @@ from cgnlearn.data.table import Table
 from cgnlearn.kernels import arguments
 from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.networks.estimation import Estimation, Posterior, Terms
-from cgnlearn.networks.factors import factorised
+from cgnlearn.networks.factors import factorised, sums_before
 from cgnlearn.networks.moments import COMPILED_PAYS
 
-CHUNK = 1 << 20  # numbers of the factors that are held at once
+CHUNK = 1 << 20  # entries of factors that are held at once
 
 
 class Node(NamedTuple):
-    """A continuous feature with its family, as features of a partition."""
+    """A continuous feature with its family."""
 
-    column: int  # X's
-    value: int  # the table's
+    column: int  # of X
+    value: int  # its position among the values of a table
     posterior: Posterior
     parents: tuple[int, ...]  # columns of X
-    given: NDArray[np.intp]  # the parents, in the partition
-    own: int  # the feature itself, in the partition
+    given: NDArray[np.intp]  # positions of the parents among the features of the partition
+    own: int  # position of the feature itself
 
     def of_cell(self, part: Floats, configuration: int) -> Floats:
-        """Numbers like n, of all classes."""
-        found: Floats = part[configuration]
-        return found[:, self.own] if self.posterior.separate else found
+        """``n``, ``shape`` or ``least_leverage`` of the posterior in a configuration: (classes,)."""
+        of_classes: Floats = part[configuration]
+        return of_classes[:, self.own] if self.posterior.separate else of_classes
 
     @property
     def units(self) -> tuple[float, float]:
@@ -47,22 +47,23 @@ class Node(NamedTuple):
 
 
 class Tasks(NamedTuple):
-    """Sets of nodes, each with the samples whose densities are wanted."""
+    """Ordered sets of nodes, each with the samples whose log densities are wanted."""
 
-    members: NDArray[np.intp]  # (tasks, most members): positions among the nodes
-    present: NDArray[np.bool_]  # which of them count
-    wanted: NDArray[np.bool_]  # whose densities, given all present before them, are wanted
-    task_of_row: NDArray[np.intp]
-    rows: NDArray[np.intp]
+    members: NDArray[np.intp]  # positions among the nodes, filled up to the longest: (tasks, members)
+    present: NDArray[np.bool_]  # false for members that only fill up
+    wanted: NDArray[np.bool_]  # members whose densities, given all present before them, are wanted
+    task_of_row: NDArray[np.intp]  # the task of each sample
+    rows: NDArray[np.intp]  # the samples, as positions in the table
 
 
 class Implied(NamedTuple):
-    """Mean and scale of some nodes, in each one's own standard units; arrays over (classes, nodes)."""
+    """Mean and scale of nodes, each in its own standard units; arrays are (classes, nodes) unless stated."""
 
     nodes: Sequence[Node]
+    estimation: Estimation
     mean: Floats
-    scale: Floats  # (classes, nodes, nodes), of one sample
-    rows_behind: Floats  # by which a feature's scale is multiplied to give that of its own family
+    scale: Floats  # per unit of ``rows_behind``: (classes, nodes, nodes)
+    rows_behind: Floats  # factor from ``scale`` to the scale of the family of a node
     shape: Floats
     least_leverage: Floats
     shift: Floats
@@ -70,7 +71,10 @@ class Implied(NamedTuple):
 
     @classmethod
     def of(cls, nodes: Sequence[Node], configurations: Sequence[int], estimation: Estimation) -> Implied:
-        """Of nodes with parents before children, in cells by node; parents that are not among them are left out."""
+        """The distribution of nodes, parents before children, given the configuration of each.
+
+        Parents that are not among the nodes are ignored.
+        """
         n, n_classes = len(nodes), nodes[0].posterior.n.shape[1]
         place = {node.column: i for i, node in enumerate(nodes)}
         mean, rows_behind, shape, least = np.ones((4, n_classes, n))
@@ -99,7 +103,7 @@ class Implied(NamedTuple):
             scale[:, i, i] = spread / rows_behind[:, i]
             if not kept:
                 continue
-            # The same column may have other units in another family.
+            # Units of a column may differ between families.
             origin, unit = np.array([nodes[where].units for where in before]).T
             theirs = posterior.units.unit[members[:-1]]
             centre = (centre[:, :-1] * theirs + posterior.units.origin[members[:-1]] - origin) / unit
@@ -110,115 +114,80 @@ class Implied(NamedTuple):
             scale[:, i, i] += (across[:, before] * slopes).sum(axis=1)
         if shared is not None:
             scale = shared / rows_behind[:, :1, None]
-        return cls(nodes, mean, scale, rows_behind, shape, least, shift, own_spread)
+        return cls(nodes, estimation, mean, scale, rows_behind, shape, least, shift, own_spread)
 
     def standard(self, table: Table, rows: NDArray[np.intp]) -> Floats:
-        """The samples' values in the nodes' units, 0 where they are missing: (samples, nodes)."""
+        """Values in standard units, 0 where they are missing: (samples, nodes)."""
         origin, unit = np.array([node.units for node in self.nodes]).T
         values = table.values[rows][:, [node.value for node in self.nodes]]
         with np.errstate(over="ignore"):
             standard = np.clip((values - origin) / unit, -FARTHEST, FARTHEST)
         return np.where(np.isnan(values), 0.0, standard)
 
-    def log_densities(self, table: Table, tasks: Tasks, estimation: Estimation, out: Floats) -> None:
-        """Put the wanted densities into ``out``: (rows of the table, columns of X, classes)."""
+    def log_densities(self, table: Table, tasks: Tasks, out: Floats) -> None:
+        """Put the wanted log densities into ``out``: (samples of the table, columns of X, classes)."""
         size, n_classes = tasks.members.shape[1], len(self.mean)
         order = np.argsort(tasks.task_of_row, kind="stable")
         step = max(1, CHUNK // (n_classes * size**2))
         for start in range(0, len(order), step):
             here = order[start : start + step]
-            rows, of_task = tasks.rows[here], tasks.task_of_row[here]
-            values = self.standard(table, rows)
-            if values.size * size**2 < COMPILED_PAYS or not self._compiled(
-                values, rows, of_task, tasks, estimation, out
-            ):
-                self._put(rows, of_task, tasks, self._whitened(values, of_task, tasks, estimation), estimation, out)
+            part = tasks._replace(task_of_row=tasks.task_of_row[here], rows=tasks.rows[here])
+            values = self.standard(table, part.rows)
+            if values.size * size**2 < COMPILED_PAYS or not self._put_compiled(values, part, out):
+                self._put(values, part, out)
 
-    def _compiled(
-        self,
-        values: Floats,
-        rows: NDArray[np.intp],
-        of_task: NDArray[np.intp],
-        tasks: Tasks,
-        estimation: Estimation,
-        out: Any,
-    ) -> bool:
-        """The same by compiled loops; False if rounding has made a scale singular."""
+    def _put_compiled(self, values: Floats, tasks: Tasks, out: Floats) -> bool:
+        """Put log densities into ``out`` by compiled loops; False if rounding has made a scale singular."""
         from cgnlearn.kernels.subsets import put_densities
 
-        one = np.ones(1)
+        one, rows = np.ones(1), tasks.rows
         shapes = self.shape[..., None] + np.arange(tasks.members.shape[1]) / 2
-        highest = estimation.log_density(Terms(of_task, of_task, 0, np.zeros(1), one, 1.0, shapes, one))
+        highest = self.estimation.log_density(Terms(rows, rows, 0, np.zeros(1), one, 1.0, shapes, one))
         columns = np.array([node.column for node in self.nodes])
         log_unit = np.log([node.units[1] for node in self.nodes])
         behind = self.rows_behind, self.shape, self.least_leverage, self.shift, self.own_spread
         highest = np.broadcast_to(highest, shapes.shape)
-        joint = arguments.Joint(self.mean, self.scale, columns, log_unit, *behind, highest, estimation.averages)
+        joint = arguments.Joint(self.mean, self.scale, columns, log_unit, *behind, highest, self.estimation.averages)
         subsets = arguments.Subsets(tasks.members, tasks.present, tasks.wanted)
-        return put_densities(values, rows, of_task, subsets, joint, out)
+        return put_densities(values, rows, tasks.task_of_row, subsets, joint, out)
 
-    def _whitened(self, values: Floats, of_task: NDArray[np.intp], tasks: Tasks, estimation: Estimation) -> _Whitened:
-        first, last = int(of_task[0]), int(of_task[-1])
-        factor = self._factors(tasks.members[first : last + 1], tasks.present[first : last + 1], estimation)[
-            of_task - first
-        ]
-        members, present = tasks.members[of_task], tasks.present[of_task]
+    def _put(self, values: Floats, tasks: Tasks, out: Floats) -> None:
+        """Put log densities into ``out``; tasks are sorted."""
+        of_row = tasks.task_of_row
+        members, present = tasks.members[of_row[0] : of_row[-1] + 1], tasks.present[of_row[0] : of_row[-1] + 1]
+        both = present[:, :, None] & present[:, None, :]
+        scale = self.scale[:, members[:, :, None], members[:, None, :]].swapaxes(0, 1)
+        scale = np.where(both[:, None], scale, np.eye(members.shape[1]))  # 1 for members that are not present
+        factor = factorised(scale, always=self.estimation.averages)[of_row - of_row[0]]
+        members, present = tasks.members[of_row], tasks.present[of_row]
         centred = np.take_along_axis(values, members, axis=1)[:, None] - self.mean[:, members].swapaxes(0, 1)
         centred = np.where(present[:, None], centred, 0.0)  # (samples, classes, members)
         residual, white = np.empty_like(centred), np.empty_like(centred)
         for j in range(members.shape[1]):
             residual[..., j] = centred[..., j] - np.einsum("rci,rci->rc", factor[..., j, :j], white[..., :j])
             white[..., j] = residual[..., j] / factor[..., j, j]
-        distance = np.zeros_like(white)
-        np.cumsum(np.square(white[..., :-1]), axis=-1, out=distance[..., 1:])
+        distance = sums_before(np.square(white))
         spread = np.square(np.diagonal(factor, axis1=-2, axis2=-1))
-        return _Whitened(*(part.swapaxes(1, 2) for part in (residual, spread, distance)))
-
-    def _factors(self, members: NDArray[np.intp], present: NDArray[np.bool_], estimation: Estimation) -> Floats:
-        """Cholesky factors, 1 where a member does not count: (tasks, classes, members, members)."""
-        both = present[:, :, None] & present[:, None, :]
-        scale = self.scale[:, members[:, :, None], members[:, None, :]].swapaxes(0, 1)
-        return factorised(np.where(both[:, None], scale, np.eye(members.shape[1])), always=estimation.averages)
-
-    def _put(
-        self,
-        rows: NDArray[np.intp],
-        of_task: NDArray[np.intp],
-        tasks: Tasks,
-        found: _Whitened,
-        estimation: Estimation,
-        out: Floats,
-    ) -> None:
-        """The wanted densities of some samples."""
-        ask, at = np.nonzero(tasks.wanted[of_task])
-        which = tasks.members[of_task[ask], at]
-        n_before = (np.cumsum(tasks.present, axis=1) - 1)[of_task[ask], at]
+        row, at = np.nonzero(tasks.wanted[of_row])
+        which = members[row, at]
+        n_before = (np.cumsum(present, axis=1) - 1)[row, at]
         behind = self.rows_behind[:, which].T
         columns = np.array([node.column for node in self.nodes])[which]
-        unit = np.array([node.units[1] for node in self.nodes])[which, None]
         terms = Terms(
-            rows[ask],
+            tasks.rows[row],
             columns,
             0,
-            found.residual[ask, at] + self.shift[:, which].T,
-            found.spread[ask, at] * behind + self.own_spread[:, which].T,
-            self.least_leverage[:, which].T + found.distance[ask, at] / behind,
+            residual[row, :, at] + self.shift[:, which].T,
+            spread[row, :, at] * behind + self.own_spread[:, which].T,
+            self.least_leverage[:, which].T + distance[row, :, at] / behind,
             self.shape[:, which].T + n_before[:, None] / 2,
-            unit,
+            np.array([node.units[1] for node in self.nodes])[which, None],
         )
-        out[rows[ask], columns] = estimation.log_density(terms)
-
-
-class _Whitened(NamedTuple):
-    """What densities of samples are made of: (samples, members, classes)."""
-
-    residual: Floats
-    spread: Floats
-    distance: Floats  # of the members present before
+        out[tasks.rows[row], columns] = self.estimation.log_density(terms)
 
 
 def _shared_scale(nodes: Sequence[Node], configurations: Sequence[int]) -> Floats | None:
-    """Ψ' of nodes that are a group, counted by one set of samples: (classes, nodes, nodes)."""
+    """Ψ' of nodes that are a group counted from one set of samples, else None: (classes, nodes, nodes)."""
     posterior = nodes[0].posterior
     if posterior.separate or any(
         node.posterior is not posterior or len(node.given) < i or configuration != configurations[0]
@@ -230,7 +199,7 @@ def _shared_scale(nodes: Sequence[Node], configurations: Sequence[int]) -> Float
 
 
 def _regression(scale: Floats, estimation: Estimation) -> tuple[Floats, Floats]:
-    """Slopes on all members but the last, and what is left of its scale; of matrices (classes, members, members)."""
+    """Slopes and residual scale of the last member on the others, from scales (classes, members, members)."""
     factor = factorised(scale, always=estimation.averages)
     spread = np.square(factor[:, -1, -1])
     n_given = scale.shape[-1] - 1
