@@ -35,7 +35,7 @@ MEANT = {
         "tests/",
         "src/cgnlearn/cli/reproduce.py",
     ),
-    r"temperature": ("docs/glossary.md",),
+    r"temperature": ("docs/glossary.md", "src/cgnlearn/experiments/ovarian.py"),
 }
 FILES = [
     path

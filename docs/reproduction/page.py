@@ -41,8 +41,8 @@ def page() -> str:
     """Return the whole page."""
     manifests = {name: json.loads((HERE / name / "manifest.json").read_text()) for name in FILES}
     cells = uci.cells(read_rows(HERE / "uci" / "rows.csv.gz"), n_folds=manifests["uci"]["settings"]["folds"])
-    n_attributes = manifests["ovarian"]["settings"]["spectra"]["shape"][1]
-    points = ovarian.points(read_rows(HERE / "ovarian" / "rows.csv.gz"), n_attributes=n_attributes, n_classes=2)
+    n_features = manifests["ovarian"]["settings"]["spectra"]["shape"][1]
+    points = ovarian.points(read_rows(HERE / "ovarian" / "rows.csv.gz"), n_features=n_features, n_classes=2)
     parts = [_opening(manifests), _uci_part(cells), _ovarian_part(points), _numbers(cells)]
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 

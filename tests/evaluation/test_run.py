@@ -86,7 +86,7 @@ def test_a_file_with_other_columns_is_refused_and_left_alone(tmp_path):
 def test_rows_that_would_break_the_file_are_refused(tmp_path):
     for rows in ([("ml", 1.0)], [("ml", 1.0, 2.0), ("bayes", 1.0, 2.0)]):
         run = Run(replace(WORK, compute=lambda unit, rows=rows: rows), tmp_path)
-        with pytest.raises(ValueError, match="do not fit"):
+        with pytest.raises(ValueError, match="do not match"):
             next(run.go_on())
         assert len(run.missing) == 3
 
@@ -137,7 +137,7 @@ def test_results_of_other_settings_or_another_version_are_refused(tmp_path, monk
         Run(WORK, tmp_path)
     for text in ("{}", "{", "[]", "\xff"):
         manifest.write_bytes(text.encode("latin-1"))
-        with pytest.raises(OtherResultsError, match="cannot be read, or is no manifest of ours"):
+        with pytest.raises(OtherResultsError, match="is not a manifest of cgnlearn"):
             Run(WORK, tmp_path)
     manifest.unlink()
     with pytest.raises(OtherResultsError, match=r"no manifest.json beside it"):

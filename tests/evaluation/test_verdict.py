@@ -134,11 +134,11 @@ def test_every_sentence_of_the_verdict_says_what_the_folds_say(study):
         limits = expected_pair(study, "proposed", other, "accuracy")
         lowest, highest = expected_pair(study, "proposed", other, "log_loss")
         factors = np.exp([gain.mean(), lowest, highest])
-        expected = [100 * abs(points.mean()), 100, *(100 * limit for limit in limits), *factors]
+        expected = [100 * abs(points.mean()), 95, *(100 * limit for limit in limits), factors[0], 95, *factors[1:]]
         if abs(points.mean()) < 0.0005:
-            expected = [*expected[2:4], 100, *expected[4:]]
+            expected = expected[1:]
         assert numbers(sentence) == pytest.approx(expected, abs=0.051)
-        assert ("fewer" in sentence) == (points.mean() < 0)
+        assert (" lower (" in sentence) == (points.mean() < 0)
         judged = "clearly better" if lowest > 0 else "clearly worse" if highest < 0 else "no clear difference"
         assert sentence.endswith(f": {judged}.")
         told = {"clearly better": "clearly better than", "clearly worse": "clearly worse than"}
@@ -153,7 +153,7 @@ def test_every_sentence_of_the_verdict_says_what_the_folds_say(study):
     mean_said, share_right, measured, chance = numbers(trust)
     assert (mean_said, share_right) == pytest.approx((100 * proba.max(axis=1).mean(), 100 * right.mean()), abs=0.051)
     assert measured == pytest.approx(error, abs=0.00051)
-    assert ("can be taken at their word" in trust) == (error <= chance) == ("can be trusted" in verdict.headline)
+    assert ("well calibrated" in trust) == (error <= chance) == ("well calibrated" in verdict.headline)
 
 
 def test_the_three_numbers(study):
@@ -161,7 +161,7 @@ def test_the_three_numbers(study):
     for figure, metric, form in ((right, "accuracy", float), (typical, "log_loss", lambda loss: np.exp(-loss))):
         own, base = (mean_of(study, model, metric) for model in ("proposed", BASELINE))
         assert numbers(figure.value) == pytest.approx([100 * form(own)], abs=0.051)
-        assert numbers(figure.beside) == pytest.approx([100 * form(base)], abs=0.051)
+        assert numbers(figure.reference) == pytest.approx([100 * form(base)], abs=0.051)
     assert gap.value in Verdict(study).sentences[-1]
 
 
@@ -187,8 +187,8 @@ def test_worse_than_the_class_frequencies_is_never_best(study):
     bad = replace(study, results=sure)
     verdict = Verdict(bad)
     assert not verdict.is_good
-    assert verdict.headline.startswith("Do not use it")
-    assert "cannot be taken at their word, they are too high" in verdict.sentences[-1]
+    assert verdict.headline.startswith("Do not use proposed")
+    assert "its probabilities are miscalibrated (too high)" in verdict.sentences[-1]
     by_loss = {standing.model: standing for standing in standings(bad, "log_loss")}
     assert by_loss["proposed"].is_worse
     assert not by_loss["proposed"].is_best
@@ -209,9 +209,7 @@ def test_no_error_is_not_taken_for_certainty(study):
     ]
     verdict = Verdict(replace(study, results=sure))
     low = 100 * expected_share(1.0, 160, 5)[0]
-    assert f"names the right class for 100 % of the samples it had not seen (95 % interval {low:.1f} % to 100 %)" in (
-        verdict.headline
-    )
+    assert f"classifies 100% (95% CI {low:.1f} to 100) of held-out samples correctly" in verdict.headline
     assert low < 96
     margin = verdict.over["accuracy"][BASELINE]
     assert (margin.low, margin.high) == pytest.approx(expected_pair(verdict.study, "proposed", BASELINE, "accuracy"))
@@ -219,7 +217,7 @@ def test_no_error_is_not_taken_for_certainty(study):
     gain = verdict.over["log_loss"][BASELINE]
     assert gain.high - gain.low > 0.02
     assert verdict.log_loss == (pytest.approx(-np.log(0.999)), None, None)
-    assert verdict.figures[1].interval == "in no sample less than 99.9 %"
+    assert verdict.figures[1].interval == "at least 99.9% in every sample"
 
 
 def test_rows_of_one_group_count_once(study):
@@ -250,7 +248,7 @@ def test_models_that_answer_on_some_folds_are_compared_on_those(study):
     margin = beside(some, "proposed", LOGISTIC, "log_loss")
     assert margin.value == pytest.approx(paired(some, "proposed", LOGISTIC, "log_loss").mean())
     assert (margin.low, margin.high) == pytest.approx(expected_pair(some, "proposed", LOGISTIC, "log_loss"))
-    assert "(on the 8 of 10 folds that both answered)" in Verdict(some).sentences[1]
+    assert "(on the 8 of 10 folds with predictions of both)" in Verdict(some).sentences[1]
     none = [FoldResult(r.unit, r.rows, None) if r.unit.name == LOGISTIC else r for r in study.results]
     assert beside(replace(study, results=none), "proposed", LOGISTIC, "log_loss") is None
     assert all(LOGISTIC not in sentence for sentence in Verdict(replace(study, results=none)).sentences)
@@ -265,7 +263,7 @@ def test_a_zero_probability_of_the_truth_is_infinitely_worse(study):
         results.append(FoldResult(r.unit, r.rows, log_proba))
     verdict = Verdict(replace(study, results=results))
     assert verdict.over["log_loss"][LOGISTIC] == (np.inf, None, None)
-    assert "incomparably more probability" in verdict.sentences[1]
+    assert "log loss infinitely lower" in verdict.sentences[1]
 
 
 def test_a_better_model_is_named(study):
@@ -276,13 +274,12 @@ def test_a_better_model_is_named(study):
         else r
         for r in study.results
     ]
-    assert (
-        "Better on the same folds, by the probability given to the truth: other."
-        in Verdict(replace(study, results=results)).sentences
-    )
+    assert "Lower log loss on the same folds: other." in Verdict(replace(study, results=results)).sentences
 
 
-@pytest.mark.parametrize(("sharper", "judgement"), [(1.0, "trusted"), (3.0, "not"), (0.3, "not")])
+@pytest.mark.parametrize(
+    ("sharper", "judgement"), [(1.0, "calibrated"), (3.0, "miscalibrated"), (0.3, "miscalibrated")]
+)
 def test_calibration_is_judged_against_chance(sharper, judgement):
     rng = np.random.default_rng(0)
     odds = rng.normal(0, 2, size=1200)
@@ -291,18 +288,20 @@ def test_calibration_is_judged_against_chance(sharper, judgement):
     made = Study("a set", pd.DataFrame({"a": odds}), true.astype(str), {"m": None}, repeated_splits(true.astype(str)))
     found = calibration(replace(made, results=[FoldResult(Unit("m", 0, 0), np.arange(1200), log_proba)]), "m")
     assert found.judgement == judgement
-    assert (found.said > found.right) == (sharper > 1 or (sharper == 1 and found.said > found.right))
+    assert (found.predicted > found.accuracy) == (sharper > 1 or (sharper == 1 and found.predicted > found.accuracy))
 
 
 def test_few_rows_vouch_for_no_probabilities(study):
-    few = Calibration(error=0.08, by_chance=0.13, said=0.78, right=0.76)
-    assert few.judgement == "untold"
-    assert few._replace(by_chance=0.09).judgement == "trusted"
-    assert few._replace(error=0.14).judgement == "not"
+    few = Calibration(error=0.08, by_chance=0.13, predicted=0.78, accuracy=0.76)
+    assert few.judgement == "uncertain"
+    assert few._replace(by_chance=0.09).judgement == "calibrated"
+    assert few._replace(error=0.14).judgement == "miscalibrated"
     verdict = Verdict(study)
     vars(verdict)["calibration"] = few
-    assert verdict.headline.endswith("; the samples are too few to tell whether its probabilities can be trusted.")
-    assert verdict.sentences[-1].startswith("Nothing speaks against its probabilities, but the samples are few: ")
+    assert verdict.headline.endswith("; too few samples to assess the calibration of its probabilities.")
+    assert verdict.sentences[-1].startswith(
+        "Calibration: too few samples to assess the calibration of its probabilities. "
+    )
 
 
 def test_the_error_of_chance_is_exceeded_by_chance_in_one_of_twenty():
@@ -317,5 +316,5 @@ def test_the_error_of_chance_is_exceeded_by_chance_in_one_of_twenty():
         now = replace(
             made, y=np.array(["a", "b"])[true], results=[FoldResult(Unit("m", 0, 0), np.arange(300), log_proba)]
         )
-        beyond += calibration(now, "m").judgement != "trusted"
+        beyond += calibration(now, "m").judgement != "calibrated"
     assert 0 <= beyond <= 9  # 3 are expected; more than 9 of 60 happen once in 900 times

@@ -38,7 +38,7 @@ def test_every_row_is_worth_what_one_fit_after_the_other_gives(fold):
             shape = {"band": Band, "box": Box}[row["structure"]](row["k"])
             model = CGNClassifier(shape, **hows[row["parameters"]])
         elif row["parameters"] in (ovarian.TEMPERED, ovarian.CHOSEN):
-            model = CGNClassifier(Band(row["k"]), sharing=1.0, likelihood_power=row["likelihood_power"])
+            model = CGNClassifier(Band(row["k"]), sharing=1.0, likelihood_power=row["temperature"])
         else:
             continue
         assert row["cll"] == pytest.approx(cll_of(model, data, train, test), rel=1e-6)
@@ -47,7 +47,7 @@ def test_every_row_is_worth_what_one_fit_after_the_other_gives(fold):
 def test_the_likelihood_power_is_the_one_with_the_best_inner_likelihood(fold):
     data, rows, train, _ = fold
     X, y = data.data[train], data.target[train]
-    tempered = {row["k"]: row["likelihood_power"] for row in rows if row["parameters"] == ovarian.TEMPERED}
+    tempered = {row["k"]: row["temperature"] for row in rows if row["parameters"] == ovarian.TEMPERED}
 
     def score(k, likelihood_power):
         model = CGNClassifier(Band(k), sharing=1.0, likelihood_power=likelihood_power).fit(X, y)

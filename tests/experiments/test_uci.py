@@ -93,10 +93,10 @@ def test_without_maximum_likelihood_the_class_alone_answers(rng):
     """One class has as many training rows as features are in the structure: too few."""
     X = rng.normal(size=(30, 4))
     y = np.repeat(["a", "b"], [26, 4])
-    model, class_alone = uci._likeliest(Structure.complete(4), X, y)
+    model, class_alone = uci._maximum_likelihood(Structure.complete(4), X, y)
     assert class_alone
     np.testing.assert_allclose(model.predict_proba(X[:2]), [[26 / 30, 4 / 30]] * 2)
-    assert not uci._likeliest(Structure.naive_bayes(4), X, y)[1]
+    assert not uci._maximum_likelihood(Structure.naive_bayes(4), X, y)[1]
 
 
 def synthetic_rows(gain):

@@ -99,20 +99,20 @@ def test_the_study_says_what_the_model_says(mixed_study, mixed_chosen):
     log_proba = np.full((90, 3), np.nan)
     for result in first:
         log_proba[result.rows] = result.log_proba
-    assert sorted(row.index for row in chosen.rows) == list(range(90))
-    for row in chosen.rows:
+    assert sorted(row.index for row in chosen.samples) == list(range(90))
+    for row in chosen.samples:
         assert row.predicted == study.classes[log_proba[row.index].argmax()]
         assert row.true == study.y[row.index]
         assert row.probability_true == pytest.approx(np.exp(log_proba[row.index, study.true[row.index]]))
-    margins = [row.log_odds for row in chosen.rows]
+    margins = [row.log_odds for row in chosen.samples]
     assert margins == sorted(margins)
     assert chosen.confusion.sum() == 90
-    assert np.trace(chosen.confusion) == sum(row.true == row.predicted for row in chosen.rows)
+    assert np.trace(chosen.confusion) == sum(row.true == row.predicted for row in chosen.samples)
 
 
 def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study, mixed_chosen):
     study, chosen = mixed_study, mixed_chosen
-    for row in chosen.rows[::17]:
+    for row in chosen.samples[::17]:
         model = unseen(study, row.index)
         one = study.X.iloc[[row.index]]
         parts, joint = model.contributions(one)[0], model.predict_joint_log_proba(one)[0]
@@ -143,31 +143,31 @@ def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study, mixed_c
     assert chosen.evidence.for_truth.sum() == pytest.approx((margin - prior).mean())
 
 
-def test_remarkable_rows_are_the_ends_of_the_list(mixed_chosen):
+def test_remarkable_samples_are_the_ends_of_the_list(mixed_chosen):
     chosen = mixed_chosen
-    wrong = [row for row in chosen.rows if row.true != row.predicted]
+    wrong = [row for row in chosen.samples if row.true != row.predicted]
     assert chosen.remarkable == [
-        ("The least certain row", chosen.rows[0]),
-        ("The most confident error", wrong[-1]),
-        ("The most certain row", chosen.rows[-1]),
+        ("Least certain sample", chosen.samples[0]),
+        ("Most confident error", wrong[-1]),
+        ("Most certain sample", chosen.samples[-1]),
     ]
 
 
-def test_a_row_up_close_says_what_was_measured_and_what_is_usual(mixed_study, mixed_chosen):
+def test_details_of_a_sample_show_measured_and_typical_values(mixed_study, mixed_chosen):
     study, chosen = mixed_study, mixed_chosen
-    seen = Viewer(chosen).view(chosen.rows[0])
-    index, by_name = chosen.rows[0].index, {item.name: item for item in seen.items}
+    seen = Viewer(chosen).view(chosen.samples[0])
+    index, by_name = chosen.samples[0].index, {item.name: item for item in seen.items}
     assert set(by_name) == set(study.names)
-    for label, words in ((seen.row.predicted, "usual_for"), (seen.row.against, "usual_against")):
+    for label, words in ((seen.sample.predicted, "typical_for"), (seen.sample.against, "typical_against")):
         of_class = study.X[study.y == label]
         low, high = np.quantile(of_class["a"], [0.05, 0.95], method="closest_observation")
         assert getattr(by_name["a"], words) == f"{low:.4g} to {high:.4g}".replace("-", "−")
         share = (of_class["level"] == study.X["level"][index]).mean()
-        assert getattr(by_name["level"], words) == f"{100 * share:.0f} % of rows"
+        assert getattr(by_name["level"], words) == f"{100 * share:.0f}% of samples"
     assert by_name["a"].value == f"{study.X['a'][index]:.4g}".replace("-", "−")
     assert by_name["level"].value == study.X["level"][index]
-    plain = Viewer(chosen).plain()
-    assert len(plain["rows"]) == len(chosen.rows)
+    plain = Viewer(chosen).as_dict()
+    assert len(plain["samples"]) == len(chosen.samples)
     json.dumps(plain, allow_nan=False)
 
 
@@ -207,10 +207,10 @@ def test_cards_count_missing_cells_and_draw_the_others(mixed_study, mixed_chosen
     shares = [(X["level"][study.y == label].dropna() == level.labels[0]).mean() for label in study.classes]
     bars = np.array([heights(shape) for _, _, shape in level.shapes])
     np.testing.assert_allclose(bars[:, 0] / bars.sum(axis=1), shares, atol=0.01)
-    view = Viewer(chosen).view(replace(chosen.rows[0], index=0, reasons=[(0, 1.0), (3, 0.5), (4, 0.1)]))
+    view = Viewer(chosen).view(replace(chosen.samples[0], index=0, reasons=[(0, 1.0), (3, 0.5), (4, 0.1)]))
     assert [item.value for item in view.items] == ["missing"] * 3
     assert [item.strip for item in view.items] == [None] * 3
-    assert view.items[2].usual_for == "none measured"
+    assert view.items[2].typical_for == "no values"
 
 
 def test_of_many_levels_and_features_the_most_are_shown():
@@ -235,7 +235,7 @@ def test_bins_are_gathered_to_the_peaks_of_spectra(spectra_study):
     assert names[-1] == "between the peaks"
     assert shown[-1] is None
     assert all(name == f"m/z {study.positions[at]:.0f}" for name, at in zip(names[:-1], shown[:-1], strict=True))
-    row = chosen.rows[3]
+    row = chosen.samples[3]
     model = unseen(study, row.index)
     parts, joint = (
         model.contributions(study.X.iloc[[row.index]])[0],
@@ -249,7 +249,7 @@ def test_bins_are_gathered_to_the_peaks_of_spectra(spectra_study):
     assert total == pytest.approx(chosen.evidence.for_truth.sum())
 
 
-def test_of_many_rows_the_least_and_the_most_certain_are_told(tmp_path):
+def test_of_many_samples_the_least_and_the_most_certain_are_listed(tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(900) % 2
     X = pd.DataFrame({"a": y + rng.normal(size=900), "b": rng.normal(size=900)})
@@ -257,9 +257,9 @@ def test_of_many_rows_the_least_and_the_most_certain_are_told(tmp_path):
     chosen = Chosen.of(study)
     margins = np.abs(np.diff(chosen.log_proba, axis=1)[:, 0])
     least, most = np.sort(margins)[[199, -200]]
-    assert len(chosen.rows) == 400
-    assert {row.index for row in chosen.rows} == set(np.flatnonzero((margins <= least) | (margins >= most)).tolist())
-    assert all(len(row.reasons) == 2 for row in chosen.rows)
+    assert len(chosen.samples) == 400
+    assert {row.index for row in chosen.samples} == set(np.flatnonzero((margins <= least) | (margins >= most)).tolist())
+    assert all(len(row.reasons) == 2 for row in chosen.samples)
     assert chosen.confusion.sum() == 900
     write_report(tmp_path / "report.html", [study])
     assert "the 200 least and the 200 most certain of 900" in (tmp_path / "report.html").read_text()
@@ -311,7 +311,7 @@ def test_an_interrupted_evaluation_has_a_report(mixed_study, tmp_path, stop_afte
     assert "The evaluation was interrupted" in (tmp_path / "report.html").read_text()
     n_first = sum(len(r.rows) for r in study.results if r.unit.name == study.chosen and r.unit.repeat == 0)
     chosen = Chosen.of(study)
-    assert len(chosen.rows) == chosen.confusion.sum() == n_first > 0
+    assert len(chosen.samples) == chosen.confusion.sum() == n_first > 0
 
 
 class _Tags(HTMLParser):
@@ -344,16 +344,16 @@ def test_the_page_is_self_contained_and_escaped(page):
 
 def test_the_page_says_what_must_be_said(page, mixed_study, spectra_study):
     text = page.read_text(encoding="utf-8")
-    for words in ("The models beside each other", "Confusion matrix".lower(), "What each feature contributes",
-                  "What each peak contributes", "The least certain row", "The most certain row", "Data and settings",
-                  "Limits of use", "Triangles mark the peaks", "ROC curve", "decision curve"):  # fmt: skip
+    headings = "Comparison of models, Confusion matrix, Feature contributions, Peak contributions, Data and settings"
+    others = "Limits of use, Triangles mark the peaks, ROC curve, Decision curve, Sensitivity (share of cases found)"
+    for words in f"{headings}, {others}, Least certain sample, Most certain sample, 95% CI".split(", "):
         assert words in text
     assert len(page.read_bytes()) < 1_500_000
     for study in (mixed_study, spectra_study):
         verdict = Verdict(study)
         shown = [verdict.headline, *verdict.sentences, *(part for figure in verdict.figures for part in figure if part)]
         places = [text.index(str(escape(sentence))) for sentence in shown]
-        assert places[0] < text.index("The models beside each other", places[0])
+        assert places[0] < text.index("Comparison of models", places[0])
 
 
 def test_the_sections_are_listed_and_there(page):
@@ -375,16 +375,16 @@ def test_figures_take_the_page_s_colours(page):
         assert f"{name}: {DARK_COLOURS[colour]};" in text
 
 
-def test_groups_are_counted_as_well_as_rows(mixed_study, tmp_path):
+def test_groups_are_counted_as_well_as_samples(mixed_study, tmp_path):
     groups = np.arange(90) // 4
     write_report(
         tmp_path / "report.html", [replace(mixed_study, groups=groups, ids=np.array([f"P{i}" for i in range(90)]))]
     )
     text = (tmp_path / "report.html").read_text()
-    assert "90 rows of 23 groups" in text
-    assert "The rows come from 23 groups only" in text
-    assert f"x: 30 rows of {len(set(groups[mixed_study.y == 'x']))} groups" in text
-    assert "The least certain row: P" in text
+    assert "90 samples in 23 groups" in text
+    assert "The samples come from only 23 independent groups" in text
+    assert f"x: 30 samples in {len(set(groups[mixed_study.y == 'x']))} groups" in text
+    assert "Least certain sample: P" in text
 
 
 def test_the_panels_show_the_metrics_of_all_rows(mixed_study):
@@ -407,11 +407,11 @@ def test_a_model_without_contributions_has_a_report(mixed_study, tmp_path):
     assert study.chosen == "black box"
     assert explained(study) is None
     write_report(tmp_path / "report.html", [study])
-    assert "keeps no account of what each feature adds" in (tmp_path / "report.html").read_text()
+    assert "does not compute contributions" in (tmp_path / "report.html").read_text()
     silent = study_of(mixed_study.X[["a", "b"]], mixed_study.y, {"silent": Silent()})
     chosen = Chosen.of(silent)
     assert chosen.evidence is None
-    assert not any(row.reasons for row in chosen.rows)
+    assert not any(sample.reasons for sample in chosen.samples)
     write_report(tmp_path / "silent.html", [silent])
 
 
@@ -420,7 +420,7 @@ def test_the_model_is_told_in_words_and_drawn_where_it_can_be_read(mixed_study, 
     assert shape_of(mixed_chosen.final, "t").figure is None
     band = shape_of(Chosen.of(spectra_study).final, "s")
     assert (band.tree, band.groups, band.figure) == (None, None, None)
-    assert "depends on up to 1 just before it" in band.words
+    assert "depends on up to 1 preceding ones" in band.text
 
     def of(structure, **names):
         X = mixed_study.X.rename(columns={HOSTILE: "c"})
@@ -441,7 +441,7 @@ def test_members_of_a_mixture_are_told_by_kind():
     told, members = shape_of(model, "mixture").members, model.members_
     assert sum(kind.n for kind in told) == len(members)
     assert sum(kind.weight for kind in told) == pytest.approx(1)
-    assert len({kind.words for kind in told}) == len(told) < len(members)
+    assert len({kind.text for kind in told}) == len(told) < len(members)
     assert [kind.weight for kind in told] == sorted((kind.weight for kind in told), reverse=True)
 
 
@@ -454,8 +454,10 @@ def test_without_any_answer_the_page_says_so(tmp_path):
     write_report(tmp_path / "report.html", [study])
     text = (tmp_path / "report.html").read_text()
     assert "does not exist" in text
-    assert "No model answered in every fold" in text
-    assert "complete ml has no answer in 8 of 8 folds: maximum likelihood does not exist for column" in unescape(text)
+    assert "No model has predictions in every fold" in text
+    assert "complete ml has no predictions in 8 of 8 folds: maximum likelihood does not exist for column" in unescape(
+        text
+    )
     assert "no residual variance." in text
 
 
@@ -469,14 +471,14 @@ addEventListener("load", () => {
     return [Math.round(box.width), Math.round(box.height), svg.querySelectorAll("path, text, use, image").length];
   });
   const too_wide = () => [...document.body.querySelectorAll("*")].filter(element => {
-    const scrolling = element.closest(".scroll, .rows, nav");
+    const scrolling = element.closest(".scroll, .samples, nav");
     return (!scrolling || scrolling === element) && element.getBoundingClientRect().right > wide + 1;
   }).map(element => element.outerHTML.slice(0, 80));
   const before = too_wide();
   const select = document.querySelector(".chooser select");
   select.value = "1";
   select.dispatchEvent(new Event("change"));
-  const chosen = document.querySelector(".chosen-row");
+  const chosen = document.querySelector(".chosen-sample");
   const title = chosen.querySelector("h4").textContent;
   const cells = [...chosen.querySelectorAll("td.odds")].map(cell => cell.textContent);
   const after = too_wide();
@@ -550,9 +552,9 @@ def test_a_browser_shows_it_without_error_or_request(page, mixed_study, tmp_path
     assert all(w > 200 and h > 80 and inked > 5 for w, h, inked in seen["boxes"])
     assert seen["before"] == seen["after"] == []
     chosen = Chosen.of(mixed_study)
-    row = chosen.rows[1]
-    view = Viewer(chosen).view(row)
-    assert seen["title"] == f"Row {row.name}"
+    sample = chosen.samples[1]
+    view = Viewer(chosen).view(sample)
+    assert seen["title"] == f"Sample {sample.name}"
     expected = [*(item.log_odds for item in view.items), view.rest]
     assert [float(cell.replace("−", "-")) for cell in seen["cells"]] == pytest.approx(expected, abs=0.011)
     assert seen["up"] == sorted(seen["up"]) == seen["down"][::-1]

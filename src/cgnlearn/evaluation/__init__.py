@@ -1,1 +1,1 @@
-"""How well classifiers do: folds, what predictions are worth, runs that go on after an interruption, and studies."""
+"""Evaluation of classifiers: resumable runs of cross-validations, metrics, comparisons and decisions."""

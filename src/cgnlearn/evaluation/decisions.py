@@ -1,8 +1,8 @@
-"""What probabilities are worth to someone who must decide: one class against the others, and costs.
+"""Decisions based on probabilities: one class against the others, decision curves, and costs.
 
-``probability`` (samples,) is that of the class in question, ``happened`` (samples,) says which samples are of it.
-Intervals are of 95 % and take samples for independent. Figures of a repeated cross-validation are means over its
-repetitions, with intervals as wide as those of one: the samples do not become more.
+``probability`` (samples,) is that of the positive class, ``happened`` (samples,) whether a sample belongs to it. 95%
+confidence intervals assume independent samples. For a repeated cross-validation, values are means over the repetitions,
+with intervals as wide as those of one repetition.
 """
 
 from __future__ import annotations
@@ -19,49 +19,48 @@ from scipy.stats import rankdata
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.estimates import Estimate, Z, share
-from cgnlearn.evaluation.study import Study, pooled, repetitions
+from cgnlearn.evaluation.study import FoldResult, Study, pooled, repetitions
 
 THRESHOLD = 0.5
 THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve
 
-Part = tuple[Floats, NDArray[np.bool_]]  # probability and happened, of one repetition
-Answers = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities (samples, classes) and true classes of repetitions
+Part = tuple[Floats, NDArray[np.bool_]]  # probability and happened in one repetition
+Answers = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities and true classes of each repetition
 
 
 def answers(study: Study) -> dict[str, Answers]:
-    """What every model that answered said, repetition by repetition."""
-    answered = [result for result in study.results if result.log_proba is not None]
-    of_models = {name: [result for result in answered if result.unit.name == name] for name in study.models}
-    return {
-        name: [pooled(part, study.true) for part in repetitions(found)] for name, found in of_models.items() if found
-    }
+    """The predictions of each model, by repetition."""
+    of_models: dict[str, list[FoldResult]] = {name: [] for name in study.models}
+    for result in study.results:
+        if result.log_proba is not None:
+            of_models[result.unit.name].append(result)
+    return {name: [pooled(part, study.true) for part in repetitions(own)] for name, own in of_models.items() if own}
 
 
-def one_class(found: Answers, position: int) -> list[Part]:
-    """The same about one class against the others."""
-    return [(np.exp(log_proba[:, position]), true == position) for log_proba, true in found]
+def one_class(predictions: Answers, position: int) -> list[Part]:
+    """The predictions for one class against the others."""
+    return [(np.exp(log_proba[:, position]), true == position) for log_proba, true in predictions]
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """How well a probability tells a class from the others; positive are samples with a probability of at least 1/2."""
+    """Measures of decisions; samples with a probability of at least 1/2 are called positive."""
 
     n_positive: int  # samples of the class
     n_negative: int
-    prevalence: float  # at which the predictive values stand
+    prevalence: float  # for the predictive values
     auc: Estimate
     sensitivity: Estimate
     specificity: Estimate
-    positive_predictive_value: Estimate | None  # None where no sample is called positive
+    positive_predictive_value: Estimate | None  # None if no sample is called positive
     negative_predictive_value: Estimate | None
 
     def as_dict(self) -> dict[str, object]:
-        """In plain values."""
         return {name: value._asdict() if isinstance(value, Estimate) else value for name, value in vars(self).items()}
 
 
 def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisions:
-    """Of the repetitions of a cross-validation; None: predictive values at the prevalence of the samples themselves.
+    """Measures over the repetitions of a cross-validation; None: with the prevalence of the samples.
 
     Examples
     --------
@@ -99,9 +98,9 @@ def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisio
 def predictive_value(
     n_right: float, n_of: float, n_right_others: float, n_others: float, prevalence: float
 ) -> Estimate | None:
-    """How probable a class is where it is called, at a stated prevalence; None where it never is called.
+    """Probability of a class given a call of it, at a stated prevalence; None without calls.
 
-    The interval is that of the ratio of the two shares, by its logarithm with half a sample added (Gart and Nam 1988).
+    The interval is that of the logarithm of the ratio of the two shares, with half a sample added (Gart and Nam 1988).
     """
     n_false = n_others - n_right_others
     right, false = n_right / n_of, n_false / n_others
@@ -110,15 +109,15 @@ def predictive_value(
     value = right * prevalence / (right * prevalence + false * (1 - prevalence))
     middle = np.log((n_right + 0.5) / (n_of + 0.5)) - np.log((n_false + 0.5) / (n_others + 0.5)) + logit(prevalence)
     variance = 1 / (n_right + 0.5) - 1 / (n_of + 0.5) + 1 / (n_false + 0.5) - 1 / (n_others + 0.5)
-    low, high = (float(expit(middle + way * Z * np.sqrt(variance))) for way in (-1, 1))
+    low, high = (float(expit(middle + sign * Z * np.sqrt(variance))) for sign in (-1, 1))
     return Estimate(value, min(value, low), max(value, high))
 
 
 def auc(parts: Sequence[Part]) -> Estimate:
-    """How probable it is that a sample of the class has a higher probability than another one; a tie counts half.
+    """Probability that a sample of the class has a higher probability than another one; a tie counts half.
 
-    The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the logit scale; where the samples leave it
-    without a width, as if all pairs are right, that of Newcombe (2006, method 5).
+    The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the logit scale, or that of Newcombe (2006,
+    method 5) if the former has no width, as without errors.
     """
     values, variances = zip(*(_auc_and_variance(*part) for part in parts), strict=True)
     value, variance = float(np.mean(values)), float(np.mean(variances))
@@ -134,7 +133,7 @@ def _auc_and_variance(probability: Floats, happened: NDArray[np.bool_]) -> tuple
     of, others = probability[happened], probability[~happened]
     m, n = len(of), len(others)
     ranks = rankdata(np.concatenate([of, others]))
-    beaten = (ranks[:m] - rankdata(of)) / n  # the share of the others that each sample of the class lies above
+    beaten = (ranks[:m] - rankdata(of)) / n  # share of the others below each sample of the class
     above = 1 - (ranks[m:] - rankdata(others)) / m
     variance = sum(float(shares.var(ddof=1)) / len(shares) for shares in (beaten, above) if len(shares) > 1)
     return float(beaten.mean()), variance
@@ -156,7 +155,7 @@ def _score_interval(value: float, m: int, n: int) -> tuple[float, float]:
 
 
 class DecisionCurve(NamedTuple):
-    """Net benefit (Vickers and Elkin 2006) of acting on samples above a threshold; that of acting on none is 0."""
+    """Net benefit (Vickers and Elkin 2006) of treating samples above a threshold; that of treating none is 0."""
 
     thresholds: Floats
     net_benefit: Floats
@@ -166,7 +165,7 @@ class DecisionCurve(NamedTuple):
 def decision_curve(
     parts: Sequence[Part], prevalence: float | None = None, thresholds: Floats = THRESHOLDS
 ) -> DecisionCurve:
-    """True positives minus false ones at the exchange rate that a threshold states, per sample, at a prevalence.
+    """True positives minus false positives weighted by the odds of the threshold, per sample.
 
     Examples
     --------
@@ -190,13 +189,13 @@ def decision_curve(
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What each decision costs in each class."""
+    """The cost of each decision in each class."""
 
     decisions: tuple[str, ...]
     matrix: Floats  # (classes, decisions)
 
     def least(self, log_proba: Floats) -> tuple[NDArray[np.intp], Floats]:
-        """The decision of least expected cost for each sample, as its position, and that cost.
+        """Position of the decision with the lowest expected cost for each sample, and that cost.
 
         Examples
         --------
@@ -208,9 +207,9 @@ class Costs:
         best = expected.argmin(axis=1)
         return best, expected[np.arange(len(best)), best]
 
-    def mean(self, said: Answers) -> Estimate:
+    def mean(self, predictions: Answers) -> Estimate:
         """The mean cost per sample of these decisions."""
-        found = [self.matrix[true, self.least(log_proba)[0]] for log_proba, true in said]
-        value = float(np.mean([costs.mean() for costs in found]))
-        error = float(np.mean([costs.std(ddof=1) / np.sqrt(len(costs)) if len(costs) > 1 else 0 for costs in found]))
+        parts = [self.matrix[true, self.least(log_proba)[0]] for log_proba, true in predictions]
+        value = float(np.mean([costs.mean() for costs in parts]))
+        error = float(np.mean([costs.std(ddof=1) / np.sqrt(len(costs)) if len(costs) > 1 else 0 for costs in parts]))
         return Estimate(value, value - Z * error, value + Z * error)

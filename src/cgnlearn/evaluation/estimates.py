@@ -1,4 +1,4 @@
-"""Estimates with their 95 % intervals: of means and differences over a cross-validation, and of shares."""
+"""Estimates with 95% confidence intervals: means and differences over a cross-validation, and shares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Z = 1.959963984540054  # of the standard normal distribution, 97.5 %
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval; without one where values are fewer than two, or not finite."""
+    """A value with its 95% confidence interval; without one for fewer than two values or infinite ones."""
 
     value: float
     low: float | None = None
@@ -23,13 +23,13 @@ class Estimate(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """1 or -1 where the whole interval lies above or below zero, else 0."""
+        """1 or -1 if the interval lies above or below zero, else 0."""
         if self.low is None or self.high is None:
             return 0
         return int(self.low > 0) - int(self.high < 0)
 
     def through(self, function: Callable[[float], float]) -> Estimate:
-        """The estimate of a monotone function of the value.
+        """The estimate transformed by a monotone function.
 
         Examples
         --------
@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
         return Estimate(function(self.value), *sorted((function(self.low), function(self.high))))
 
     def span(self, form: Callable[[float], str], to: str = " to ") -> str:
-        """The interval in words; empty without one."""
+        """The interval as text; empty without one."""
         return "" if self.low is None or self.high is None else f"{form(self.low)}{to}{form(self.high)}"
 
 
@@ -66,11 +66,10 @@ def wilson(p: Floats | float, n: Floats | float) -> tuple[Floats | float, Floats
 
 
 def inflation(n_folds: int) -> float:
-    """How many times more a mean over the samples of a cross-validation varies than one over independent ones.
+    """Factor by which the variance of a mean over cross-validated samples exceeds that of independent ones.
 
-    Its folds share training samples, and so they err together. This is the correction of Nadeau and Bengio (2003),
-    taken from folds to the samples in them: the differences between a few folds say next to nothing of how far a mean
-    can be trusted, those between many samples do.
+    Folds share training samples, so their errors are correlated. This is the correction of Nadeau and Bengio (2003),
+    applied to samples instead of folds: the variance between few folds is too imprecise.
 
     Examples
     --------
@@ -81,7 +80,7 @@ def inflation(n_folds: int) -> float:
 
 
 def mean(units: Floats, n_folds: int) -> Estimate:
-    """The mean over independent units of a cross-validation, which are samples or groups of them.
+    """The mean over the independent units (samples or groups) of a cross-validation.
 
     Examples
     --------
@@ -96,10 +95,10 @@ def mean(units: Floats, n_folds: int) -> Estimate:
 
 
 def difference(units: Floats, n_folds: int, widest: float) -> Estimate:
-    """A mean difference of two models; its interval has a length even where all units agree.
+    """The mean difference of two models, with an interval of positive length even if all units agree.
 
-    Two units are added, one without a difference and half a unit each with the widest one to either side, as Agresti
-    and Min (2005) do for differences of shares: what has not been seen in few samples may happen all the same.
+    Two units are added, one without a difference and half a unit with the widest difference in each direction, as by
+    Agresti and Min (2005) for differences of shares.
 
     Examples
     --------
@@ -109,10 +108,10 @@ def difference(units: Floats, n_folds: int, widest: float) -> Estimate:
     value = float(units.mean())
     if len(units) < 2 or not np.isfinite(units).all():
         return Estimate(value)
-    more = inflation(n_folds)
-    n = len(units) / more  # as many independent ones would tell as much
+    factor = inflation(n_folds)
+    n = len(units) / factor  # effective number of independent units
     centre = value * n / (n + 2)
-    square = (float((units**2).sum()) / more + widest**2) / (n + 2)
+    square = (float((units**2).sum()) / factor + widest**2) / (n + 2)
     half = _half_width(max(square - centre**2, 0.0) / (n + 2), len(units))
     return Estimate(value, centre - half, centre + half)
 

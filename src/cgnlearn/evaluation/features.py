@@ -1,4 +1,4 @@
-"""What a report tells of: the columns of a table, or the peaks of spectra to which their bins are gathered."""
+"""The features of a report: the columns of a table, or the peaks of spectra."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ BETWEEN = "between the peaks"
 
 
 class Features(NamedTuple):
-    """Names of what is told of, with the column that shows each, and to which of them each column belongs."""
+    """Features, the column that represents each, and the feature of each column."""
 
     names: list[str]
-    shown: list[int | None]  # a peak is shown by its highest bin; what lies between the peaks by none
+    shown: list[int | None]  # the highest bin of a peak; None for the bins between the peaks
     of_column: NDArray[np.intp]
 
-    def gathered(self, by_column: Floats) -> Floats:
+    def sums(self, by_column: Floats) -> Floats:
         """Sums over the columns of each feature."""
         return np.bincount(self.of_column, by_column, len(self.names)).astype(np.float64)
 
 
-def columns(names: Sequence[str]) -> Features:
-    """Every column by itself."""
+def single_columns(names: Sequence[str]) -> Features:
+    """Each column as its own feature."""
     return Features(list(names), list(range(len(names))), np.arange(len(names)))
 
 
 def peaks(X: Any, positions: Floats, axis: str) -> Features:
-    """The peaks of the mean of all spectra, found in its square root: else one high peak would hide all low ones.
+    """The peaks of the mean spectrum, found in its square root so that a high peak does not hide low ones.
 
     Examples
     --------
@@ -48,8 +48,8 @@ def peaks(X: Any, positions: Floats, axis: str) -> Features:
 
 
 def mean_spectrum(values: Floats) -> Floats:
-    """The mean of each column over the cells that are there; NaN where there is none."""
-    there = np.isfinite(values)
-    n = there.sum(axis=0)
-    total = np.where(there, values, 0.0).sum(axis=0)
+    """The mean of the finite values of each column; NaN without any."""
+    known = np.isfinite(values)
+    n = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0)
     return np.divide(total, n, out=np.full(values.shape[1], np.nan), where=n > 0)

@@ -1,4 +1,4 @@
-"""Fitting a model, or a pipeline that ends in one, so that what it chooses by itself parts no group."""
+"""Options for fitting models and pipelines so that their inner folds keep groups together."""
 
 from __future__ import annotations
 
@@ -11,34 +11,28 @@ from sklearn.pipeline import Pipeline
 
 from cgnlearn.data.splits import stratified
 
-USUAL_FOLDS = 5  # what None means to scikit-learn
+DEFAULT_FOLDS = 5  # of scikit-learn, for cv=None
 
 
 def last_step(model: Any) -> Any:
-    """The model itself, or the last step of the pipeline that holds it."""
+    """The model itself, or the last step of a pipeline."""
     while isinstance(model, Pipeline):
         model = model[-1]
     return model
 
 
 def steps_before(model: Any) -> Iterator[Any]:
-    """The steps of a pipeline before the last, outermost first; none of what is no pipeline."""
+    """The steps of a pipeline before the last, outermost first; none for other models."""
     while isinstance(model, Pipeline):
         yield from (step for _, step in model.steps[:-1])
         model = model[-1]
 
 
 def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dict[str, Any]:
-    """What to give ``fit`` besides X and y.
+    """Arguments of ``fit`` besides X and y.
 
-    A last step whose ``fit`` takes ``groups`` gets them; one that cross-validates, such as LogisticRegressionCV, is set
-    to as many folds that part no group.
-
-    Parameters
-    ----------
-    model : estimator or Pipeline
-        Not yet fitted; its ``cv`` is set where that is needed.
-    y, groups : ndarray (samples,)
+    A last step whose ``fit`` has ``groups`` gets them. The ``cv`` of one that cross-validates in another way, such as
+    LogisticRegressionCV, is set to the same number of folds with groups kept together.
 
     Examples
     --------
@@ -60,7 +54,7 @@ def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dic
             path += f"{name}__"
         return {f"{path}groups": groups}
     if hasattr(last, "cv"):
-        splits = hasattr(last.cv, "get_n_splits")
-        n_folds = last.cv.get_n_splits(None, y) if splits else last.cv or USUAL_FOLDS
+        is_splitter = hasattr(last.cv, "get_n_splits")
+        n_folds = last.cv.get_n_splits(None, y) if is_splitter else last.cv or DEFAULT_FOLDS
         last.set_params(cv=stratified(y, n_folds, 0, groups).pairs)
     return {}

@@ -1,4 +1,4 @@
-"""What predicted probabilities are worth: one table of metrics, for terminal, report, streams and benchmarks.
+"""Metrics of predicted probabilities: one table for terminal, report, streams and benchmarks.
 
 ``log_proba`` (samples, classes) holds log probabilities, ``true`` (samples,) the positions of the true classes.
 """
@@ -21,30 +21,29 @@ N_BINS = 10  # of the calibration error
 
 @dataclass(frozen=True)
 class Metric:
-    """A score of predicted probabilities, made of sums over samples, and what a reader is told of it."""
+    """A score of predicted probabilities, computed from sums over samples, with its description."""
 
     name: str  # in files and results
     label: str  # in tables
-    title: str  # in plain words
+    title: str  # in reports, with plain words in brackets
     meaning: str
-    sign: int  # 1 where more is better, else -1
-    most: float  # the largest value that is possible; the least is 0
-    of_samples: Callable[[Floats, Labels], Floats]  # (samples,): its value in each, or what is summed within bins
-    in_bins: bool = False  # whether sums within bins of the highest probability count, without regard to their signs
+    sign: int  # 1 if higher is better, else -1
+    most: float  # the largest possible value; the smallest is 0
+    of_samples: Callable[[Floats, Labels], Floats]  # (samples,): its value in each, or the terms summed within bins
+    in_bins: bool = False  # a sum of absolute sums within bins of the highest probability
 
     def totals(self, log_proba: Floats, true: Labels) -> Floats:
-        """Sums over samples, one or one for each bin; those of parts of a data set add."""
+        """Sums over samples, one in all or one for each bin; they are additive."""
         values = self.of_samples(log_proba, true)
         if not self.in_bins:
             return values.sum(keepdims=True)
         return np.bincount(bin_of(np.exp(log_proba.max(axis=1))), values, N_BINS).astype(np.float64)
 
     def value(self, totals: Floats, n: int) -> float:
-        """The metric of n samples by their sums."""
+        """The metric of n samples from their sums."""
         return float(np.abs(totals).sum() / n)
 
     def __call__(self, log_proba: Floats, true: Labels) -> float:
-        """The metric of all samples."""
         return self.value(self.totals(log_proba, true), len(true))
 
 
@@ -70,8 +69,8 @@ def _excess(log_proba: Floats, true: Labels) -> Floats:
 ACCURACY = Metric(
     "accuracy",
     "accuracy",
-    "Right answers",
-    "The share of samples for which the most probable class is the true one. More is better.",
+    "Accuracy (share of correct predictions)",
+    "Share of samples whose most probable class is the true one. Higher is better.",
     sign=1,
     most=1.0,
     of_samples=_is_right,
@@ -79,9 +78,8 @@ ACCURACY = Metric(
 LOG_LOSS = Metric(
     "log_loss",
     "log loss",
-    "Probability given to the truth",
-    "The mean of minus the logarithm of the probability that a model gave to the true class. 0 is perfect; a confident "
-    "error costs much.",
+    "Log loss (penalty for confident errors)",
+    "Mean negative logarithm of the probability of the true class. Lower is better, 0 is perfect.",
     sign=-1,
     most=np.inf,
     of_samples=_loss,
@@ -89,8 +87,8 @@ LOG_LOSS = Metric(
 BRIER = Metric(
     "brier",
     "Brier score",
-    "Distance from the truth",
-    "The mean squared distance between the probabilities and the truth: 0 is perfect, 2 is certain and wrong.",
+    "Brier score (squared error of the probabilities)",
+    "Mean squared distance of the probabilities from the true class. Lower is better, from 0 (perfect) to 2.",
     sign=-1,
     most=2.0,
     of_samples=_squared_distance,
@@ -98,9 +96,9 @@ BRIER = Metric(
 CALIBRATION_ERROR = Metric(
     "calibration_error",
     "calibration error",
-    "Gap between promise and fact",
-    "How far the probability of the predicted class lies from how often it is right. 0 is perfect; the band is what "
-    "chance alone would show.",
+    "Calibration error (predicted probability against accuracy)",
+    "Mean difference between the probability of the predicted class and its accuracy. 0 is perfect; the band shows "
+    "the error expected by chance.",
     sign=-1,
     most=1.0,
     of_samples=_excess,
@@ -112,21 +110,19 @@ MEANS = {name: metric for name, metric in METRICS.items() if not metric.in_bins}
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Sums over samples of which every metric is made; they add."""
+    """Additive sums over samples from which every metric is computed."""
 
     n: int
     totals: dict[str, Floats]  # by metric
 
     @classmethod
     def of(cls, log_proba: Floats, true: Labels) -> Tally:
-        """Of some samples."""
         return cls(len(true), {name: metric.totals(log_proba, true) for name, metric in METRICS.items()})
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(self.n + other.n, {name: found + other.totals[name] for name, found in self.totals.items()})
+        return Tally(self.n + other.n, {name: total + other.totals[name] for name, total in self.totals.items()})
 
     def value(self, metric: Metric) -> float:
-        """The metric of these samples."""
         return metric.value(self.totals[metric.name], self.n)
 
 
@@ -138,7 +134,7 @@ class Reliability(NamedTuple):
 
     n: NDArray[np.intp]
     predicted: Floats  # mean probability in the bin
-    observed: Floats  # how often the event happened
+    observed: Floats  # frequency of the event
 
 
 def bin_of(probability: Floats, n_bins: int = N_BINS) -> NDArray[np.intp]:
@@ -147,8 +143,10 @@ def bin_of(probability: Floats, n_bins: int = N_BINS) -> NDArray[np.intp]:
 
 
 def reliability(probability: Floats, happened: NDArray[np.bool_], n_bins: int = N_BINS) -> Reliability:
-    """Predicted probabilities beside frequencies, in bins."""
+    """Mean predicted probabilities and observed frequencies in bins."""
     bins = bin_of(probability, n_bins)
-    n, predicted, observed = (np.bincount(bins, of, n_bins) for of in (None, probability, happened.astype(float)))
+    n, predicted, observed = (
+        np.bincount(bins, weights, n_bins) for weights in (None, probability, happened.astype(float))
+    )
     occupied = n > 0
     return Reliability(n[occupied], predicted[occupied] / n[occupied], observed[occupied] / n[occupied])

@@ -1,8 +1,8 @@
-"""One run for all that is computed part by part: side by side in processes, kept as it finishes, gone on with later.
+"""Resumable parallel runs of independent units of work.
 
-A folder holds ``rows.csv``, which gets the samples of each part in one write, and ``manifest.json``, which says what
-they are results of, and when and where they were computed. The finished samples are the same bytes whatever the number
-of processes, and however often the run was interrupted.
+A folder holds ``rows.csv``, to which the rows of each unit are appended in one write, and ``manifest.json`` with the
+settings of the results and the sessions that computed them. The finished rows do not depend on the number of processes
+or on interruptions.
 """
 
 from __future__ import annotations
@@ -44,44 +44,44 @@ class OtherResultsError(ValueError):
 
 
 class Unit(NamedTuple):
-    """What is computed at once."""
+    """The smallest part of the work."""
 
-    name: str  # of a model, or of a set
+    name: str  # of a model, or of a data set
     repeat: int
     fold: int
 
 
-def _as_they_are(unit: Unit, rows: Any) -> Any:
+def _unchanged(unit: Unit, rows: Any) -> Any:
     return rows
 
 
 @dataclass(frozen=True)
 class Work(Generic[Result]):
-    """What is to be computed."""
+    """All units to be computed."""
 
-    columns: tuple[str, ...]  # of the samples; the first three are the unit's
-    sizes: Mapping[Unit, int]  # every unit with its number of samples, in the order of work and of the finished file
-    compute: Callable[..., Result]  # a module's function that returns a unit's result
-    arguments: Callable[[Unit], tuple[Any, ...]]  # what it is called with
-    settings: Mapping[str, Any]  # all that the results depend on besides our version: seeds, checksums of the data
-    # From a result to its samples, without the unit, and back from what a file holds; None if that is no result.
-    rows: Callable[[Unit, Result], Sequence[Row]] = _as_they_are
-    result: Callable[[Unit, Sequence[Sequence[str]]], Result | None] = _as_they_are
+    columns: tuple[str, ...]  # of the rows; the first three are those of `Unit`
+    sizes: Mapping[Unit, int]  # number of rows of each unit, in the order of work and of the finished file
+    compute: Callable[..., Result]  # returns the result of a unit; a function of a module, to be pickled
+    arguments: Callable[[Unit], tuple[Any, ...]]  # of ``compute``
+    settings: Mapping[str, Any]  # on which the results depend: seeds, checksums of the data
+    # Convert a result to rows without the unit, and rows of a file back to a result; None if they are invalid.
+    rows: Callable[[Unit, Result], Sequence[Row]] = _unchanged
+    result: Callable[[Unit, Sequence[Sequence[str]]], Result | None] = _unchanged
 
 
 class Run(Generic[Result]):
-    """Work, as far as it is done; what a folder holds of it is taken up, and one with anything else is refused."""
+    """Work with its results so far, resumed from a folder; a folder with other results is refused."""
 
     def __init__(self, work: Work[Result], folder: Path | None = None) -> None:
         self.work, self.folder = work, folder
         self._results: dict[Unit, Result] = {}
         self._sessions: list[dict[str, Any]] = []
         if folder is not None:
-            self._take_up(folder)
+            self._resume(folder)
 
     @property
     def results(self) -> list[Result]:
-        """Those that are there, in the order of the work."""
+        """The finished results, in the order of the work."""
         return [self._results[unit] for unit in self.work.sizes if unit in self._results]
 
     @property
@@ -90,13 +90,13 @@ class Run(Generic[Result]):
         return [unit for unit in self.work.sizes if unit not in self._results]
 
     def go_on(self, jobs: int | None = 1, among: Container[Unit] | None = None) -> Iterator[Unit]:
-        """Compute what is missing, among the units named if any are, one after the other as they finish."""
+        """Compute the missing units, or those among the given ones, and yield each when it is finished."""
         if self.folder is None:
             yield from self._computing(jobs, among)
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         with held(self.folder):
-            self._take_up(self.folder)  # once more: another run may have gone on there meanwhile
+            self._resume(self.folder)  # again, as another run may have added results
             yield from self._computing(jobs, among)
 
     def _computing(self, jobs: int | None, among: Container[Unit] | None) -> Iterator[Unit]:
@@ -105,11 +105,11 @@ class Run(Generic[Result]):
         missing = [unit for unit in self.missing if among is None or unit in among]
         started, main = perf_counter(), os.getpid()
         self._sessions.append(_session(jobs))
-        self._write_manifest()  # first: samples without one are taken for somebody else's
+        self._write_manifest()  # first: rows without a manifest would be refused
         self._write_rows()
         compute, arguments = self.work.compute, self.work.arguments
         tasks = (delayed(_computed)(unit, compute, arguments(unit), main) for unit in missing)
-        # One thread in each process, else the processes would fight for the cores.
+        # One thread in each process, as the processes use all cores.
         with parallel_config(backend="loky", inner_max_num_threads=1):
             with _interrupts_ignored():
                 computed = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(tasks)
@@ -123,10 +123,9 @@ class Run(Generic[Result]):
         self._sessions[-1] |= {"units": len(missing), "seconds": round(perf_counter() - started, 1)}
         self._write_manifest()
 
-    # ---- the samples
+    # ---- rows
 
     def _write_rows(self) -> None:
-        """All samples that are there, in their order."""
         if self.folder is not None:
             blocks = (self._block(unit, self._results[unit]) for unit in self.work.sizes if unit in self._results)
             write_whole(self.folder / "rows.csv", chain([csv_text(self.work.columns)], blocks))
@@ -134,18 +133,18 @@ class Run(Generic[Result]):
     def _block(self, unit: Unit, result: Result) -> str:
         rows = [(*unit, *row) for row in self.work.rows(unit, result)]
         if len(rows) != self.work.sizes[unit] or any(len(row) != len(self.work.columns) for row in rows):
-            raise ValueError(f"the samples of {unit} do not fit the columns {', '.join(self.work.columns)}")
+            raise ValueError(f"the rows of {unit} do not match the columns {', '.join(self.work.columns)}")
         return csv_text(*rows)
 
-    def _take_up(self, folder: Path) -> None:
-        """What the folder holds; what a killed process left half-written is dropped, to be computed again."""
+    def _resume(self, folder: Path) -> None:
+        """Read the results of the folder; units written incompletely by a killed process are dropped."""
         manifest, path = folder / "manifest.json", folder / "rows.csv"
         self._results = {}
         if manifest.exists():
             self._sessions = self._checked(manifest)
         elif path.exists():
             raise OtherResultsError(f"{path} has no manifest.json beside it: {ADVICE}")
-        rows = list(_whole_lines(path)) if path.exists() else []
+        rows = list(_complete_lines(path)) if path.exists() else []
         if rows and rows[0] != list(self.work.columns):
             raise OtherResultsError(f"{path} holds other columns: {ADVICE}")
         units = {tuple(map(str, unit)): unit for unit in self.work.sizes}
@@ -156,25 +155,25 @@ class Run(Generic[Result]):
         for unit, block in found.items():
             if len(block) == self.work.sizes[unit]:
                 result = self.work.result(unit, [fields[3:] for fields in block])
-                # Written again it must be the same: a damaged number may still look like one.
+                # A round trip detects damaged numbers.
                 if result is not None and self._block(unit, result) == csv_text(*block):
                     self._results[unit] = result
 
-    # ---- the manifest
+    # ---- manifest
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """All that results depend on, as it is written."""
+        """All settings, as read back from JSON."""
         settings: dict[str, Any] = json.loads(json.dumps({"cgnlearn": __version__, **self.work.settings}))
         return settings
 
     def _checked(self, path: Path) -> list[dict[str, Any]]:
-        """The sessions before this one, if they were about the same."""
+        """The earlier sessions, if their settings are the same."""
         try:
             before = json.loads(path.read_text(encoding="utf-8"))
             was, sessions = dict(before["settings"]), list(before["sessions"])
         except (ValueError, KeyError, TypeError):
-            raise OtherResultsError(f"{path} cannot be read, or is no manifest of ours: {ADVICE}") from None
+            raise OtherResultsError(f"{path} is not a manifest of cgnlearn: {ADVICE}") from None
         now = self._settings
         for name in {**now, **was}:
             if was.get(name) != now.get(name):
@@ -189,7 +188,7 @@ class Run(Generic[Result]):
 
 
 def _session(jobs: int | None) -> dict[str, Any]:
-    """When, where and with what; other versions than ours are the reader's to judge."""
+    """Time, machine and software of a session, for the reader."""
     packages = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
     found: dict[str, Any] = {"started": datetime.now(UTC).isoformat(timespec="seconds"), "system": platform.system()}
     found |= {"machine": platform.machine(), "cores": os.cpu_count(), "jobs": jobs}
@@ -208,7 +207,7 @@ def _computed(unit: Unit, compute: Callable[..., Result], arguments: tuple[Any, 
 
 @cache
 def _end_with(main: int) -> None:
-    """Let this process end when the main one is killed: a worker would wait minutes for more to do."""
+    """End this process when the main one is killed; a worker would wait for minutes."""
 
     def watch() -> None:
         while os.getppid() == main:
@@ -218,15 +217,15 @@ def _end_with(main: int) -> None:
     Thread(target=watch, daemon=True).start()
 
 
-@cache  # looking for them takes as long as a small fold
+@cache  # the search takes as long as a small fold
 def _thread_pools() -> Any:
     return ThreadpoolController()
 
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Processes started meanwhile leave Ctrl-C, which a terminal sends to all of them, to this one."""
-    if current_thread() is not main_thread():  # where no signals are handled anyway
+    """Let processes started here ignore Ctrl-C, which a terminal sends to all; this process handles it."""
+    if current_thread() is not main_thread():  # signals are handled in the main thread only
         yield
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -240,7 +239,7 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 def csv_text(*rows: Row) -> str:
-    """Samples of a csv file; of a float ten digits, which no change in the order of a sum can reach."""
+    """Rows as csv; floats with ten digits, which do not depend on the order of summation."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerows([f"{value:.10g}" if isinstance(value, float) else value for value in row] for row in rows)
@@ -248,20 +247,20 @@ def csv_text(*rows: Row) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The samples of a finished file, gzipped or not, by column."""
+    """The rows of a finished file, gzipped or not, as mappings."""
     with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def _whole_lines(path: Path) -> Iterator[list[str]]:
+def _complete_lines(path: Path) -> Iterator[list[str]]:
     text = path.read_bytes().decode("utf-8", errors="replace")
-    whole = text[: text.rfind("\n") + 1]  # a last line that was cut may still look like numbers
-    with suppress(csv.Error):  # where damage makes one endless field of the rest
-        yield from csv.reader(io.StringIO(whole, newline=""))
+    complete = text[: text.rfind("\n") + 1]  # a truncated last line may still look like numbers
+    with suppress(csv.Error):  # a damaged quote makes the rest one endless field
+        yield from csv.reader(io.StringIO(complete, newline=""))
 
 
 def fingerprint(X: Floats, y: Iterable[Any]) -> dict[str, Any]:
-    """What settings say of data: their shape, and the SHA-256 of the samples in their order."""
+    """Shape and SHA-256 checksum of data, for settings."""
     content = hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes())
     content.update("\n".join(map(str, y)).encode())
     return {"shape": list(X.shape), "sha256": content.hexdigest()}

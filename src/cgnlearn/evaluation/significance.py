@@ -1,4 +1,4 @@
-"""Whether one method beats another over the folds of a cross-validation or over many sets, and by how much."""
+"""Tests and effect sizes of two methods over folds, or of many methods over data sets."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ Mark = Literal["win", "draw", "loss"]
 
 
 class Comparison(NamedTuple):
-    """A method beside another one over the same folds; positive numbers, and wins, are in favour of the first.
+    """Two methods on the same folds; positive numbers, and wins, favour the first.
 
-    The folds of a repeated cross-validation share training samples, so that both tests find more than they should; the
-    corrected t test (Nadeau and Bengio 2003) allows for it.
+    The folds of a repeated cross-validation share training samples, so the rank tests are optimistic; the corrected t
+    test (Nadeau and Bengio 2003) accounts for this.
     """
 
     mean_difference: float
     wilcoxon_p: float  # signed-rank test of the folds' differences
-    rank_biserial: float  # its effect size: (positive - negative ranks) / all ranks, from -1 to 1
+    rank_biserial: float  # its effect size, from -1 to 1
     mann_whitney_p: float  # as if the folds were not paired
-    superiority: float  # its effect size: how often a fold of the first beats one of the second; a tie counts half
+    superiority: float  # its effect size: share of pairs of folds in which the first is better
     corrected_t_p: float
 
     @property
     def mark(self) -> Mark:
-        """By the signed-rank test at 5 %."""
+        """By the signed-rank test at the 5% level."""
         return mark(self.wilcoxon_p, self.rank_biserial)
 
     @property
     def unpaired_mark(self) -> Mark:
-        """By the Mann-Whitney test at 5 %."""
+        """By the Mann-Whitney test at the 5% level."""
         return mark(self.mann_whitney_p, self.superiority - 0.5)
 
 
 def corrected_error(values: Floats, n_folds: int) -> float:
-    """The standard error of a mean of overlapping folds, each of which tests 1 / (n_folds - 1) of what it trains on."""
+    """Standard error of a mean over folds that share training samples (Nadeau and Bengio 2003)."""
     return float(np.sqrt((1 / len(values) + 1 / (n_folds - 1)) * values.var(ddof=1)))
 
 
 def mark(p: float, effect: float) -> Mark:
-    """Win or loss by the sign of the effect where the test is significant, else a draw."""
+    """Win or loss by the sign of a significant effect, else a draw."""
     if p >= ALPHA or effect == 0:
         return "draw"
     return "win" if effect > 0 else "loss"
 
 
 def compare(first: Floats, second: Floats, *, n_folds: int) -> Comparison:
-    """Compare two methods' values on the folds, in the same order, of a repeated cross-validation.
+    """Compare the values of two methods on the same folds of a repeated cross-validation.
 
     Examples
     --------
@@ -78,14 +78,14 @@ def compare(first: Floats, second: Floats, *, n_folds: int) -> Comparison:
 
 
 class SignedRank(NamedTuple):
-    """Wilcoxon's test of paired differences."""
+    """Wilcoxon's signed-rank test."""
 
     p: float
     rank_biserial: float  # (positive - negative ranks) / all ranks, from -1 to 1
 
 
 def signed_rank(difference: Floats) -> SignedRank:
-    """Whether differences are as often and as far above 0 as below; those of 0 are left out.
+    """Test whether paired differences are symmetric about 0; differences of 0 are excluded.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def signed_rank(difference: Floats) -> SignedRank:
 
 
 def holm(p: Floats) -> Floats:
-    """P values of several tests, corrected so that the chance of any false finding is kept (Holm 1979).
+    """P values of several tests, corrected for the family-wise error rate (Holm 1979).
 
     Examples
     --------
@@ -116,7 +116,7 @@ def holm(p: Floats) -> Floats:
 
 
 def mean_ranks(values: Floats) -> Floats:
-    """The mean rank of each method (columns) over sets (samples), 1 for the greatest value; equal ones share.
+    """Mean rank of each method (columns) over data sets (rows), 1 for the highest value; ties share ranks.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def mean_ranks(values: Floats) -> Floats:
 
 
 def critical_difference(n_methods: int, n_sets: int) -> float:
-    """By how much two mean ranks must differ to be told apart at 5 % (Nemenyi's test; Demšar 2006).
+    """Smallest significant difference of two mean ranks at the 5% level (Nemenyi's test; Demšar 2006).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One set of data, cross-validated: what the folds gave, and what that is worth."""
+"""The cross-validation of several models on one data set."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import Split
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
-from cgnlearn.evaluation.features import Features, columns, peaks
+from cgnlearn.evaluation.features import Features, peaks, single_columns
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.run import Row, Unit, Work
 from cgnlearn.evaluation.summaries import Summary
 
-BASELINE = "class frequencies"  # the classifier that looks at nothing; it has nothing to explain
-EXPLAINS = "contributions"  # the method of a model that can be explained
-LOGISTIC = "logistic regression"  # what a statistician would try first
+BASELINE = "class frequencies"  # the classifier that ignores all features
+EXPLAINS = "contributions"  # the method of models with an explanation
+LOGISTIC = "logistic regression"  # the common reference
 
 
 @dataclass(frozen=True, eq=False)
 class FoldResult:
-    """What one model said of the samples of one fold."""
+    """The predictions of one model for one fold."""
 
     unit: Unit  # the model's name, the repetition and the fold
     rows: NDArray[np.intp]
     log_proba: Floats | None  # (samples, classes); None where maximum likelihood does not exist
-    evidence: Evidence | None = None  # if it was asked for
-    reason: str | None = None  # why there is no answer, if that is known: files of results do not keep it
+    evidence: Evidence | None = None  # if requested
+    reason: str | None = None  # why there are no predictions; not stored in files of results
 
 
-class Told(NamedTuple):
-    """By what reasons are told: the feature of each column, and where the columns stand if a fold has its own."""
+class Columns(NamedTuple):
+    """The columns of a study, to which the evidence of a fold is assigned."""
 
-    feature: NDArray[np.intp]
-    positions: Floats | None
+    feature: NDArray[np.intp]  # of each column
+    positions: Floats | None  # of the columns, if each fold has its own
 
 
 def fold_result(
-    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, groups: NDArray[Any] | None, told: Told | None
+    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, groups: NDArray[Any] | None, columns: Columns | None
 ) -> FoldResult:
-    """Fit a copy of the model on the fold's training samples and let it predict the others; None: without evidence."""
+    """Fit a copy of the model to the training samples and predict the others, with evidence if ``columns`` is given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         try:
@@ -63,34 +63,35 @@ def fold_result(
         last = last_step(trained)
         log_proba = last.predict_log_proba(part)
         evidence = None
-        if told is not None and hasattr(last, EXPLAINS):
-            evidence = _explained(last, part, log_proba, y[split.test], told)
+        if columns is not None and hasattr(last, EXPLAINS):
+            evidence = _explained(last, part, log_proba, y[split.test], columns)
     return FoldResult(unit, split.test, log_proba, evidence)
 
 
-def _explained(model: Any, X: Any, log_proba: Floats, y: NDArray[Any], told: Told) -> Evidence:
-    """The evidence, told of the study's columns: those of a fold are its own where X comes out of a pipeline."""
-    feature, positions = told
+def _explained(model: Any, X: Any, log_proba: Floats, y: NDArray[Any], columns: Columns) -> Evidence:
+    """The evidence, assigned to the columns of the study by position if a pipeline computed those of the fold."""
+    feature, positions = columns
     places = np.arange(len(feature))
     if positions is not None:
         own = np.array(model.feature_names_in_, dtype=float)
         places = np.searchsorted((positions[1:] + positions[:-1]) / 2, own).astype(np.intp)
     try:
-        found = evidence_of(model, X, log_proba, np.searchsorted(model.classes_, y), feature[places])
-    except ValueError:  # not every model that has contributions has them for every set
+        evidence = evidence_of(model, X, log_proba, np.searchsorted(model.classes_, y), feature[places])
+    except ValueError:  # some models have contributions for some data only
         return UNEXPLAINED
-    return replace(found, for_truth=np.bincount(places, found.for_truth, len(feature)).astype(np.float64))
+    return replace(evidence, for_truth=np.bincount(places, evidence.for_truth, len(feature)).astype(np.float64))
 
 
 def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Any:
-    """A copy of the model, fitted on these samples, which also say what levels there are, if others may come.
+    """A copy of the model, fitted to these samples; inner folds keep groups together.
 
-    What it chooses inside parts no group.
+    If the model accepts unknown levels, its levels are those of these samples.
     """
     part = _safe_indexing(X, rows)
     if getattr(model, "handle_unknown", None) == "missing":
-        levels = [name for name, kind in getattr(part, "dtypes", {}).items() if str(kind) == "category"]
-        part = part.assign(**{name: part[name].cat.remove_unused_categories() for name in levels}) if levels else part
+        discrete = [name for name, kind in getattr(part, "dtypes", {}).items() if str(kind) == "category"]
+        if discrete:
+            part = part.assign(**{name: part[name].cat.remove_unused_categories() for name in discrete})
     copy = clone(model)
     return copy.fit(part, y[rows], **fit_options(copy, y[rows], None if groups is None else groups[rows]))
 
@@ -131,58 +132,60 @@ def pooled(results: Sequence[FoldResult], true: NDArray[np.intp]) -> tuple[Float
 class Study:
     """Everything about one evaluation."""
 
-    name: str  # what the data are called
+    name: str  # of the data
     X: Any  # a data frame
     y: NDArray[np.str_]
     models: Mapping[str, Any]
     splits: Sequence[Split]
-    results: list[FoldResult] = field(default_factory=list)  # those of a `Run` of the study's `work`
-    settings: Mapping[str, str] = field(default_factory=dict)  # what the reader should know of how it was done
-    lines: NDArray[np.intp] | None = None  # where each sample stands in its file; None: its index
-    ids: NDArray[Any] | None = None  # what each sample is called; None: its line
-    groups: NDArray[Any] | None = None  # which samples belong together, such as a subject's
-    proposed: str | None = None  # the model that is to be judged, chosen before any result; None: the best of them
-    positive: str | None = None  # the class that is looked for; None: the rarer one of two
-    prevalence: float | None = None  # of that class where decisions will be made; None: as in the data
-    positions: NDArray[np.float64] | None = None  # where the features stand along an axis, for spectra
-    axis: str = "m/z"  # what the positions are
-    marks: NDArray[np.float64] | None = None  # positions known to tell the classes apart, for simulated spectra
-    raw: Any = None  # what the models, then pipelines, are fitted on if it is not X, such as spectra
+    results: list[FoldResult] = field(default_factory=list)  # of a `Run` of the study's `work`
+    settings: Mapping[str, str] = field(default_factory=dict)  # for the reader of a report
+    lines: NDArray[np.intp] | None = None  # of each sample in its file; None: its index
+    ids: NDArray[Any] | None = None  # of the samples; None: their lines
+    groups: NDArray[Any] | None = None  # such as the subject of each sample
+    proposed: str | None = None  # the model to describe, chosen before any result; None: the best one
+    positive: str | None = None  # the positive class; None: the rarer one of two
+    prevalence: float | None = None  # of the positive class in use; None: as in the data
+    positions: NDArray[np.float64] | None = None  # of the columns of spectra along their axis
+    axis: str = "m/z"  # label of the positions
+    marks: NDArray[np.float64] | None = None  # positions of the markers of simulated spectra
+    raw: Any = None  # data, such as spectra, for models that are pipelines; None: X
 
     def work(self, settings: Mapping[str, Any] | None = None, *, explained: bool = False) -> Work[FoldResult]:
-        """All models on all folds; ``explained`` for a report: the folds of the first repetition give their evidence.
+        """All models on all folds; with ``explained`` those of the first repetition have evidence.
 
-        ``settings`` are all that the results depend on, for results that are kept.
+        ``settings`` identify results that are kept in a folder.
         """
-        told = Told(self.features.of_column, None if self.raw is None else self.positions) if explained else None
         X = self.X if self.raw is None else self.raw
+        columns = None
+        if explained:
+            columns = Columns(self.features.of_column, None if self.raw is None else self.positions)
         names = [[str(row if self.lines is None else self.lines[row])] for row in range(len(self.y))]
         if self.ids is not None:
             names = [[line, str(name)] for [line], name in zip(names, self.ids, strict=True)]
 
         def arguments(unit: Unit) -> tuple[Any, ...]:
-            asked = None if unit.repeat else told
-            return unit, self.models[unit.name], X, self.y, self._splits[unit[1:]], self.groups, asked
+            of_first = None if unit.repeat else columns
+            return unit, self.models[unit.name], X, self.y, self._splits[unit[1:]], self.groups, of_first
 
         def rows(unit: Unit, result: FoldResult) -> list[Row]:
-            # Numbers in full: a result must be the same when it is read again.
-            said = [[""] * len(self.classes)] * len(result.rows)
-            if result.log_proba is not None:
-                said = [list(map(repr, of_row)) for of_row in result.log_proba.tolist()]
-            own = zip(result.rows.tolist(), said, strict=True)
-            return [(str(row), *names[row], self.y[row], *of_row) for row, of_row in own]
+            values = [[""] * len(self.classes)] * len(result.rows)
+            if result.log_proba is not None:  # in full precision, to be read again without a change
+                values = [list(map(repr, of_sample)) for of_sample in result.log_proba.tolist()]
+            own = zip(result.rows.tolist(), values, strict=True)
+            return [(str(row), *names[row], self.y[row], *of_sample) for row, of_sample in own]
 
         def result(unit: Unit, rows: Sequence[Sequence[str]]) -> FoldResult | None:
-            said = [row[-len(self.classes) :] for row in rows]
+            values = [row[-len(self.classes) :] for row in rows]
             try:
-                return FoldResult(unit, self._splits[unit[1:]].test, np.array(said, float) if any(said[0]) else None)
+                log_proba = np.array(values, float) if any(values[0]) else None
             except ValueError:
                 return None
+            return FoldResult(unit, self._splits[unit[1:]].test, log_proba)
 
         named = ["model", "repeat", "fold", "sample", "line", *([] if self.ids is None else ["id"]), "true"]
         sizes = {Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models}
-        columns = (*named, *(f"log p({label})" for label in self.classes))
-        return Work(columns, sizes, fold_result, arguments, settings or {}, rows, result)
+        header = (*named, *(f"log p({label})" for label in self.classes))
+        return Work(header, sizes, fold_result, arguments, settings or {}, rows, result)
 
     @cached_property
     def _splits(self) -> dict[tuple[int, int], Split]:
@@ -190,55 +193,51 @@ class Study:
 
     @cached_property
     def classes(self) -> list[str]:
-        """The classes, sorted."""
         return [str(label) for label in np.unique(self.y)]
 
     @cached_property
     def true(self) -> NDArray[np.intp]:
-        """Each sample's class as a position among the classes."""
+        """The class of each sample as a position among the classes."""
         return np.searchsorted(self.classes, self.y).astype(np.intp)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Samples of each class."""
         return dict(zip(self.classes, np.bincount(self.true).tolist(), strict=True))
 
     @cached_property
     def names(self) -> list[str]:
-        """The features."""
+        """The names of the columns."""
         return [str(name) for name in self.X.columns]
 
     @cached_property
     def features(self) -> Features:
-        """What is told of: the features, or the peaks of spectra."""
-        return columns(self.names) if self.positions is None else peaks(self.X, self.positions, self.axis)
+        """The columns, or the peaks of spectra."""
+        return single_columns(self.names) if self.positions is None else peaks(self.X, self.positions, self.axis)
 
     @property
-    def looked_for(self) -> str | None:
-        """The class that is looked for; None where there are more than two and none is named."""
+    def positive_class(self) -> str | None:
+        """The given class or the rarer one of two; None if there are more classes."""
         if self.positive is not None or len(self.classes) != 2:
             return self.positive
         return min(reversed(self.counts.items()), key=lambda item: item[1])[0]
 
     @property
     def n_groups(self) -> int | None:
-        """How many groups the samples belong to."""
         return None if self.groups is None else len(np.unique(np.asarray(self.groups)))
 
     @cached_property
     def summaries(self) -> list[Summary]:
-        """What the models' results are worth."""
         return summarise(self.results, self.true)
 
     @cached_property
     def able(self) -> list[Summary]:
-        """Those of models that answered in every fold and can be explained."""
-        whole = [summary for summary in self.summaries if summary.metrics and not summary.n_without]
-        return [s for s in whole if s.model == self.proposed or hasattr(last_step(self.models[s.model]), EXPLAINS)]
+        """The summaries of the models with predictions in every fold and contributions, and of the proposed one."""
+        complete = [summary for summary in self.summaries if summary.metrics and not summary.n_without]
+        return [s for s in complete if s.model == self.proposed or hasattr(last_step(self.models[s.model]), EXPLAINS)]
 
     @cached_property
     def chosen(self) -> str | None:
-        """The proposed model, else that of least log loss, of those that answered in every fold; None without one."""
+        """The proposed model, or else the one with the lowest log loss, of the `able` ones; None without one."""
         if self.proposed in [summary.model for summary in self.able]:
             return self.proposed
         return min(self.able, key=lambda summary: summary.metrics["log_loss"].mean).model if self.able else None

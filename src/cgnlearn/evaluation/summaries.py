@@ -1,4 +1,4 @@
-"""What a model's folds come to: every metric as a mean with its spread, the same of tables and of streams."""
+"""Summaries of models over folds: the mean and the spread of every metric, for tables and streams."""
 
 from __future__ import annotations
 
@@ -15,43 +15,41 @@ Place = tuple[int, int]  # repetition and fold
 
 
 class Spread(NamedTuple):
-    """A metric's mean and its standard deviation between folds (of the calibration error: between repetitions)."""
+    """Mean and standard deviation of a metric over folds (over repetitions for the calibration error)."""
 
     mean: float
-    sd: float | None  # None where there is one value only, or an infinite one
+    sd: float | None  # None for a single value or infinite ones
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Of one value for each fold, or repetition."""
         sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
         return cls(float(np.mean(values)), sd)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What one model's results are worth."""
+    """The metrics of one model."""
 
     model: str
-    n_folds: int  # that have been done
-    n_without: int  # those of them in which maximum likelihood does not exist; the metrics leave them out
-    metrics: dict[str, Spread]  # by the names in `METRICS`; empty if no fold has an answer
-    reason: str | None = None  # why the first of the folds without an answer has none
+    n_folds: int  # finished ones
+    n_without: int  # folds without predictions, which the metrics exclude: maximum likelihood does not exist
+    metrics: dict[str, Spread]  # by the names in `METRICS`; empty if no fold has predictions
+    reason: str | None = None  # of the first fold without predictions
 
     @classmethod
     def of(cls, model: str, n_folds: int, tallies: Mapping[Place, Tally], reason: str | None = None) -> Summary:
-        """By the folds that the model answered."""
+        """The summary of the folds with predictions."""
         repetitions: dict[int, Tally] = {}
-        for (repeat, _), found in tallies.items():
-            repetitions[repeat] = repetitions[repeat] + found if repeat in repetitions else found
+        for (repeat, _), tally in tallies.items():
+            repetitions[repeat] = repetitions[repeat] + tally if repeat in repetitions else tally
         metrics: dict[str, Spread] = {}
         for name, metric in METRICS.items() if tallies else ():
-            # A fold is too small to tell how well calibrated a model is: all samples of a repetition do.
+            # Folds are too small for a calibration error; repetitions are not.
             parts = repetitions.values() if metric.in_bins else tallies.values()
             metrics[name] = Spread.of([part.value(metric) for part in parts])
         return cls(model, n_folds, n_folds - len(tallies), metrics, reason)
 
     def as_dict(self) -> dict[str, Any]:
-        """In plain values."""
         counts = {"model": self.model, "folds": self.n_folds, "folds_without_answer": self.n_without}
         counts["reason_without_answer"] = self.reason
         return counts | {name: spread._asdict() for name, spread in self.metrics.items()}

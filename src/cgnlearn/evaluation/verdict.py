@@ -1,8 +1,7 @@
-"""What an evaluation comes to: which model, how much better than the class frequencies, and whether to trust it.
+"""The conclusion of an evaluation: the chosen model compared with others and with the class frequencies.
 
-All comparisons are of two models on the folds that both answered, and every word about them follows from a number that
-stands beside it. Values are means over samples; their intervals are of 95 %, from the differences between samples, or
-between groups of them, made wider because the folds share training samples.
+Two models are compared on the folds in which both have predictions. Values are means over samples with 95% confidence
+intervals from the variation between samples, or between groups, widened because the folds share training samples.
 """
 
 from __future__ import annotations
@@ -23,31 +22,31 @@ from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.networks.densities import is_correct, true_class_log_proba
 
 N_DRAWS = 500
-SMALL = 0.05  # a calibration error that few decisions depend on
-LARGE = 0.1  # one that many do: samples by which it may be chance are too few to vouch for probabilities
-TRUST = {  # what is made of the calibration: in the headline, and below the number
-    "trusted": ("its probabilities can be trusted", "probabilities can be trusted"),
-    "untold": ("the samples are too few to tell whether its probabilities can be trusted", "too few samples to tell"),
-    "nearly": ("its probabilities can nearly be trusted", "probabilities nearly right"),
-    "not": ("its probabilities cannot be trusted", "probabilities cannot be trusted"),
+SMALL = 0.05  # a calibration error that rarely changes a decision
+LARGE = 0.1  # if chance alone explains a larger error, the samples are too few to assess the calibration
+CALIBRATIONS = {
+    "calibrated": "its probabilities are well calibrated",
+    "uncertain": "too few samples to assess the calibration of its probabilities",
+    "nearly": "its probabilities are nearly calibrated",
+    "miscalibrated": "its probabilities are miscalibrated",
 }
 
 
-# ---- models beside each other
+# ---- comparison of models
 
 
 def answered(study: Study, model: str) -> set[tuple[int, int]]:
-    """Repetition and fold of those that the model answered."""
+    """Repetition and fold of those in which the model has predictions."""
     return {result.unit[1:] for result in study.results if result.unit.name == model and result.log_proba is not None}
 
 
 def n_folds(study: Study) -> int:
-    """How many folds a repetition has."""
+    """Number of folds of a repetition."""
     return 1 + max(split.fold for split in study.splits)
 
 
-def by_row(study: Study, model: str, metric: str, folds: Collection[tuple[int, int]]) -> Floats:
-    """A metric's value in each sample, a mean over repetitions; not a number in samples of none of these folds."""
+def by_sample(study: Study, model: str, metric: str, folds: Collection[tuple[int, int]]) -> Floats:
+    """The metric of each sample, averaged over the repetitions; NaN for samples outside these folds."""
     total, n = np.zeros(len(study.true)), np.zeros(len(study.true))
     for result in study.results:
         if result.unit.name == model and result.log_proba is not None and result.unit[1:] in folds:
@@ -59,46 +58,45 @@ def by_row(study: Study, model: str, metric: str, folds: Collection[tuple[int, i
 
 
 def units(study: Study, values: Floats) -> Floats:
-    """Values of samples as those of what is independent: the samples with one, or their groups, with the same mean."""
-    there = ~np.isnan(values)
-    values = values[there]
+    """Values of independent units, with the same mean: the samples with a value, or their groups."""
+    known = ~np.isnan(values)
+    values = values[known]
     if study.groups is None or not np.isfinite(values).all():
         return values
-    number = np.unique(np.asarray(study.groups)[there], return_inverse=True)[1]
+    number = np.unique(np.asarray(study.groups)[known], return_inverse=True)[1]
     mean = values.mean()
-    found: Floats = mean + np.bincount(number, values - mean) / np.bincount(number).mean()
-    return found
+    of_groups: Floats = mean + np.bincount(number, values - mean) / np.bincount(number).mean()
+    return of_groups
 
 
 def value(study: Study, model: str, metric: str) -> Estimate:
-    """A model by a mean over samples; of a share the interval is Wilson's.
+    """The mean of a metric over samples; the interval of the accuracy is Wilson's.
 
-    Log loss and Brier score have none where no sample is named wrongly: what an error would cost has then not been
-    seen.
+    Log loss and Brier score have no interval if there are no errors: the cost of an error is then unknown.
     """
     folds = answered(study, model)
-    found = units(study, by_row(study, model, metric, folds))
+    values = units(study, by_sample(study, model, metric, folds))
     if metric == "accuracy":
-        n = len(found) / estimates.inflation(n_folds(study))
-        return estimates.share(float(found.mean()) * n, n)
-    if np.nanmin(by_row(study, model, "accuracy", folds)) == 1:
-        return Estimate(float(found.mean()))
-    mean = estimates.mean(found, n_folds(study))
+        n = len(values) / estimates.inflation(n_folds(study))
+        return estimates.share(float(values.mean()) * n, n)
+    if np.nanmin(by_sample(study, model, "accuracy", folds)) == 1:
+        return Estimate(float(values.mean()))
+    mean = estimates.mean(values, n_folds(study))
     return mean if mean.low is None else mean._replace(low=max(mean.low, 0.0))
 
 
 def beside(study: Study, model: str, other: str, metric: str) -> Estimate | None:
-    """How much better a model is than another one, on the folds that both answered; None without such a fold."""
+    """By how much a model is better than another one on their common folds; None without such a fold."""
     common = answered(study, model) & answered(study, other)
     if not common:
         return None
-    first, second = (by_row(study, name, metric, common) for name in (model, other))
+    first, second = (by_sample(study, name, metric, common) for name in (model, other))
     with np.errstate(invalid="ignore"):
         difference = MEANS[metric].sign * (first - second)
     difference[first == second] = 0.0  # both may be infinite
-    found = units(study, difference)
-    widest = max(1.0 if metric == "accuracy" else 0.0, float(np.abs(found).max()))
-    return estimates.difference(found, n_folds(study), widest)
+    values = units(study, difference)
+    widest = max(1.0 if metric == "accuracy" else 0.0, float(np.abs(values).max()))
+    return estimates.difference(values, n_folds(study), widest)
 
 
 class Standing(NamedTuple):
@@ -107,12 +105,12 @@ class Standing(NamedTuple):
     model: str
     value: Estimate
     n_answered: int  # folds
-    is_best: bool  # better than every other model, beyond what the folds leave to chance
-    is_worse: bool  # than the class frequencies, on the folds that both answered
+    is_best: bool  # significantly better than every other model
+    is_worse: bool  # than the class frequencies, on the common folds
 
 
 def standings(study: Study, metric: str) -> list[Standing]:
-    """The models that answered in some fold, in their order, by a mean over samples."""
+    """The models with predictions in some fold, in their order, by a mean over samples."""
     models = [summary.model for summary in study.summaries if summary.metrics]
     found = []
     for model in models:
@@ -128,38 +126,40 @@ def standings(study: Study, metric: str) -> list[Standing]:
 
 
 class Calibration(NamedTuple):
-    """Whether probabilities mean what they say: those of the predicted class beside how often it is right."""
+    """Probability of the predicted class compared with its accuracy."""
 
     error: float
-    by_chance: float  # the error that probabilities that are exactly right stay below in 95 of 100 such samples
-    said: float  # mean probability of the predicted class
-    right: float  # share of samples in which it is right
+    by_chance: float  # 95th percentile of the error of exactly calibrated probabilities
+    predicted: float  # mean probability of the predicted class
+    accuracy: float
 
     @property
     def judgement(self) -> str:
-        """One of `TRUST`: within chance, or so where chance leaves much room; or beyond it by little; or neither."""
+        """One of `CALIBRATIONS`."""
         if self.error <= self.by_chance:
-            return "trusted" if self.by_chance <= LARGE else "untold"
-        return "nearly" if self.error <= SMALL else "not"
+            return "calibrated" if self.by_chance <= LARGE else "uncertain"
+        return "nearly" if self.error <= SMALL else "miscalibrated"
 
 
 def calibration(study: Study, model: str) -> Calibration:
-    """Of a model's first repetition: samples of another one would count the same sample twice."""
+    """The calibration of a model in its first repetition, which has every sample once."""
     first = [result for result in study.results if result.unit.name == model and not result.unit.repeat]
     log_proba, true = pooled(first, study.true)
-    said = np.exp(log_proba.max(axis=1))
-    error = CALIBRATION_ERROR(log_proba, true)
-    return Calibration(error, _error_by_chance(said), float(said.mean()), float(is_correct(log_proba, true).mean()))
+    predicted = np.exp(log_proba.max(axis=1))
+    accuracy = float(is_correct(log_proba, true).mean())
+    return Calibration(
+        CALIBRATION_ERROR(log_proba, true), _error_by_chance(predicted), float(predicted.mean()), accuracy
+    )
 
 
-def _error_by_chance(said: Floats) -> float:
-    """The 95th percentile of the calibration error if each answer were right with just the probability it states."""
-    place = bin_of(said)
+def _error_by_chance(predicted: Floats) -> float:
+    """95th percentile of the calibration error if each prediction were correct with its stated probability."""
+    place = bin_of(predicted)
     rng = np.random.default_rng(0)
     errors = np.empty(N_DRAWS)
     for draw in range(N_DRAWS):
-        happened = rng.random(len(said)) < said
-        errors[draw] = np.abs(np.bincount(place, said - happened, N_BINS)).sum() / len(said)
+        happened = rng.random(len(predicted)) < predicted
+        errors[draw] = np.abs(np.bincount(place, predicted - happened, N_BINS)).sum() / len(predicted)
     return float(np.quantile(errors, 0.95))
 
 
@@ -167,170 +167,161 @@ def _error_by_chance(said: Floats) -> float:
 
 
 class Figure(NamedTuple):
-    """A number to remember, with its interval and with what to hold beside it."""
+    """A key figure, with its interval and a reference value."""
 
     name: str
     value: str
     interval: str
-    beside: str
+    reference: str
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one study, about its chosen model."""
+    """The conclusion about the chosen model of a study."""
 
     study: Study
 
     @property
     def model(self) -> str:
-        """The model that it is about."""
         assert self.study.chosen is not None
         return self.study.chosen
 
     @cached_property
     def over(self) -> dict[str, dict[str, Estimate]]:
-        """By metric: how much better it is than each other model that has a fold in common with it."""
+        """By metric: by how much it is better than each other model that has a fold in common with it."""
         others = [s.model for s in self.study.summaries if s.metrics and s.model != self.model]
         found = {metric: {o: beside(self.study, self.model, o, metric) for o in others} for metric in MEANS}
         return {metric: {o: m for o, m in of.items() if m is not None} for metric, of in found.items()}
 
     @cached_property
     def accuracy(self) -> Estimate:
-        """The share of samples named rightly."""
         return value(self.study, self.model, "accuracy")
 
     @cached_property
     def log_loss(self) -> Estimate:
-        """The mean of minus the log probability of the truth."""
         return value(self.study, self.model, "log_loss")
 
     @cached_property
     def calibration(self) -> Calibration:
-        """Whether its probabilities mean what they say."""
         return calibration(self.study, self.model)
 
     @property
     def is_good(self) -> bool:
-        """Whether it tells more than the class frequencies, by what probability it gave the truth."""
+        """Whether its log loss is lower than that of the class frequencies."""
         margin = self.over["log_loss"].get(BASELINE)
         return margin is None or margin.value > 0
 
     @property
     def headline(self) -> str:
-        """One sentence: what the model does, whether that is better than doing without it, and whether to trust it."""
-        accuracy = f"{_share(self.accuracy.value)} of the samples it had not seen ({_interval(self.accuracy, _share)})"
+        """One sentence: accuracy, comparison with the class frequencies and logistic regression, and calibration."""
+        accuracy = (
+            f"classifies {_percent(self.accuracy.value)}{_ci(self.accuracy, _percent)} of held-out samples correctly"
+        )
         if not self.is_good:
             return (
-                f"Do not use it: {self.model}, which names the right class for {accuracy}, gives the truth less "
-                "probability than the class frequencies do, which look at nothing."
+                f"Do not use {self.model}: it {accuracy}, but its log loss is higher than that of the class "
+                "frequencies, which ignore all features."
             )
         over = self.over["log_loss"]
-        beside = [_standing(over[other], _called(other)) for other in (BASELINE, LOGISTIC) if other in over]
-        trust, _ = TRUST[self.calibration.judgement]
-        called = f"The {self.model}" if self.model == self.study.proposed else self.model
-        judged = f"{', '.join(beside)}; {trust}" if beside else trust
-        return f"{called} names the right class for {accuracy}: {judged}."
+        parts = [_comparison(over[other], other) for other in (BASELINE, LOGISTIC) if other in over]
+        model = f"The {self.model}" if self.model == self.study.proposed else self.model
+        judgement = CALIBRATIONS[self.calibration.judgement]
+        return f"{model} {accuracy}: {', '.join(parts)}; {judgement}." if parts else f"{model} {accuracy}; {judgement}."
 
     @property
     def sentences(self) -> list[str]:
-        """What the headline rests on: beside the class frequencies, beside the others, and its calibration."""
-        found = [self._beside(other) for other in (BASELINE, LOGISTIC) if other in self.over["accuracy"]]
-        found += self._better
-        return [*found, self._trust]
+        """The comparisons and the calibration behind the headline."""
+        references = [other for other in (BASELINE, LOGISTIC) if other in self.over["accuracy"]]
+        sentences = [self._compared(other) for other in references]
+        margins = self.over["log_loss"].items()
+        better = [other for other, margin in margins if margin.sign < 0 and other not in references]
+        if better:
+            sentences.append(f"Lower log loss on the same folds: {', '.join(better)}.")
+        return [*sentences, self._calibrated]
 
-    def _beside(self, other: str) -> str:
-        accuracy, saved = self.over["accuracy"][other], self.over["log_loss"][other]
-        words = f"Beside {_called(other)} it is right {_points(accuracy)}"
-        words += f", and gives the truth {_times(saved)}{_judged(saved)}"
+    def _compared(self, other: str) -> str:
+        accuracy, loss = self.over["accuracy"][other], self.over["log_loss"][other]
+        judgement = {1: "clearly better", 0: "no clear difference", -1: "clearly worse"}[loss.sign]
         own, of_other = (answered(self.study, model) for model in (self.model, other))
-        part = f" (on the {len(own & of_other)} of {len(own)} folds that both answered)" if own - of_other else ""
-        return f"{words}{part}."
+        part = f" (on the {len(own & of_other)} of {len(own)} folds with predictions of both)" if own - of_other else ""
+        return f"Compared with {_called(other)}: {_points(accuracy)}; {_times(loss)}: {judgement}{part}."
 
     @property
-    def _better(self) -> list[str]:
-        """Others that are clearly better: the reader must know."""
-        told = (BASELINE, LOGISTIC)
-        better = [other for other, margin in self.over["log_loss"].items() if margin.sign < 0 and other not in told]
-        if not better:
-            return []
-        return [f"Better on the same folds, by the probability given to the truth: {', '.join(better)}."]
-
-    @property
-    def _trust(self) -> str:
+    def _calibrated(self) -> str:
         found = self.calibration
-        said = f"on average it said {_share(found.said)} and was right in {_share(found.right)} of the samples"
-        measure = f"calibration error {found.error:.3f}, where up to {found.by_chance:.3f} is chance"
-        if found.judgement == "trusted":
-            return f"Its probabilities can be taken at their word: {said} ({measure})."
-        if found.judgement == "untold":
-            return f"Nothing speaks against its probabilities, but the samples are few: {said} ({measure})."
-        way = "high" if found.said > found.right else "low"
-        if found.judgement == "nearly":
-            return f"Its probabilities are a little too {way}: {said} ({measure})."
-        return f"Its probabilities cannot be taken at their word, they are too {way}: {said} ({measure})."
+        judgement = CALIBRATIONS[found.judgement]
+        if found.judgement in ("nearly", "miscalibrated"):
+            judgement += f" (too {'high' if found.predicted > found.accuracy else 'low'})"
+        return (
+            f"Calibration: {judgement}. Mean predicted probability {_percent(found.predicted)}, accuracy "
+            f"{_percent(found.accuracy)}; calibration error {found.error:.3f}, expected by chance up to "
+            f"{found.by_chance:.3f}."
+        )
 
     @property
     def figures(self) -> list[Figure]:
-        """Three numbers."""
+        """Accuracy, typical probability of the true class, and calibration error."""
         found, typical = self.calibration, self.log_loss.through(_typical)
-        named_rightly = self.accuracy.value == 1  # then how far off an error would be has not been seen
-        least = min(true_class_log_proba(log_proba, true).min() for log_proba, true in answers(self.study)[self.model])
-        interval = f"in no sample less than {_share(np.exp(least))}" if named_rightly else _interval(typical, _share)
+        interval = _ci(typical, _percent).strip(" ()")
+        if self.accuracy.value == 1:  # no interval: the cost of an error is unknown
+            least = min(
+                true_class_log_proba(log_proba, true).min() for log_proba, true in answers(self.study)[self.model]
+            )
+            interval = f"at least {_percent(np.exp(least))} in every sample"
         base = dict.fromkeys(("accuracy", "log_loss"), "")
         if answered(self.study, BASELINE):
             accuracy, log_loss = (value(self.study, BASELINE, metric).value for metric in base)
-            base["accuracy"] = f"class frequencies: {_share(accuracy)}"
-            base["log_loss"] = f"class frequencies: {_share(_typical(log_loss))}"
-        chance = f"chance alone: up to {found.by_chance:.3f}"
-        shares = _share(self.accuracy.value), _interval(self.accuracy, _share)
+            base["accuracy"] = f"{BASELINE}: {_percent(accuracy)}"
+            base["log_loss"] = f"{BASELINE}: {_percent(_typical(log_loss))}"
+        accuracy_interval = _ci(self.accuracy, _percent).strip(" ()")
+        chance = f"expected by chance: up to {found.by_chance:.3f}"
         return [
-            Figure("right answers", *shares, base["accuracy"]),
-            Figure("typical probability of the truth", _share(typical.value), interval, base["log_loss"]),
-            Figure("calibration error", f"{found.error:.3f}", chance, TRUST[found.judgement][1]),
+            Figure("accuracy", _percent(self.accuracy.value), accuracy_interval, base["accuracy"]),
+            Figure("typical probability of the true class", _percent(typical.value), interval, base["log_loss"]),
+            Figure("calibration error", f"{found.error:.3f}", chance, CALIBRATIONS[found.judgement]),
         ]
 
 
-# ---- words
+# ---- texts
 
 
-def _share(value: float) -> str:
-    """A share in per cent; what is not all of the samples is not rounded to all of them."""
-    percent = min(max(100 * value, 0.0), 100.0)
-    digits = 1 if percent in (0.0, 100.0) or 0.05 <= percent < 99.95 else 2
+def _percent(share: float) -> str:
+    """A share in per cent; only 0 and 1 are written as 0% and 100%."""
+    percent = min(max(100 * share, 0.0), 100.0)
     if 0 < percent < 0.005:
-        return "less than 0.01 %"
+        return "less than 0.01%"
     if 99.995 <= percent < 100:
-        return "more than 99.99 %"
-    return f"{percent:.{0 if percent in (0.0, 100.0) else digits}f} %"
+        return "more than 99.99%"
+    if percent in (0.0, 100.0):
+        return f"{percent:.0f}%"
+    return f"{percent:.{1 if 0.05 <= percent < 99.95 else 2}f}%"
 
 
 def _typical(log_loss: float) -> float:
     return float(np.exp(-log_loss))
 
 
-def _interval(found: Estimate, form: Callable[[float], str]) -> str:
-    span = found.span(form)
-    return f"95 % interval {span}" if span else ""
+def _ci(estimate: Estimate, form: Callable[[float], str]) -> str:
+    span = estimate.span(lambda end: form(end).removesuffix("%"))
+    return f" (95% CI {span})" if span else ""
 
 
 def _points(margin: Estimate) -> str:
-    points = margin.through(lambda value: 100 * value)
-    words, unit = f"in {abs(points.value):.1f} {'more' if points.value > 0 else 'fewer'} of 100 samples", ""
+    points = margin.through(lambda share: 100 * share)
+    text = f"accuracy {abs(points.value):.1f} percentage points {'higher' if points.value > 0 else 'lower'}"
     if round(abs(points.value), 1) == 0:
-        words, unit = "just as often", " of 100 samples"
-    span = points.span(_signed)
-    return f"{words} ({span}{unit})" if span else words
+        text = "same accuracy"
+    return text + _ci(points, lambda end: f"{end:+.1f}".replace("-", "−"))
 
 
 def _times(margin: Estimate) -> str:
     if not np.isfinite(margin.value):
-        return "incomparably more probability" if margin.value > 0 else "incomparably less probability"
-    span = margin.span(_factor)
-    return f"{_factor(margin.value)} times the probability" + (f" ({span})" if span else "")
+        return f"log loss infinitely {'lower' if margin.value > 0 else 'higher'}"
+    return f"typical probability of the true class {_factor(margin.value)} times as high{_ci(margin, _factor)}"
 
 
 def _factor(log: float) -> str:
-    """A factor by its logarithm, in as many digits as say something."""
+    """A factor from its logarithm, with three digits."""
     if abs(log) > np.log(1000):
         return "more than 1000" if log > 0 else "less than 0.001"
     factor = float(np.exp(log))
@@ -341,16 +332,7 @@ def _called(model: str) -> str:
     return f"the {model}" if model == BASELINE else model
 
 
-def _standing(margin: Estimate, other: str) -> str:
-    """What a difference says, in words."""
+def _comparison(margin: Estimate, other: str) -> str:
     if margin.sign:
-        return f"clearly {'better' if margin.sign > 0 else 'worse'} than {other}"
-    return f"not clearly {'better than' if other == _called(BASELINE) else 'different from'} {other}"
-
-
-def _judged(margin: Estimate) -> str:
-    return {1: ": clearly better", 0: ": no clear difference", -1: ": clearly worse"}[margin.sign]
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")
+        return f"clearly {'better' if margin.sign > 0 else 'worse'} than {_called(other)}"
+    return f"not clearly {'better than' if other == BASELINE else 'different from'} {_called(other)}"

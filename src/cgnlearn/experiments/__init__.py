@@ -1,1 +1,1 @@
-"""The paper's experiments, whole, with its published results beside ours."""
+"""The experiments of the paper, with its published results."""

@@ -9,7 +9,7 @@ from typing import Any
 from cgnlearn.experiments.ovarian import AVERAGED, CHOSEN, TEMPERED, Point
 from cgnlearn.files import whole_file
 
-# Colours tell the way to the parameters, line styles the family of structures.
+# Colours: estimation; line styles: family of structures.
 COLOURS = {"ml": "#c44e52", "bayes paper": "#1f4e9c", "shared": "#2a8f5c", TEMPERED: "#8e5aa8"}
 LABELS = {"ml": "ML", "bayes paper": "BA", "shared": "BA, shared regressions", TEMPERED: "the same, tempered"}
 STYLES = {"band": "-", "box": "--"}
@@ -62,7 +62,7 @@ def _panel(axes: Any, points: Sequence[Point], metric: str, models: Sequence[str
 
 
 def _levels(axes: Any, points: Sequence[Point], metric: str) -> None:
-    """Models that choose k or average over it have no number of parameters: levels."""
+    """Horizontal lines for models that choose k or average over it."""
     for model, style, label in ((CHOSEN, "-.", "k chosen inside the fold"), (AVERAGED, ":", "averaged over k")):
         for point in points:
             if point.parameters == model:

@@ -1,4 +1,4 @@
-"""The paper's second experiment: every k-BAND and k-BOX on mass spectra of ovarian cancer, and what does better."""
+"""The second experiment of the paper: k-BAND and k-BOX for every k on mass spectra of ovarian cancer."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ MODELS: dict[str, dict[str, Any]] = {
 TEMPERED, CHOSEN, AVERAGED = "shared tempered", "shared tempered chosen", "shared tempered averaged"
 COLUMNS = (
     *("dataset", "repetition", "fold", "structure", "k", "parameters", "n_test", "correct", "accuracy", "cll", "zeros"),
-    *("class_alone", "likelihood_power"),
+    *("class_alone", "temperature"),  # the likelihood power, as in the published result files
 )
 
 
 def simulated(*, quick: bool) -> Bunch:
-    """Simulated spectra, as many and as long as those of the 4,000-variable form of the real ones."""
+    """Simulated spectra, as many and as long as the processed real ones."""
     n_samples, n_bins = (60, 120) if quick else (216, 4000)
     made = make_spectra(n_samples, n_bins, n_peaks=n_bins // 10, n_markers=max(5, n_bins // 200), random_state=0)
     return Bunch(data=made.data, target=made.target, name="simulated", source="generator", generated=True)
 
 
 def read_raw(folder: Path) -> Bunch:
-    """Raw spectra in one folder for each class, as means of bins of 1 m/z from 700 to 12,000.
+    """Raw spectra in one folder for each class, as the 11,300 features of the paper.
 
-    These are the 11,300 variables of the paper. A bin without a reading is interpolated.
+    These are means of bins of 1 m/z from 700 to 12,000. A bin without a reading is interpolated.
     """
     low, high = 700.0, 12_000.0
     classes = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
@@ -61,22 +61,22 @@ def read_raw(folder: Path) -> Bunch:
 
 
 def experiment(data: Bunch, *, k_max: int, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
-    """All models at every k on one set of spectra."""
+    """All models at every k."""
     settings = {
         **{"experiment": "ovarian", "k_max": k_max, "folds": n_folds, "repetitions": n_repetitions, "seed": seed},
         "spectra": description(data),
     }
-    n_samples = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
-    return folds_work([data], COLUMNS, n_samples, fold_rows, settings, k_max, n_folds, seed)
+    n_rows = k_max * (len(MODELS) * len(FAMILIES) + 1) + 2
+    return folds_work([data], COLUMNS, n_rows, fold_rows, settings, k_max, n_folds, seed)
 
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, k_max: int, n_folds: int, seed: int) -> list[Row]:
-    """The rows of one fold: every model at every k of both families, then those that choose for themselves."""
+    """The rows of one fold: every model at every k of both families, and those that choose or average k."""
     *_, train, test = repeated_splits(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
     true = np.searchsorted(np.unique(y), y[test])
     rows: list[Row] = []
-    for model, how in MODELS.items():
-        for path in _paths(X[train], y[train], X[test], k_max, how):
+    for model, options in MODELS.items():
+        for path in _paths(X[train], y[train], X[test], k_max, options):
             for k, joint in enumerate(path.log_joint, start=1):
                 rows.append(_row(path.family, k, model, joint, true, alone=k > path.n_exist))
             if model == "shared" and path.family == "band":
@@ -88,38 +88,38 @@ class _Path(NamedTuple):
     """Log joint probabilities of one family at every k."""
 
     family: str
-    log_joint: Floats  # (k, rows, classes)
+    log_joint: Floats  # (k, samples, classes)
     class_log_prior: Floats
-    n_exist: int  # beyond this k maximum likelihood does not exist, and the class alone stands in
+    n_exist: int  # largest k at which maximum likelihood exists; beyond it the class frequencies replace it
 
 
-def _paths(X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, how: Mapping[str, Any]) -> list[_Path]:
-    """One of each family."""
-    weight = 0.0 if how.get("parameters") == "ml" else Prior().dirichlet
+def _paths(X: Floats, y: NDArray[np.str_], X_test: Floats, k_max: int, options: Mapping[str, Any]) -> list[_Path]:
+    """The path of each family."""
+    weight = 0.0 if options.get("estimation") == "ml" else Prior().dirichlet
     counts = np.unique(y, return_counts=True)[1] + weight
     log_prior = np.log(counts / counts.sum())
-    compute = partial(ordered_path, X, y, X_test, **how)
+    compute = partial(ordered_path, X, y, X_test, **options)
     try:
         both = compute(k_max=k_max, structures=FAMILIES)
         return [_Path(family, log_joint, log_prior, k_max) for family, log_joint in zip(FAMILIES, both, strict=True)]
     except SampleNotAcceptableError:
-        return [_as_far_as_it_exists(compute, family, k_max, log_prior, len(X_test)) for family in FAMILIES]
+        return [_existing_path(compute, family, k_max, log_prior, len(X_test)) for family in FAMILIES]
 
 
-def _as_far_as_it_exists(
+def _existing_path(
     compute: Callable[..., Floats], family: str, k_max: int, class_log_prior: Floats, n_samples: int
 ) -> _Path:
-    """The path up to the last k for which maximum likelihood exists, found by bisection."""
-    found = np.broadcast_to(class_log_prior, (k_max, n_samples, len(class_log_prior))).copy()
+    """The path up to the last k at which maximum likelihood exists, found by bisection."""
+    log_joint = np.broadcast_to(class_log_prior, (k_max, n_samples, len(class_log_prior))).copy()
     exist, too_many = 0, k_max + 1
     while exist + 1 < too_many:
         k = (exist + too_many) // 2
         try:
-            found[:k] = compute(k_max=k, structures=(family,))[0]
+            log_joint[:k] = compute(k_max=k, structures=(family,))[0]
             exist = k
         except SampleNotAcceptableError:
             too_many = k
-    return _Path(family, found, class_log_prior, exist)
+    return _Path(family, log_joint, class_log_prior, exist)
 
 
 def _row(
@@ -132,18 +132,17 @@ def _row(
 def _tempered_rows(
     X: Floats, y: NDArray[np.str_], X_test: Floats, path: _Path, true: NDArray[np.intp], seed: int
 ) -> Iterator[Row]:
-    """Of each k the likelihood power, then k and likelihood power together, with the best CLL inside the training data.
+    """Likelihood power of each k, then k and likelihood power together, chosen by leave-one-out CLL.
 
-    Last an average over k, weighted by exp(n × that CLL): as if the training rows were new to each.
+    Last an average over k, weighted by exp(n × that CLL).
     """
     k_max = len(path.log_joint)
-    chosen = CGNClassifier(Band("cv", k_max=k_max), likelihood_power="cv", random_state=seed, **MODELS["shared"]).fit(
-        X, y
-    )
-    of_best = chosen.cv_results_["likelihood_power"]  # one for each k
-    joints = path.class_log_prior + of_best[:, None, None] * (path.log_joint - path.class_log_prior)
+    model = CGNClassifier(Band("cv", k_max=k_max), likelihood_power="cv", random_state=seed, **MODELS["shared"])
+    chosen = model.fit(X, y)
+    powers = chosen.cv_results_["likelihood_power"]  # one for each k
+    joints = path.class_log_prior + powers[:, None, None] * (path.log_joint - path.class_log_prior)
     for k, joint in enumerate(joints, start=1):
-        yield _row(path.family, k, TEMPERED, joint, true, power=float(of_best[k - 1]))
+        yield _row(path.family, k, TEMPERED, joint, true, power=float(powers[k - 1]))
     joint = chosen.predict_joint_log_proba(X_test)
     yield _row(path.family, chosen.k_, CHOSEN, joint, true, power=chosen.likelihood_power_)
     log_weight = -len(y) * chosen.cv_results_["mean_test_log_loss"]
@@ -152,14 +151,14 @@ def _tempered_rows(
     yield _row(path.family, 0, AVERAGED, averaged, true, power=float("nan"))
 
 
-# ---- what the rows say
+# ---- points of the figures
 
 
 class Point(NamedTuple):
     """A model's mean over all folds."""
 
     structure: str
-    k: int  # 0 where it is chosen or averaged over
+    k: int  # 0 if chosen or averaged
     parameters: str
     n_parameters: int
     accuracy: float

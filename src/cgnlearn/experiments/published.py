@@ -1,14 +1,14 @@
 """The paper's three tables: where Bayesian averaging won (w), drew (d) and lost (l) against maximum likelihood.
 
-Each word has one letter per set, in the order of the paper's list of sets. The paper numbers the columns of its third
-table from 0 instead of 1; they are taken to be the same sets in the same order.
+Each string has one letter per data set, in the order of the paper. The paper numbers the columns of its third table
+from 0 instead of 1; they are taken to be the same data sets in the same order.
 """
 
 from __future__ import annotations
 
 from cgnlearn.evaluation.significance import Mark
 
-#: By search, metric and fraction of the training data; beside each word the wins and losses that the paper counts.
+#: By search, metric and fraction of the training data, with the wins/losses counted by the paper.
 TABLES: dict[str, dict[tuple[str, float], tuple[str, str]]] = {
     "backward": {
         ("cll", 1.0): ("wwwlwwlww", "7/2"),
@@ -35,5 +35,5 @@ _MARKS: dict[str, Mark] = {"w": "win", "d": "draw", "l": "loss"}
 
 
 def mark(search: str, metric: str, fraction: float, position: int) -> Mark:
-    """What the paper says of one set, by its position in the paper's list."""
+    """The mark of the paper for one data set, by its position in the list of the paper."""
     return _MARKS[TABLES[search][metric, fraction][0][position]]

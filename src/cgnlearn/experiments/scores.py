@@ -1,4 +1,4 @@
-"""What the paper reports of a fold: right answers, and the conditional log likelihood (CLL) summed over samples."""
+"""Scores of a fold in the paper: correct predictions and conditional log likelihood (CLL), summed over samples."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive do
 
 
 class Scores(NamedTuple):
-    """Sums over a fold's test samples; infinite losses are kept out of them."""
+    """Sums over the test samples of a fold."""
 
     correct: int
     cll: float  # summed log probability of the true classes
-    zeros: int  # true classes whose probability is no positive double, counted as the smallest one
+    zeros: int  # true classes with a probability below the smallest positive double, counted as that
 
 
 def fold_scores(log_joint: Floats, true: NDArray[np.intp]) -> Scores:
-    """Of log joint probabilities (samples, classes), normalised or not."""
+    """Scores of log joint or log conditional probabilities (samples, classes)."""
     log_proba = normalised(log_joint)
     truth = true_class_log_proba(log_proba, true)
     n_right, n_zeros = is_correct(log_proba, true).sum(), (truth < LEAST).sum()

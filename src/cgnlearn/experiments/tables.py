@@ -1,4 +1,4 @@
-"""The results of the experiments as Markdown tables, the paper's beside ours."""
+"""The results of the experiments, and those of the paper, as Markdown tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METRIC_NAMES = {"cll": "CLL", "accuracy": "ACC"}
 Choice = Callable[[Cell], str]  # a cell's mark
 
 
-#: Ways to a mark, Bayesian averaging against maximum likelihood.
+#: Rules for the mark of Bayesian averaging against maximum likelihood.
 JUDGES: dict[str, Choice] = {
     "signed-rank test": lambda cell: cell.comparison.mark,
     "Mann-Whitney test": lambda cell: cell.comparison.unpaired_mark,
@@ -41,7 +41,7 @@ def select(cells: Iterable[Cell], **wanted: object) -> list[Cell]:
 
 
 def win_table(cells: Sequence[Cell], search: str) -> str:
-    """The paper's table of one search, and under each of its lines ours for every location of the prior."""
+    """The table of one search: each row of the paper, followed by ours for every location of the prior."""
     names = list(dict.fromkeys(cell.dataset for cell in cells))
     rows = []
     for metric, fraction, location in product(METRICS, FRACTIONS, LOCATIONS):
@@ -73,7 +73,7 @@ def effect_table(cells: Sequence[Cell], search: str, metric: str, location: str)
 
 
 def agreement_table(cells: Sequence[Cell]) -> str:
-    """In how many cells each way to a mark says what the paper says."""
+    """Number of cells in which each rule agrees with the paper."""
     columns: dict[str, dict[str, object]] = {
         f"{METRIC_NAMES[metric]} {fraction:.0%}": {"metric": metric, "fraction": fraction}
         for metric, fraction in product(METRICS, FRACTIONS)
@@ -87,7 +87,7 @@ def agreement_table(cells: Sequence[Cell]) -> str:
 
 
 def zeros_table(cells: Sequence[Cell]) -> str:
-    """How often a true class had a probability of zero, maximum likelihood did not exist, a search chose nothing."""
+    """Numbers of zero probabilities, of folds without maximum likelihood, and of folds without features."""
     rows = []
     for search, fraction in product(SEARCHES, FRACTIONS):
         own = [select(cells, search=search, fraction=fraction, metric="cll", location=place) for place in LOCATIONS]
@@ -99,13 +99,13 @@ def zeros_table(cells: Sequence[Cell]) -> str:
 
 
 def exceptions(cells: Sequence[Cell], location: str) -> list[Cell]:
-    """Where Bayesian averaging does not beat maximum likelihood on CLL with a fifth of the data."""
+    """Cells in which Bayesian averaging does not win on CLL with a fifth of the data."""
     own = select(cells, metric="cll", fraction=0.2, location=location)
     return [cell for cell in own if cell.comparison.mark != "win"]
 
 
 def exception_lines(cells: Sequence[Cell]) -> str:
-    """Those exceptions in words, for every location of the prior."""
+    """The exceptions as a list, for every location of the prior."""
     lines = []
     for location in LOCATIONS:
         n = len(select(cells, metric="cll", fraction=0.2, location=location))
@@ -136,13 +136,14 @@ def uci_page(cells: Sequence[Cell]) -> str:
 
 
 LEGEND = (
-    "✓ BA wins, ✗ it loses (Wilcoxon signed-rank test over the folds, 5 %), = neither. The lines *ours* differ in the "
-    "location of the prior. CLL is summed over a fold's test rows; the effect is the rank-biserial correlation."
+    "✓ BA wins, ✗ it loses (Wilcoxon signed-rank test over the folds at the 5% level), = neither. The lines *ours* "
+    "differ in the location of the prior. CLL is summed over the test samples of a fold; the effect is the "
+    "rank-biserial correlation."
 )
 
 
 def best_table(points: Sequence[Point]) -> str:
-    """Of every model its best k by accuracy and by CLL, and the last k."""
+    """The best k of every model by accuracy and by CLL, and the last k."""
     rows = []
     models = dict.fromkeys((point.structure, point.parameters) for point in points)
     for structure, parameters in sorted(models, key=lambda model: FAMILIES.index(model[0])):

@@ -1,4 +1,4 @@
-"""The paper's first experiment: searched structures on nine UCI sets, maximum likelihood beside Bayesian averaging."""
+"""The first experiment of the paper: searched structures on nine UCI data sets, by ML and Bayesian averaging."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LOCATIONS = ("paper", "pooled", "cell")
 METRICS = ("cll", "accuracy")
 Compute = Callable[..., list[Row]]
 Settings = Mapping[str, Any]
-# The fraction is that of the fold's training samples, CLL is summed over the test samples, zeros are true classes with
-# a probability of zero, class_alone is 1 where maximum likelihood does not exist for the structure found and the class
-# alone was used, and groups are columns, in groups separated by |.
+# Fraction of the training samples of the fold; CLL summed over the test samples; zeros: true classes with probability
+# zero; class_alone: 1 if maximum likelihood does not exist for the structure and the class frequencies replace it;
+# groups: columns, in groups separated by |.
 COLUMNS = (
     *("dataset", "repetition", "fold", "fraction", "search", "parameters", "n_train", "n_test", "correct", "accuracy"),
     *("cll", "zeros", "class_alone", "n_parameters", "inner_accuracy", "groups"),
@@ -36,57 +36,57 @@ COLUMNS = (
 
 
 def quick_sets() -> list[Bunch]:
-    """Four that need no file, the waveforms few."""
+    """Four data sets that need no file, with few waveforms."""
     X, y = make_waveform(300, random_state=0)
     waveform = Bunch(data=X, target=y.astype(str), name="waveform", source="generator (300 new draws)", generated=True)
     return [load("balance-scale"), load("iris"), waveform, load("wine")]
 
 
 def experiment(sets: Sequence[Bunch], *, n_folds: int, n_repetitions: int, seed: int) -> Work[list[Row]]:
-    """All searches on these sets, with all and with a fifth of the training rows."""
-    described = {found.name: description(found) for found in sets}
+    """All searches on these data sets, with all training samples and with a fifth of them."""
+    described = {data.name: description(data) for data in sets}
     settings = {"experiment": "uci", "folds": n_folds, "repetitions": n_repetitions, "seed": seed, "sets": described}
-    n_samples = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
-    return folds_work(sets, COLUMNS, n_samples, fold_rows, settings, n_folds, seed)
+    n_rows = len(FRACTIONS) * len(SEARCHES) * (1 + len(LOCATIONS))
+    return folds_work(sets, COLUMNS, n_rows, fold_rows, settings, n_folds, seed)
 
 
 def folds_work(
     sets: Sequence[Bunch],
     columns: tuple[str, ...],
-    n_samples: int,
+    n_rows: int,
     compute: Compute,
     settings: Settings,
     *arguments: Any,
 ) -> Work[list[Row]]:
-    """The folds of a repeated cross-validation of sets; ``arguments`` come after the data and the unit."""
-    by_name = {found.name: found for found in sets}
-    # The sets take turns, so that the time left can be told from the time gone.
+    """The folds of a repeated cross-validation of data sets; ``arguments`` follow the data and the unit."""
+    by_name = {data.name: data for data in sets}
+    # The data sets alternate, so that the time left can be estimated.
     units = [
         Unit(name, repeat, fold)
         for repeat, fold in product(range(settings["repetitions"]), range(settings["folds"]))
-        for name, found in by_name.items()
-        if fold < allowed(found.target, settings["folds"])
+        for name, data in by_name.items()
+        if fold < allowed(data.target, settings["folds"])
     ]
 
     def of_unit(unit: Unit) -> tuple[Any, ...]:
         return by_name[unit.name].data, by_name[unit.name].target, unit, *arguments
 
-    return Work(columns, dict.fromkeys(units, n_samples), compute, of_unit, settings)
+    return Work(columns, dict.fromkeys(units, n_rows), compute, of_unit, settings)
 
 
 def description(data: Bunch) -> dict[str, Any]:
-    """What the settings say of a set."""
+    """The entry of a data set in the settings."""
     return {"source": data.source, "generated": data.generated, **fingerprint(data.data, data.target)}
 
 
 def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, n_folds: int, seed: int) -> list[Row]:
-    """The rows of one fold: every fraction, search and way to the parameters."""
-    whole = repeated_splits(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
+    """The rows of one fold: every fraction, search and estimation."""
+    full = repeated_splits(y, n_folds=n_folds, seed=seed + unit.repeat)[unit.fold]
     own_seed = seed + unit.repeat * n_folds + unit.fold
     return [
         (fraction, search, *row)
         for fraction in FRACTIONS
-        for split in [whole if fraction == 1 else subsampled(whole, y, fraction, own_seed)]
+        for split in [full if fraction == 1 else subsampled(full, y, fraction, own_seed)]
         for search in SEARCHES
         for row in _search_rows(X, y, split.train, split.test, search, own_seed)
     ]
@@ -95,15 +95,15 @@ def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, n_folds: int, seed: in
 def _search_rows(
     X: Floats, y: NDArray[np.str_], train: NDArray[np.intp], test: NDArray[np.intp], search: Any, seed: int
 ) -> Iterator[Row]:
-    """The structure that a search finds, with its parameters by maximum likelihood and by Bayesian averaging."""
+    """The structure found by a search, estimated by maximum likelihood and by Bayesian averaging."""
     with warnings.catch_warnings():
-        # Of classes with few rows the search cuts fewer folds, or scores no structure, and says so.
+        # With small classes the search uses fewer folds, or scores no structure, and warns.
         warnings.simplefilter("ignore", UserWarning)
         learner = GreedyJan(search, random_state=seed)
         searched = CGNClassifier(learner, prior=Prior(location=LOCATIONS[0])).fit(X[train], y[train])  # type: ignore[arg-type]
     state = searched.search_path_[-1]
     true = np.searchsorted(searched.classes_, y[test])
-    models: dict[str, tuple[CGNClassifier, bool]] = {"ml": _likeliest(searched.structure_, X[train], y[train])}
+    models: dict[str, tuple[CGNClassifier, bool]] = {"ml": _maximum_likelihood(searched.structure_, X[train], y[train])}
     models[f"bayes {LOCATIONS[0]}"] = (searched, False)
     for location in LOCATIONS[1:]:
         prior = Prior(location=location)  # type: ignore[arg-type]
@@ -115,19 +115,19 @@ def _search_rows(
         yield parameters, len(train), len(test), *result, model.n_parameters_, float(state.score), groups
 
 
-def _likeliest(structure: Structure, X: Floats, y: NDArray[np.str_]) -> tuple[CGNClassifier, bool]:
-    """Maximum likelihood; of the class alone, and True, where it does not exist for the structure."""
+def _maximum_likelihood(structure: Structure, X: Floats, y: NDArray[np.str_]) -> tuple[CGNClassifier, bool]:
+    """The maximum likelihood model; that of the class alone, and True, if it does not exist for the structure."""
     try:
         return CGNClassifier(structure, estimation="ml").fit(X, y), False
     except SampleNotAcceptableError:
         return CGNClassifier(Structure.jan([]), estimation="ml").fit(X, y), True
 
 
-# ---- what the rows say
+# ---- cells of the tables
 
 
 class Cell(NamedTuple):
-    """One cell of a table: Bayesian averaging beside maximum likelihood on one set."""
+    """One cell of a table: Bayesian averaging compared with maximum likelihood on one data set."""
 
     dataset: str
     search: str
@@ -144,7 +144,11 @@ class Cell(NamedTuple):
     published: str  # the paper's mark
 
 
-CELL_COLUMNS = (*Cell._fields[:11], *Comparison._fields, "mark", "unpaired_mark", "published")
+# "no_attributes" as in the published result files
+CELL_COLUMNS = (
+    *(*Cell._fields[:10], "no_attributes"),
+    *(*Comparison._fields, "mark", "unpaired_mark", "published"),
+)
 
 
 def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""One self-contained HTML page that says what an evaluation found."""
+"""The report of an evaluation: one self-contained HTML page."""
 
 from cgnlearn.report.page import write_report
 

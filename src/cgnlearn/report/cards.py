@@ -1,4 +1,4 @@
-"""What a page shows of each feature, or of each peak: how its values lie in the classes, and what it adds."""
+"""One card for each feature, or peak: its distribution in the classes, and its contribution."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from cgnlearn.evaluation.study import Study
 MOST_CARDS = 20
 MOST_LISTED = 300  # names below the cards
 MOST_BINS, MOST_LEVELS, MOST_CLASSES = 24, 6, 8
-USUAL = (0.05, 0.95)  # quantiles between which values of a class are usual
+TYPICAL = (0.05, 0.95)  # quantiles that bound the typical values of a class
 
 
 class Values(NamedTuple):
-    """A column: numbers, or levels as text; what is missing is NaN or None."""
+    """A column: numbers, or levels as text; missing values are NaN or None."""
 
-    of_rows: NDArray[Any]
+    of_samples: NDArray[Any]
     is_number: bool
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Which cells are empty."""
         if self.is_number:
-            return np.isnan(self.of_rows)
-        return np.array([value is None for value in self.of_rows], dtype=bool)
+            return np.isnan(self.of_samples)
+        return np.array([value is None for value in self.of_samples], dtype=bool)
 
 
 def column(X: Any, number: int) -> Values:
@@ -39,12 +38,12 @@ def column(X: Any, number: int) -> Values:
     series = X.iloc[:, number]
     if is_numeric_dtype(series.dtype) and not is_bool_dtype(series.dtype):
         return Values(series.to_numpy(dtype=float, na_value=np.nan), True)
-    levels = [None if gone else str(value) for value, gone in zip(series, series.isna(), strict=True)]
+    levels = [None if missing else str(value) for value, missing in zip(series, series.isna(), strict=True)]
     return Values(np.array(levels, dtype=object), False)
 
 
-def told(value: Any) -> str:
-    """A cell as the page shows it."""
+def shortened(value: Any) -> str:
+    """A value as the page shows it: a number with four digits."""
     if value is None or value != value:
         return "missing"
     if not isinstance(value, float):
@@ -54,10 +53,10 @@ def told(value: Any) -> str:
 
 
 class Histogram(NamedTuple):
-    """Shares of each class's samples in the same bins."""
+    """Shares of the samples of each class in common bins."""
 
-    shapes: list[tuple[int, str, Markup]]  # the class's number, its name and its bars
-    labels: list[str]  # of the levels; or of the lowest and the highest number
+    shapes: list[tuple[int, str, Markup]]  # position and name of the class, and its bars
+    labels: list[str]  # of the levels, or of the lowest and the highest number
     are_levels: bool
 
 
@@ -65,80 +64,75 @@ class Card(NamedTuple):
     """One feature or peak."""
 
     name: str
-    evidence: float  # mean log-odds that it adds to the truth
+    evidence: float  # mean contribution to the log odds of the true class
     length: float  # of its bar, from 0 to 1
     n_missing: int
     histogram: Histogram | None
 
 
 class Cards(NamedTuple):
-    """All of them, the strongest first."""
+    """All features, the strongest first."""
 
     shown: list[Card]
     folded: list[Card]
     n_more: int
-    of_more: float  # what those that are not even listed add together
-    between: float | None  # what lies between the peaks of spectra adds
+    of_more: float  # total contribution of those that are not listed
+    between: float | None  # contribution of the bins between the peaks of spectra
 
 
 def cards(chosen: Chosen) -> Cards | None:
-    """Of every feature of a study; None where the model cannot be explained."""
+    """The cards of a study; None if the model has no contributions."""
     if chosen.evidence is None:
         return None
-    study, features = chosen.study, chosen.study.features
-    evidence = features.gathered(chosen.evidence.for_truth)
-    of_between = [float(value) for value, at in zip(evidence, features.shown, strict=True) if at is None]
+    study, (names, columns, _) = chosen.study, chosen.study.features
+    evidence = study.features.sums(chosen.evidence.for_truth)
+    between = next((float(value) for value, at in zip(evidence, columns, strict=True) if at is None), None)
     order = np.argsort(-np.abs(evidence), kind="stable")
-    order = np.array([feature for feature in order.tolist() if features.shown[feature] is not None], dtype=np.intp)
+    order = np.array([feature for feature in order.tolist() if columns[feature] is not None], dtype=np.intp)
     largest = float(np.abs(evidence[order]).max(initial=0.0)) or 1.0
     n_missing = study.X.isna().to_numpy().sum(axis=0)
-    rank = list(range(len(study.classes)))
-    if len(rank) > MOST_CLASSES:
-        rank = sorted(np.argsort(-np.bincount(study.true), kind="stable")[:MOST_CLASSES].tolist())
+    largest_classes = np.argsort(-np.bincount(study.true), kind="stable")[:MOST_CLASSES]
 
     def card(feature: int, drawn: bool) -> Card:
-        at = features.shown[feature]
+        at, value = columns[feature], float(evidence[feature])
         assert at is not None
-        histogram = histogram_of(column(study.X, at), study, rank) if drawn else None
-        value = float(evidence[feature])
-        return Card(features.names[feature], value, abs(value) / largest, int(n_missing[at]), histogram)
+        histogram = histogram_of(column(study.X, at), study, sorted(largest_classes.tolist())) if drawn else None
+        return Card(names[feature], value, abs(value) / largest, int(n_missing[at]), histogram)
 
     first, rest, more = order[:MOST_CARDS], order[MOST_CARDS:][:MOST_LISTED], order[MOST_CARDS + MOST_LISTED :]
     shown, folded = [card(i, True) for i in first], [card(i, False) for i in rest]
-    return Cards(shown, folded, len(more), float(evidence[more].sum()), of_between[0] if of_between else None)
+    return Cards(shown, folded, len(more), float(evidence[more].sum()), between)
 
 
 def histogram_of(values: Values, study: Study, classes: list[int]) -> Histogram | None:
-    """Of one column in these classes; None where no cell has a value."""
-    there = ~values.missing
-    if not there.any():
+    """The histogram of a column in these classes; None if all values are missing."""
+    known = ~values.missing
+    if not known.any():
         return None
-    known, true = values.of_rows[there], study.true[there]
-    if values.is_number:
-        place, n_bins, labels = _number_bins(known.astype(float))
-    else:
-        place, n_bins, labels = _level_bins(known)
+    bins = _number_bins if values.is_number else _level_bins
+    place, n_bins, labels = bins(values.of_samples[known])
     counts = np.zeros((len(study.classes), n_bins))
-    np.add.at(counts, (true, place), 1)
+    np.add.at(counts, (study.true[known], place), 1)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     highest = float(shares[classes].max()) or 1.0
-    shapes = [(code, study.classes[code], _bars(shares[code] / highest, not values.is_number)) for code in classes]
+    gap = 0.0 if values.is_number else 0.12
+    shapes = [(code, study.classes[code], _bars(shares[code] / highest, gap)) for code in classes]
     return Histogram(shapes, labels, not values.is_number)
 
 
-def _number_bins(known: Floats) -> tuple[NDArray[np.intp], int, list[str]]:
-    """Bins of equal width; what lies far out goes into the outermost ones."""
-    low, high = np.quantile(known, (0.005, 0.995), method="closest_observation")  # as it was written down
+def _number_bins(known: NDArray[Any]) -> tuple[NDArray[np.intp], int, list[str]]:
+    """Bins of equal width between extreme quantiles; values beyond them go into the outermost bins."""
+    known = known.astype(float)
+    low, high = np.quantile(known, (0.005, 0.995), method="closest_observation")
     beyond_low, beyond_high = known.min() < low, known.max() > high
     if not high > low:
         low, high = known.min(), known.max()
-    distinct = len(np.unique(known))
-    n_bins = int(min(MOST_BINS, max(distinct, 1)))
+    n_bins = min(MOST_BINS, len(np.unique(known)))
     if not high > low or not np.isfinite(high - low):
-        return np.zeros(len(known), np.intp), 1, [told(float(low))]
+        return np.zeros(len(known), np.intp), 1, [shortened(float(low))]
     place = np.clip(((known - low) / (high - low) * n_bins).astype(np.intp), 0, n_bins - 1)
-    labels = [("≤ " if beyond_low else "") + told(float(low)), ("≥ " if beyond_high else "") + told(float(high))]
-    return place, n_bins, labels
+    signs = "≤ " if beyond_low else "", "≥ " if beyond_high else ""
+    return place, n_bins, [sign + shortened(float(end)) for sign, end in zip(signs, (low, high), strict=True)]
 
 
 def _level_bins(known: NDArray[Any]) -> tuple[NDArray[np.intp], int, list[str]]:
@@ -152,47 +146,41 @@ def _level_bins(known: NDArray[Any]) -> tuple[NDArray[np.intp], int, list[str]]:
     return number[place], MOST_LEVELS, [*levels[kept].tolist(), f"{len(levels) - len(kept)} others"]
 
 
-def _bars(heights: Floats, apart: bool) -> Markup:
-    """Bars as one shape, to be stretched to any width."""
-    gap = 0.12 if apart else 0.0
+def _bars(heights: Floats, gap: float) -> Markup:
+    """Bars as one shape that stretches to any width."""
     path = "".join(
         f"M{i + gap:g} 10V{10 - 10 * height:.2f}H{i + 1 - gap:g}V10" for i, height in enumerate(heights) if height > 0
     )
     return Markup(f'<svg viewBox="0 0 {len(heights)} 10" preserveAspectRatio="none"><path d="{path}"/></svg>')
 
 
-# ---- what is usual
+# ---- typical values
 
 
-class Usual(NamedTuple):
-    """What is usual in each class: a range of numbers, or the share of each level."""
+class TypicalValues(NamedTuple):
+    """Typical values of each class: a range of numbers, or the share of each level."""
 
-    ranges: list[tuple[float, float] | None] | None
-    shares: list[dict[str, float]] | None
+    ranges: list[tuple[float, float] | None] | None = None
+    shares: list[dict[str, float]] | None = None
 
-    def words(self, code: int, value: Any) -> str:
-        """For one class, beside a measured value."""
+    def text(self, code: int, value: Any) -> str:
+        """The typical values of one class, shown beside a measured value."""
         if self.ranges is not None:
-            found = self.ranges[code]
-            return "none measured" if found is None else f"{told(found[0])} to {told(found[1])}"
+            ends = self.ranges[code]
+            return "no values" if ends is None else f"{shortened(ends[0])} to {shortened(ends[1])}"
         assert self.shares is not None
-        if value is None:
-            return "—"
-        return f"{100 * self.shares[code].get(str(value), 0.0):.0f} % of samples"
+        return "—" if value is None else f"{100 * self.shares[code].get(str(value), 0.0):.0f}% of samples"
 
 
-def usual(values: Values, study: Study) -> Usual:
-    """Of one column."""
-    there = ~values.missing
-    by_class = [values.of_rows[there & (study.true == code)] for code in range(len(study.classes))]
-    if not values.is_number:
-        shares = []
-        for known in by_class:
-            levels, n = np.unique(known.astype(str), return_counts=True)
-            shares.append(dict(zip(levels.tolist(), (n / max(1, n.sum())).tolist(), strict=True)))
-        return Usual(None, shares)
-    ranges = [
-        tuple(np.quantile(known, USUAL, method="closest_observation").tolist()) if len(known) else None
-        for known in by_class
-    ]
-    return Usual(ranges, None)
+def typical_values(values: Values, study: Study) -> TypicalValues:
+    """The typical values of a column."""
+    known = ~values.missing
+    by_class = [values.of_samples[known & (study.true == code)] for code in range(len(study.classes))]
+    if values.is_number:
+        ends = [np.quantile(own, TYPICAL, method="closest_observation") if len(own) else None for own in by_class]
+        return TypicalValues(ranges=[None if two is None else (float(two[0]), float(two[1])) for two in ends])
+    shares = []
+    for own in by_class:
+        levels, n = np.unique(own.astype(str), return_counts=True)
+        shares.append(dict(zip(levels.tolist(), (n / max(1, n.sum())).tolist(), strict=True)))
+    return TypicalValues(shares=shares)

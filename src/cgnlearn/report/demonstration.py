@@ -1,4 +1,4 @@
-"""What `cgnlearn demo` shows: sets that need no file."""
+"""The studies of `cgnlearn demo`, on data that need no file."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ from cgnlearn.spectra.peaks import region_ranks
 
 
 class Comparison(NamedTuple):
-    """One structure on one set, with much or little training data: maximum likelihood beside Bayesian averaging."""
+    """Maximum likelihood and Bayesian averaging of one structure on one data set."""
 
     structure: str
     study: Study
 
     @property
     def n_train(self) -> int:
-        """Samples to learn from in each fold."""
         return len(self.study.splits[0].train)
 
 
 def comparisons() -> Iterator[Comparison]:
-    """Four sets of the paper, with all training samples and with a fifth of them; results still to come."""
+    """Four data sets of the paper, with all training samples and with a fifth of them, still without results."""
     sets = {
         "iris": load_iris(return_X_y=True),
         "wine": load_wine(return_X_y=True),
@@ -40,11 +39,11 @@ def comparisons() -> Iterator[Comparison]:
         "waveform": make_waveform(2000, random_state=0),
     }
     for name, (X, y) in sets.items():
-        whole = repeated_splits(y)
-        few = [subsampled(split, y, 0.2, seed=number) for number, split in enumerate(whole)]
+        full = repeated_splits(y)
+        few = [subsampled(split, y, 0.2, seed=number) for number, split in enumerate(full)]
         for structure in ("naive_bayes", "complete"):
-            models = {way: CGNClassifier(structure, estimation=way) for way in ("ml", "bayes")}
-            for splits in (whole, few):
+            models = {name: CGNClassifier(structure, estimation=name) for name in ("ml", "bayes")}
+            for splits in (full, few):
                 yield Comparison(structure, Study(name, X, y.astype(str), models, splits))
 
 
@@ -56,7 +55,7 @@ def _study(name: str, X: Any, y: NDArray[np.str_], models: dict[str, Any], n_fol
 
 
 def wine_study() -> Study:
-    """Three cultivars; results still to come."""
+    """The study of three cultivars of wine, still without results."""
     wine = load_wine(as_frame=True)
     names = np.array([str(name).replace("class_", "cultivar ") for name in wine.target_names])
     models = {
@@ -70,12 +69,12 @@ def wine_study() -> Study:
 
 
 def raw_spectra() -> RawSpectra:
-    """Spectra to be written to files: two of each sample."""
+    """Simulated spectra, two for each sample."""
     return make_raw_spectra(60, n_replicates=2, n_points=12_000, mass_range=(2_000.0, 12_000.0), random_state=0)
 
 
 def spectra_study(X: Any, y: NDArray[np.str_], models: dict[str, Any], truth: RawSpectra, **more: Any) -> Study:
-    """Spectra that were read again, with the features of all of them; results still to come."""
+    """The study of the simulated spectra, read from files, still without results."""
     n_markers = int((truth.effects != 0).sum())
     data = f"simulated raw spectra, {len(truth.peaks)} peaks of which {n_markers} differ between the classes"
     settings = {"Data": data, "Features": "read from files, preset maldi, bins of 10 m/z"}
@@ -84,7 +83,7 @@ def spectra_study(X: Any, y: NDArray[np.str_], models: dict[str, Any], truth: Ra
 
 
 def planted_truth(study: Study) -> str:
-    """How many of the true markers are among the regions with most evidence."""
+    """Number of true markers among the regions with the largest evidence."""
     evidence = explained(study)
     assert evidence is not None
     assert study.positions is not None
@@ -93,6 +92,6 @@ def planted_truth(study: Study) -> str:
     rank = region_ranks(study.positions, mean, evidence.for_truth, study.marks)
     n = len(rank)
     return (
-        f"of {n} planted markers {int((rank <= n).sum())} are among the {n} regions with most evidence, "
+        f"of {n} planted markers {int((rank <= n).sum())} are among the {n} regions with the largest evidence, "
         f"{int((rank <= 2 * n).sum())} among {2 * n}"
     )

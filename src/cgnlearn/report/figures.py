@@ -1,4 +1,4 @@
-"""The report's figures, as SVG text to stand inside the page; its colours are the page's, by day and by night."""
+"""The figures of the report, as SVG inside the page, in the light or dark colours of the page."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from cgnlearn.plots.style import GREY, INK, LINES, TINT, without_frame, wrapped
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HALF, WHOLE, PHONE = 4.3, 8.9, 4.0  # inches: two figures side by side are as wide as one
-ACROSS = 42  # letters that a figure of half the width has room for
+HALF, WHOLE, PHONE = 4.3, 8.9, 4.0  # widths in inches
+ACROSS = 42  # letters across a figure of half the width
 
 VARIABLES = {colour: f"--line{i}" for i, colour in enumerate(LINES)} | {GREY: "--grey", INK: "--ink", TINT: "--tint"}
 
 _LOOK: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and printed sharp
-    "text.parse_math": False,  # a column called $x$ is no formula
+    "svg.fonttype": "none",  # text stays searchable
+    "text.parse_math": False,  # a column may be called $x$
     "font.family": "sans-serif",
     "font.size": 9.5,
     "axes.edgecolor": GREY,
@@ -42,7 +42,7 @@ _LOOK: dict[Any, Any] = {
 def _svg(
     draw: Callable[[Any], object], size: tuple[float, float], name: str, description: str, **layout: Any
 ) -> tuple[Markup, Any]:
-    """Draw on fresh axes and return the SVG element, its ids made the page's own by ``name``, and the axes."""
+    """Draw on new axes; return the SVG element, its ids unique by ``name``, and the axes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -70,19 +70,18 @@ def _svg(
     ), axes
 
 
-def _together(study: Study, models: list[str]) -> tuple[dict[str, Floats], Any]:
-    """What the models said of the samples of the folds that all of them answered, repetitions pooled, and the truth."""
-    answers = {
-        model: {r.unit[1:]: r for r in study.results if r.unit.name == model and r.log_proba is not None}
-        for model in models
-    }
-    common = sorted(set.intersection(*(set(of) for of in answers.values())))
-    found = {model: pooled([of[fold] for fold in common], study.true) for model, of in answers.items()}
-    return {model: log_proba for model, (log_proba, _) in found.items()}, next(iter(found.values()))[1]
+def _common(study: Study, models: list[str]) -> tuple[dict[str, Floats], Any]:
+    """Log probabilities of the models on their common folds, repetitions pooled, and the true classes."""
+    common = set.intersection(*(answered(study, model) for model in models))
+    log_proba: dict[str, Floats] = {}
+    for model in models:
+        results = {r.unit[1:]: r for r in study.results if r.unit.name == model}
+        log_proba[model], true = pooled([results[fold] for fold in sorted(common)], study.true)
+    return log_proba, true
 
 
 def _shown(study: Study) -> list[str]:
-    """The chosen model and one to hold beside it: logistic regression, or else the best of the others."""
+    """The chosen model and one for comparison: logistic regression, or else the best of the others."""
     assert study.chosen is not None
     first = {r.unit[1:] for r in study.results if r.unit.name == study.chosen}
     others = [s for s in study.summaries if s.metrics and s.model not in (study.chosen, BASELINE)]
@@ -92,22 +91,22 @@ def _shown(study: Study) -> list[str]:
 
 
 def reliability_figure(study: Study, name: str) -> Markup:
-    """The reliability diagram of the chosen model and of another."""
-    said, true = _together(study, _shown(study))
-    proba = {wrapped(model, ACROSS): np.exp(log_proba) for model, log_proba in said.items()}
+    """The reliability diagram of the chosen model and of another one."""
+    found, true = _common(study, _shown(study))
+    proba = {wrapped(model, ACROSS): np.exp(log_proba) for model, log_proba in found.items()}
     truth = np.array(study.classes)[true]
 
     def draw(ax: Axes) -> None:
         ReliabilityDisplay.from_predictions(truth, proba, classes=study.classes, ax=ax)
 
-    return _svg(draw, (HALF, 4.3), name, f"Reliability diagram of {' and '.join(said)}")[0]
+    return _svg(draw, (HALF, 4.3), name, f"Reliability diagram of {' and '.join(found)}")[0]
 
 
 # ---- one class against the others
 
 
 class Deciding(NamedTuple):
-    """What a model is worth to those who must tell one class from the others."""
+    """Decisions about one class against the others."""
 
     positive: str
     roc: Markup
@@ -116,19 +115,19 @@ class Deciding(NamedTuple):
 
 
 def deciding(study: Study, name: str) -> Deciding | None:
-    """Of the chosen model and of another; None where no class is looked for, or no other one was seen."""
-    label = study.looked_for
+    """Decisions by the chosen model and another one; None without a positive class or without both outcomes."""
+    label = study.positive_class
     if label is None:
         return None
     shown = _shown(study)
-    said, true = _together(study, shown)
+    found, true = _common(study, shown)
     code = study.classes.index(label)
     positive = true == code
     if positive.all() or not positive.any():
         return None
-    parts = {model: [(np.exp(log_proba[:, code]), positive)] for model, log_proba in said.items()}
-    every = answers(study)
-    of_models = {model: decisions(one_class(every[model], code), study.prevalence) for model in shown}
+    parts = {model: [(np.exp(log_proba[:, code]), positive)] for model, log_proba in found.items()}
+    predictions = answers(study)
+    of_models = {model: decisions(one_class(predictions[model], code), study.prevalence) for model in shown}
 
     def draw(ax: Axes) -> None:
         _draw_decision(ax, parts, study.prevalence, label)
@@ -140,13 +139,11 @@ def deciding(study: Study, name: str) -> Deciding | None:
 
 def _draw_roc(ax: Axes, found: dict[str, list[Part]]) -> None:
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-    for colour, (model, [part]) in reversed(list(zip(LINES, found.items(), strict=False))):
-        probability, positive = part
-        false_alarms, found_share, _ = roc_curve(positive, probability)
-        ax.plot(false_alarms, found_share, color=colour, linewidth=1.6, label=model)
-    ax.set(
-        xlabel="false alarms (1 − specificity)", ylabel="found (sensitivity)", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02)
-    )
+    for colour, (model, [(probability, positive)]) in reversed(list(zip(LINES, found.items(), strict=False))):
+        false_positives, true_positives, _ = roc_curve(positive, probability)
+        ax.plot(false_positives, true_positives, color=colour, linewidth=1.6, label=model)
+    ax.set(xlabel="1 − specificity (false alarms)", ylabel="sensitivity (cases found)")
+    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02))
     _legend_above(ax)
 
 
@@ -158,13 +155,13 @@ def _draw_decision(ax: Axes, found: dict[str, list[Part]], prevalence: float | N
     ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="treat none")
     for colour, (model, curve) in reversed(list(zip(LINES, curves.items(), strict=False))):
         ax.plot(at, curve.net_benefit, color=colour, linewidth=1.6, label=model)
-    threshold = wrapped(f"probability of {label} from which one would act", ACROSS + 10)
+    threshold = wrapped(f"threshold probability of {label}", ACROSS + 10)
     ax.set(xlabel=threshold, ylabel="net benefit per sample", xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))
     _legend_above(ax)
 
 
 def _legend_above(ax: Axes) -> None:
-    """Off the lines, the chosen model first."""
+    """A legend outside the lines, the chosen model first."""
     handles, labels = ax.get_legend_handles_labels()
     n_columns = 2 if len(labels) > 2 else 1
     labels = [wrapped(label, ACROSS // n_columns) for label in labels]
@@ -183,71 +180,71 @@ def structure_figure(structure: Structure, name: str) -> Markup:
 
 
 def path_figure(model: Any, name: str) -> Markup | None:
-    """How the order of a band or box was chosen, where it was."""
+    """The inner cross-validation of the order of a band or box; None if the order was given."""
     if not hasattr(model, "k_") or "param_k" not in getattr(model, "cv_results_", {}):
         return None
-    words = "Inner scores of every k"
-    layout = {"nrows": 2, "sharex": True}
-    return _svg(lambda axes: PathDisplay.from_estimator(model, axes=axes), (HALF, 3.9), name, words, **layout)[0]
+
+    def draw(axes: Any) -> None:
+        PathDisplay.from_estimator(model, axes=axes)
+
+    return _svg(draw, (HALF, 3.9), name, "Inner scores of every k", nrows=2, sharex=True)[0]
 
 
 # ---- spectra
 
 
 class Along(NamedTuple):
-    """A spectrum's figure in two widths, and where on it the axis begins and ends, as shares of its width."""
+    """The figure of spectra in two widths, with the data for pointing at peaks."""
 
     wide: Markup
     narrow: Markup
-    ends: tuple[float, float]
+    ends: tuple[float, float]  # of the horizontal axis, as shares of the width
     of: str
     against: str
-    peaks: list[tuple[str, float, float, float]]  # place, mean intensity in either class, log-odds
-    n_mixed_up: int  # samples of one of them that were taken for the other
+    peaks: list[tuple[str, float, float, float]]  # name, mean intensity in both classes, log odds
+    n_confused: int  # samples of one of the two classes predicted as the other
 
 
 def spectrum_figure(chosen: Chosen, name: str) -> Along:
-    """Mean spectra of two classes, and beneath them what the peaks add to the truth on average.
-
-    Of more than two classes the two that are taken for each other most often.
-    """
+    """Mean spectra of two classes, the two confused most often, above the mean contributions of the peaks."""
     study, evidence = chosen.study, chosen.evidence
     assert evidence is not None
     assert study.positions is not None
-    mixed_up = chosen.confusion + chosen.confusion.T
-    np.fill_diagonal(mixed_up, -1)
-    n_mixed_up = int(mixed_up.max())
-    second, first = sorted(np.unravel_index(int(mixed_up.argmax()), mixed_up.shape))
-    if study.looked_for == study.classes[second]:
+    confused = chosen.confusion + chosen.confusion.T
+    np.fill_diagonal(confused, -1)
+    n_confused = int(confused.max())
+    second, first = sorted(np.unravel_index(int(confused.argmax()), confused.shape))
+    if study.positive_class == study.classes[second]:
         first, second = second, first
     values = study.X.to_numpy(dtype=float)
     above, below = (np.nan_to_num(mean_spectrum(values[study.true == code])) for code in (first, second))
     features = study.features
     tops = np.array([top for top in features.shown if top is not None], dtype=np.intp)
     regions = tops, np.where(features.of_column < len(tops), features.of_column, -1)
-    two, words = (study.classes[first], study.classes[second]), "mean evidence for the true class"
-    display = SpectrumDisplay(study.positions, above, below, evidence.for_truth, *two, words, study.axis, regions)
+    two = study.classes[first], study.classes[second]
+    subject = "mean evidence for the true class"
+    display = SpectrumDisplay(study.positions, above, below, evidence.for_truth, *two, subject, study.axis, regions)
 
     def draw(axes: Any) -> None:
         display.plot(axes)
-        axes[1].set_title("", loc="left")  # the page says it beneath
+        axes[1].set_title("", loc="left")  # part of the caption
         if study.marks is not None:
             look = {"color": INK, "markersize": 5, "clip_on": False, "transform": axes[1].get_xaxis_transform()}
             axes[1].plot(study.marks, np.full(len(study.marks), 1.02), "v", **look)
 
     layout = {"nrows": 2, "sharex": True, "height_ratios": (3, 2)}
-    words = "Evidence along the spectrum"
-    wide, axes = _svg(draw, (WHOLE, 4.8), name, words, **layout)
-    narrow, _ = _svg(draw, (PHONE, 4.4), f"{name}-narrow", words, **layout)
+    description = "Evidence along the spectrum"
+    wide, axes = _svg(draw, (WHOLE, 4.8), name, description, **layout)
+    narrow, _ = _svg(draw, (PHONE, 4.4), f"{name}-narrow", description, **layout)
     ends = axes[0].transData.transform([(study.positions[0], 0), (study.positions[-1], 0)])[:, 0]
     left, right = ends / axes[0].figure.bbox.width
     peaks = [
         (features.names[i], float(above[top]), float(below[top]), float(display.evidence_[i]))
         for i, top in enumerate(tops.tolist())
     ]
-    return Along(wide, narrow, (float(left), float(right)), *two, peaks, n_mixed_up)
+    return Along(wide, narrow, (float(left), float(right)), *two, peaks, n_confused)
 
 
 def is_drawable(structure: Any) -> bool:
-    """Whether a drawing of the structure can be read: neither without edges nor a ball of wool."""
+    """Whether a drawing of the structure is readable."""
     return 0 < structure.n_edges <= 2 * len(structure.nodes) and len(structure.nodes) <= 24

@@ -1,4 +1,4 @@
-"""The page itself."""
+"""The page of the report."""
 
 from __future__ import annotations
 
@@ -20,33 +20,23 @@ from cgnlearn.plots.style import DARK_COLOURS
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
 
-FEW = 30  # samples of a class, or groups, of which figures are rough
+FEW = 30  # samples of a class, or groups: estimates are imprecise
 
 
 def write_report(
     path: str | Path, studies: Sequence[Study], title: str = "Evaluation", compared: Sequence[Comparison] = ()
 ) -> None:
-    """Write the page: one file that needs no other, with comparisons in one table, then a part for each study."""
+    """Write the page, one self-contained file: the comparisons in one table, then a part for each study."""
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'cgnlearn[report]'") from error
     from cgnlearn.report.figures import VARIABLES
 
-    environment = Environment(
-        loader=FunctionLoader(_template),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "number": _number,
-        "signed": _signed,
-        "percent": _percent,
-        "counted": _counted,
-        "adds": _adds,
-    }
+    options: dict[str, Any] = dict.fromkeys(("autoescape", "trim_blocks", "lstrip_blocks"), True)
+    environment = Environment(loader=FunctionLoader(_template), undefined=StrictUndefined, **options)
+    environment.filters |= {"number": _number, "signed": _signed, "percent": _percent}
+    environment.filters |= {"counted": _counted, "contribution": _contribution}
     text = environment.get_template("page.html").render(
         title=title,
         version=__version__,
@@ -64,7 +54,7 @@ def _template(name: str) -> str:
 
 
 def _part(study: Study, anchor: str) -> dict[str, Any]:
-    """What the template needs of one study."""
+    """The values of one study for the template."""
     from cgnlearn.report import figures
     from cgnlearn.report.cards import cards
     from cgnlearn.report.panels import panels
@@ -85,23 +75,22 @@ def _part(study: Study, anchor: str) -> dict[str, Any]:
         return part
     chosen = Chosen.of(study)
     viewer = Viewer(chosen)
+    has_spectrum = study.positions is not None and chosen.evidence is not None
     return part | {
         "verdict": Verdict(study),
         "chosen": chosen,
         "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
         "deciding": figures.deciding(study, f"{anchor}-decision"),
-        "along": None
-        if study.positions is None or chosen.evidence is None
-        else figures.spectrum_figure(chosen, f"{anchor}-spectrum"),
-        "cards": cards(chosen),  # None where the model cannot be explained
-        "views": [(words, viewer.view(row)) for words, row in chosen.remarkable],
-        "viewable": viewer.plain(),
+        "along": figures.spectrum_figure(chosen, f"{anchor}-spectrum") if has_spectrum else None,
+        "cards": cards(chosen),
+        "views": [(title, viewer.view(sample)) for title, sample in chosen.remarkable],
+        "viewable": viewer.as_dict(),
         "shape": shape_of(chosen.final, anchor),
     }
 
 
 def _class_groups(study: Study) -> dict[str, int] | None:
-    """How many groups have samples of each class."""
+    """Number of groups with samples of each class."""
     if study.groups is None:
         return None
     groups = np.asarray(study.groups)
@@ -109,42 +98,35 @@ def _class_groups(study: Study) -> dict[str, int] | None:
 
 
 def _warnings(study: Study) -> list[str]:
-    """What this very set gives reason to be careful about."""
+    """Limitations of this evaluation."""
     found = []
     label, least = min(study.counts.items(), key=lambda item: item[1])
     if least < FEW:
-        found.append(f"Class {label} has {least} samples only: figures for it are rough.")
+        found.append(f"Class {label} has only {least} samples: its estimates are imprecise.")
     if study.n_groups is not None and study.n_groups < FEW:
-        found.append(
-            f"The samples come from {study.n_groups} groups only: that, not the samples, is how much is known."
-        )
+        found.append(f"The samples come from only {study.n_groups} independent groups: the estimates are imprecise.")
     if max(study.counts.values()) > 4 * least:
-        found.append(
-            "The classes are of very unequal size: accuracy alone would flatter; look at log loss and the confusion "
-            "matrix."
-        )
+        found.append("The class sizes are very unequal: consider log loss and the confusion matrix besides accuracy.")
     for summary in study.summaries:
         if summary.n_without:
-            why = (summary.reason or "maximum likelihood does not exist in them").rpartition("; use ")
-            compared = "; it is compared on the other folds only" if summary.metrics else ""
-            found.append(
-                f"{summary.model} has no answer in {summary.n_without} of {summary.n_folds} folds{compared}: "
-                f"{why[0] or why[2]}."
-            )
+            before, _, reason = (summary.reason or "maximum likelihood does not exist").rpartition("; use ")
+            compared = " (compared on the other folds)" if summary.metrics else ""
+            folds = f"{summary.n_without} of {summary.n_folds} folds{compared}"
+            found.append(f"{summary.model} has no predictions in {folds}: {before or reason}.")
     if study.chosen is not None and study.proposed is None and len(study.able) > 1:
         found.append(
-            f"{study.chosen} was picked as the best of {len(study.able)} models by these very folds, so that its "
-            "figures are a little too good."
+            f"{study.chosen} is the best of {len(study.able)} models on the same folds: its results are slightly "
+            "optimistic."
         )
     if study.proposed is not None and study.chosen != study.proposed:
-        found.append(f"{study.proposed} was to be judged, but did not answer in every fold.")
+        found.append(f"{study.proposed} does not have predictions in every fold; this report describes {study.chosen}.")
     if len(study.results) < len(study.splits) * len(study.models):
-        found.append("The evaluation was interrupted: the figures stand for the folds that were done.")
+        found.append("The evaluation was interrupted: the results are those of the finished folds.")
     return found
 
 
 def _number(value: float | None) -> str:
-    """Three decimals, or none where they would be noise."""
+    """Three decimals, or none for numbers of three digits."""
     if value is None:
         return "—"
     if np.isinf(value):
@@ -159,17 +141,17 @@ def _signed(value: float, digits: int = 1) -> str:
     return f"{value:+.{decimals}f}".replace("-", "−")
 
 
-def _adds(value: float) -> str:
-    """Two decimals, or two digits of what is small: in a wide set everything is."""
-    return f"{value:+.2f}".replace("-", "−") if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}".replace("-", "−")
+def _contribution(value: float) -> str:
+    """Two decimals, or two digits of a small contribution."""
+    return (f"{value:+.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}").replace("-", "−")
 
 
 def _percent(value: float) -> str:
-    """A probability; near 0 and 1 it is not rounded to what no model knows."""
+    """A probability, never rounded to 0 or 1."""
     if value > 0.9999:
-        return "> 99.99 %"
-    return "< 0.01 %" if value < 0.0001 else f"{100 * value:.2f} %"
+        return "> 99.99%"
+    return "< 0.01%" if value < 0.0001 else f"{100 * value:.2f}%"
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

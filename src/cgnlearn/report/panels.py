@@ -1,4 +1,4 @@
-"""The models beside each other: one panel for each metric, a dot with its interval for each model."""
+"""Comparison of models: one panel for each metric, with a dot and an interval for each model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cgnlearn.evaluation.verdict import Standing, calibration, n_folds, standing
 
 
 class Dot(NamedTuple):
-    """One model on the panel's line."""
+    """One model on the axis of a panel."""
 
     of: Standing
-    place: Estimate  # where the dot and the interval's ends stand, in per cent
-    is_out: bool  # so far worse than the others that the line does not reach it, but its end
+    place: Estimate  # positions of the dot and of the ends of its interval, in per cent
+    is_out: bool  # so much worse than the others that it is off the scale
     is_chosen: bool
-    part: str  # of the folds, where not all were answered
+    part: str  # number of folds with predictions, if not all
 
 
 class Panel(NamedTuple):
@@ -28,25 +28,23 @@ class Panel(NamedTuple):
     metric: Metric
     dots: list[Dot]
     ends: tuple[float, float]
-    baseline: float | None  # where the class frequencies stand, in per cent
+    baseline: float | None  # position of the class frequencies, in per cent
 
 
 def panels(study: Study) -> list[Panel]:
-    """Those of a study, each with all models that answered in some fold."""
-    found = [(metric, standings(study, name)) for name, metric in MEANS.items()]
-    found += [(CALIBRATION_ERROR, _calibrations(study))]
-    return [_panel(study, metric, of_models) for metric, of_models in found]
+    """One panel for each metric, with all models that have predictions in some fold."""
+    found = [_panel(study, metric, standings(study, name)) for name, metric in MEANS.items()]
+    return [*found, _panel(study, CALIBRATION_ERROR, _calibrations(study))]
 
 
 def _calibrations(study: Study) -> list[Standing]:
-    """A fold is too small to tell: all samples of the first repetition do, beside what chance would show."""
+    """Calibration errors in the first repetition (folds are too small), with the error expected by chance."""
     found = []
     for summary in study.summaries:
         if any(r.log_proba is not None and not r.unit.repeat for r in study.results if r.unit.name == summary.model):
-            of = calibration(study, summary.model)
-            value = Estimate(of.error, 0.0, of.by_chance)
-            answered = summary.n_folds - summary.n_without
-            found.append(Standing(summary.model, value, answered, is_best=False, is_worse=of.judgement == "not"))
+            own = calibration(study, summary.model)
+            value, n_answered = Estimate(own.error, 0.0, own.by_chance), summary.n_folds - summary.n_without
+            found.append(Standing(summary.model, value, n_answered, False, own.judgement == "miscalibrated"))
     return found
 
 
@@ -67,7 +65,7 @@ def _panel(study: Study, metric: Metric, found: list[Standing]) -> Panel:
 
 
 def _ends(found: list[Standing], metric: Metric) -> tuple[float, float]:
-    """A line that reaches all models, but none so far off that the others could not be told apart."""
+    """Ends of the axis; models much worse than the baseline do not count, so that the others stay distinct."""
     ends = np.array([of.value for of in found], dtype=float)  # (models, 3): value, low, high
     values = ends[:, 0]
     usable = np.isfinite(values)
@@ -77,7 +75,7 @@ def _ends(found: list[Standing], metric: Metric) -> tuple[float, float]:
         return 0.0, float(np.nanmax(ends))
     best = float((metric.sign * values[usable]).max())
     base = next((metric.sign * of.value.value for of in found if of.model == BASELINE), best)
-    worst = best - 2.5 * max(abs(best - base), 0.02)  # beyond it a model is out of sight
-    seen = usable & (metric.sign * values >= worst)
-    low, high = max(float(np.nanmin(ends[seen])), 0.0), min(float(np.nanmax(ends[seen])), metric.most)
+    worst = best - 2.5 * max(abs(best - base), 0.02)  # beyond it a model is off the scale
+    shown = usable & (metric.sign * values >= worst)
+    low, high = max(float(np.nanmin(ends[shown])), 0.0), min(float(np.nanmax(ends[shown])), metric.most)
     return (low, high) if high > low else (low - 0.01, high + 0.01)

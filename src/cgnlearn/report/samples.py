@@ -1,12 +1,20 @@
-"""Single samples: what was measured, what is usual in the classes, and what it adds."""
+"""Details of single samples: measured values, typical values of the classes, and contributions."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any, NamedTuple
 
-from cgnlearn.evaluation.chosen import Chosen, SeenRow
-from cgnlearn.report.cards import Usual, Values, column, told, usual
+from cgnlearn.evaluation.chosen import Chosen, HeldOutSample
+from cgnlearn.report.cards import TypicalValues, Values, column, shortened, typical_values
+
+
+class Strip(NamedTuple):
+    """Positions of a value and of two typical ranges on a line, in per cent of its length."""
+
+    value: float
+    of: tuple[float, float]
+    against: tuple[float, float]
 
 
 class Item(NamedTuple):
@@ -14,100 +22,89 @@ class Item(NamedTuple):
 
     feature: int
     name: str
-    value: str
-    number: float | None  # the value, if it is one
-    usual_for: str  # in the predicted class
-    usual_against: str  # in the next
-    strip: Strip | None
     log_odds: float
-
-
-class Strip(NamedTuple):
-    """Where a value lies beside what is usual in two classes, in per cent of a line's length."""
-
-    value: float
-    of: tuple[float, float]
-    against: tuple[float, float]
+    value: str = ""
+    number: float | None = None  # the value, if numeric
+    typical_for: str = ""  # in the predicted class
+    typical_against: str = ""  # in the second most probable class
+    strip: Strip | None = None
 
 
 class View(NamedTuple):
-    """A sample up close."""
+    """The details of a sample."""
 
-    row: SeenRow
+    sample: HeldOutSample
     items: list[Item]
-    rest: float  # what all else adds, the classes' own frequencies among it
+    rest: float  # log odds of the other features and of the class prior
 
 
 class Viewer:
-    """Looks at samples of one study; what is usual is found once for each feature."""
+    """Details of the samples of a study; the typical values of a feature are computed once."""
 
     def __init__(self, chosen: Chosen) -> None:
         self.chosen, self.study = chosen, chosen.study
-        self.values = cache(self._values)
-        self.usual = cache(self._usual)
+        self.column = cache(self._column)
 
-    def _values(self, feature: int) -> Values | None:
-        at = self.study.features.shown[feature]
-        return None if at is None else column(self.study.X, at)
+    def _column(self, feature: int) -> tuple[Values, TypicalValues] | None:
+        shown = self.study.features.shown[feature]
+        if shown is None:
+            return None
+        values = column(self.study.X, shown)
+        return values, typical_values(values, self.study)
 
-    def _usual(self, feature: int) -> Usual | None:
-        values = self.values(feature)
-        return None if values is None else usual(values, self.study)
+    def view(self, sample: HeldOutSample) -> View:
+        """The details of one sample."""
+        of, against = (self.study.classes.index(label) for label in (sample.predicted, sample.against))
+        items = [self._item(sample.index, feature, odds, of, against) for feature, odds in sample.reasons]
+        return View(sample, items, sample.log_odds - sum(item.log_odds for item in items))
 
-    def view(self, row: SeenRow) -> View:
-        """One sample."""
-        of, against = (self.study.classes.index(label) for label in (row.predicted, row.against))
-        items = [self._item(row, feature, odds, of, against) for feature, odds in row.reasons]
-        return View(row, items, row.log_odds - sum(item.log_odds for item in items))
+    def _item(self, index: int, feature: int, odds: float, of: int, against: int) -> Item:
+        item, known = Item(feature, self.study.features.names[feature], odds), self.column(feature)
+        if known is None:
+            return item
+        values, typical = known
+        value = values.of_samples[index]
+        number = float(value) if values.is_number and not values.missing[index] else None
+        ranges = None if number is None else typical.ranges
+        return item._replace(
+            value=shortened(float(value) if values.is_number else value),
+            number=number,
+            typical_for=typical.text(of, value),
+            typical_against=typical.text(against, value),
+            strip=None if number is None or ranges is None else strip_of(number, ranges[of], ranges[against]),
+        )
 
-    def _item(self, row: SeenRow, feature: int, odds: float, of: int, against: int) -> Item:
-        name = self.study.features.names[feature]
-        values, found = self.values(feature), self.usual(feature)
-        if values is None or found is None:
-            return Item(feature, name, "", None, "", "", None, odds)
-        value = values.of_rows[row.index]
-        is_there = not values.missing[row.index]
-        number = float(value) if values.is_number and is_there else None
-        strip = None
-        if number is not None and found.ranges is not None:
-            strip = strip_of(number, found.ranges[of], found.ranges[against])
-        usual_for, usual_against = (found.words(code, value) for code in (of, against))
-        shown = told(float(value) if values.is_number else value)
-        return Item(feature, name, shown, number, usual_for, usual_against, strip, odds)
-
-    def plain(self) -> dict[str, Any]:
-        """All listed samples in plain values, for the page to choose from."""
+    def as_dict(self) -> dict[str, Any]:
+        """The listed samples as plain values, from which the page builds the selected view."""
         study = self.study
-        number = {label: code for code, label in enumerate(study.classes)}
-        views = [self.view(row) for row in self.chosen.rows]
+        views = [self.view(sample) for sample in self.chosen.samples]
         features: dict[int, Any] = {}
         for feature in sorted({item.feature for view in views for item in view.items}):
-            found, ranges, shares = self.usual(feature), None, None
-            if found is not None and found.ranges is not None:
-                ranges = [None if of is None else [round_off(end) for end in of] for of in found.ranges]
-            if found is not None and found.shares is not None:
-                shares = [{level: round(100 * part) for level, part in of.items()} for of in found.shares]
+            known, ranges, shares = self.column(feature), None, None
+            if known is not None and known[1].ranges is not None:
+                ranges = [None if of is None else [four_digits(end) for end in of] for of in known[1].ranges]
+            if known is not None and known[1].shares is not None:
+                shares = [{level: round(100 * share) for level, share in of.items()} for of in known[1].shares]
             features[feature] = {"name": study.features.names[feature], "ranges": ranges, "shares": shares}
-        rows = []
-        for view in views:
-            row = view.row
-            codes = {name: number[getattr(row, name)] for name in ("true", "predicted", "against")}
-            said = {"probability": row.probability, "logOdds": round(row.log_odds, 3)}
+        samples = []
+        for sample, view_items, _ in views:
+            entry: dict[str, Any] = {"name": sample.name, "line": sample.line, "probability": sample.probability}
+            entry |= {name: study.classes.index(getattr(sample, name)) for name in ("true", "predicted", "against")}
             items = [
-                [one.feature, one.value if one.number is None else round_off(one.number), round(one.log_odds, 3)]
-                for one in view.items
+                [item.feature, item.value if item.number is None else four_digits(item.number), round(item.log_odds, 3)]
+                for item in view_items
             ]
-            rows.append({"name": row.name, "line": row.line, **codes, **said, "items": items})
-        return {"classes": study.classes, "features": features, "samples": rows}
+            samples.append(entry | {"logOdds": round(sample.log_odds, 3), "items": items})
+        return {"classes": study.classes, "features": features, "samples": samples}
 
 
-def round_off(value: float) -> float:
-    """To four digits: the page shows no more."""
+def four_digits(value: float) -> float:
+    """The value as precise as the page shows it."""
     return float(f"{value:.4g}")
 
 
 def strip_of(value: float, of: tuple[float, float] | None, against: tuple[float, float] | None) -> Strip | None:
-    """Both ranges and the value on one line; None where a class has no values."""
+    """Both ranges and the value on one line; None if a class has no values."""
     if of is None or against is None:
         return None
     low, high = min(value, of[0], against[0]), max(value, of[1], against[1])

@@ -1,4 +1,4 @@
-"""The model in words: what depends on what, drawn only where a drawing can be read."""
+"""Description of a fitted model: its dependencies as text, tree, groups or a drawing if that is readable."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from cgnlearn.networks.structure import Structure
 from cgnlearn.report.figures import is_drawable, path_figure, structure_figure
 
 MOST_IN_TREE = 120
-MOST_KINDS = 8  # of members of a mixture
+MOST_MEMBERS = 8  # rows of the table of a mixture
 
 
 class Branch(NamedTuple):
-    """A node of a tree with what hangs on it."""
+    """A node of a tree with its children."""
 
     name: str
     branches: list[Branch]
 
 
 class Members(NamedTuple):
-    """Those of a mixture that see the features alike, and differ in their settings."""
+    """Members of a mixture with the same structure and different settings."""
 
-    words: str
+    text: str
     n: int
     weight: float
 
 
 class Shape(NamedTuple):
-    """What the page says of the chosen model, fitted on all samples."""
+    """The description of the chosen model, fitted on all samples."""
 
-    words: str
+    text: str
     tree: list[Branch] | None
     groups: list[list[str]] | None
     figure: Markup | None
@@ -44,14 +44,14 @@ class Shape(NamedTuple):
 
 
 def shape_of(model: Any, name: str) -> Shape:
-    """Of a fitted model."""
+    """The description of a fitted model."""
     structure: Structure | None = getattr(model, "structure_", None)
     path = path_figure(model, f"{name}-path")
     if structure is None:
         members = _members(getattr(model, "members_", ()))
-        shown, rest = members[:MOST_KINDS], members[MOST_KINDS:]
-        return Shape("", None, None, None, path, shown, sum(each.n for each in rest))
-    said = _said_of(model, structure)
+        shown, rest = members[:MOST_MEMBERS], members[MOST_MEMBERS:]
+        return Shape("", None, None, None, path, shown, sum(group.n for group in rest))
+    text = _text(structure)
     tree = groups = figure = None
     n = len(structure.nodes)
     if structure.k is None and 0 < structure.n_edges < n * (n - 1) // 2:
@@ -61,29 +61,28 @@ def shape_of(model: Any, name: str) -> Shape:
         elif tree is None and is_drawable(structure):
             figure = structure_figure(structure, f"{name}-structure")
         elif tree is None:
-            said += f" It has {structure.n_edges} edges, too many for a drawing that can be read."
-    return Shape(said, tree, groups, figure, path, [], 0)
+            text += f" The graph with {structure.n_edges} edges is too large to draw."
+    return Shape(text, tree, groups, figure, path, [], 0)
 
 
 def _members(members: Sequence[Any]) -> list[Members]:
-    """Gathered by what they do with the features, the heaviest first."""
+    """Members grouped by structure, the largest weight first."""
     weights: dict[str, list[float]] = {}
     for member in members:
         weights.setdefault(in_words(member.settings), []).append(float(member.weight))
-    found = [Members(words, len(those), sum(those)) for words, those in weights.items()]
-    return sorted(found, key=lambda each: -each.weight)
+    groups = [Members(text, len(own), sum(own)) for text, own in weights.items()]
+    return sorted(groups, key=lambda group: -group.weight)
 
 
-def _said_of(model: Any, structure: Structure) -> str:
+def _text(structure: Structure) -> str:
     n = len(structure.nodes)
     if not structure.n_edges:
-        return f"Within a class each of the {n} features is taken to vary by itself (naive Bayes)."
+        return f"Within a class the {n} features are independent (naive Bayes)."
     if structure.n_edges == n * (n - 1) // 2:
-        return f"Within a class every one of the {n} features may vary with every other."
+        return f"Within a class all {n} features may depend on each other (complete structure)."
     if structure.k is not None:
         return (
-            f"Within a class each of {n} features depends on up to {structure.k - 1} just before it "
-            f"(a band of order {structure.k})."
+            f"Within a class each of {n} features depends on up to {structure.k - 1} preceding ones (k={structure.k})."
         )
     most = int(np.diff(structure.indptr).max())
     at_most = f"at most {most} other{'s' if most > 1 else ''}"
@@ -91,7 +90,7 @@ def _said_of(model: Any, structure: Structure) -> str:
 
 
 def _tree(structure: Structure) -> list[Branch] | None:
-    """The features as branches, if each depends on one other at most and they are not too many."""
+    """The features as a forest, if each depends on at most one other and they are not too many."""
     if np.diff(structure.indptr).max(initial=0) > 1 or len(structure.nodes) > MOST_IN_TREE:
         return None
     branches = {node: Branch(str(node), []) for node in structure.nodes}
@@ -102,7 +101,7 @@ def _tree(structure: Structure) -> list[Branch] | None:
 
 
 def _groups(structure: Structure) -> list[list[str]] | None:
-    """The features in groups, if within each every one depends on every other and none on those of another."""
+    """The features in groups, if they are complete within groups and independent between them."""
     groups: dict[Any, list[str]] = {}
     first: dict[Any, Any] = {}
     for child, parents in structure.families:

@@ -1,13 +1,13 @@
 const signed = (value, digits) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
-const adds = (value) => Math.abs(value) >= 0.1 || value === 0 ? signed(value, 2) : (value < 0 ? "−" : "+") + Number(Math.abs(value).toPrecision(2));
-const told = value => typeof value === "number" ? String(value).replace("-", "−") : value;
-const percent = p => p > 0.9999 ? "> 99.99 %" : p < 0.0001 ? "< 0.01 %" : (100 * p).toFixed(2) + " %";
+const contribution = (value) => Math.abs(value) >= 0.1 || value === 0 ? signed(value, 2) : (value < 0 ? "−" : "+") + Number(Math.abs(value).toPrecision(2));
+const shortened = value => typeof value === "number" ? String(value).replace("-", "−") : value;
+const percent = p => p > 0.9999 ? "> 99.99%" : p < 0.0001 ? "< 0.01%" : (100 * p).toFixed(2) + "%";
 
-// Sorting, and filtering of the samples.
+// Sort tables; filter the table of samples.
 for (const table of document.querySelectorAll("table.sortable")) {
-  const body = table.tBodies[0], samples = [...body.samples];
-  const key = (sample, i) => sample.cells[i].dataset.value ?? sample.cells[i].textContent;
-  [...table.tHead.samples[0].cells].forEach((head, i) => {
+  const body = table.tBodies[0], rows = [...body.rows];
+  const key = (row, i) => row.cells[i].dataset.value ?? row.cells[i].textContent;
+  [...table.tHead.rows[0].cells].forEach((head, i) => {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);
@@ -16,9 +16,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const numeric = samples.length > 0 && samples[0].cells[i].dataset.value !== undefined;
-      samples.sort((a, b) => (numeric ? key(a, i) - key(b, i) : key(a, i).localeCompare(key(b, i))) * (down ? -1 : 1));
-      body.append(...samples);
+      const numeric = rows.length > 0 && rows[0].cells[i].dataset.value !== undefined;
+      rows.sort((a, b) => (numeric ? key(a, i) - key(b, i) : key(a, i).localeCompare(key(b, i))) * (down ? -1 : 1));
+      body.append(...rows);
     });
   });
   if (!table.classList.contains("filtered")) continue;
@@ -27,17 +27,17 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const show = () => {
     const wanted = text.value.trim().toLowerCase();
     let n = 0;
-    for (const sample of samples) {
-      sample.hidden = (wrong.checked && !sample.classList.contains("wrong")) || !sample.textContent.toLowerCase().includes(wanted);
-      n += !sample.hidden;
+    for (const row of rows) {
+      row.hidden = (wrong.checked && !row.classList.contains("wrong")) || !row.textContent.toLowerCase().includes(wanted);
+      n += !row.hidden;
     }
-    tools.querySelector("[aria-live]").textContent = `${n} row${n === 1 ? "" : "s"}`;
+    tools.querySelector("[aria-live]").textContent = `${n.toLocaleString("en")} sample${n === 1 ? "" : "s"}`;
   };
   text.addEventListener("input", show);
   wrong.addEventListener("change", show);
 }
 
-// A sample up close, chosen by the reader.
+// Details of the sample that the reader selects.
 for (const script of document.querySelectorAll("script.viewable")) {
   const { classes, features, samples } = JSON.parse(script.textContent);
   const part = script.closest("section"), chooser = part.querySelector(".chooser"), select = chooser.querySelector("select");
@@ -46,36 +46,36 @@ for (const script of document.querySelectorAll("script.viewable")) {
   chooser.after(shown);
   select.add(new Option("…", ""));
   samples.forEach((sample, i) => select.add(new Option(
-    `${row.name}: ${classes[row.true]}, predicted ${classes[row.predicted]} ${percent(row.probability)}${row.true === row.predicted ? "" : " ✗"}`, i)));
+    `${sample.name}: ${classes[sample.true]}, predicted ${classes[sample.predicted]} ${percent(sample.probability)}${sample.true === sample.predicted ? "" : " ✗"}`, i)));
   chooser.hidden = false;
   select.addEventListener("change", () => {
     shown.replaceChildren();
     if (select.value !== "") shown.append(view(samples[select.value]));
   });
-  const usual = (feature, code, value) => {
-    if (feature.shares) return value === "missing" ? "—" : `${feature.shares[code][value] ?? 0} % of rows`;
+  const typical = (feature, code, value) => {
+    if (feature.shares) return value === "missing" ? "—" : `${feature.shares[code][value] ?? 0}% of samples`;
     if (!feature.ranges) return "";
-    return feature.ranges[code] ? `${told(feature.ranges[code][0])} to ${told(feature.ranges[code][1])}` : "none measured";
+    return feature.ranges[code] ? `${shortened(feature.ranges[code][0])} to ${shortened(feature.ranges[code][1])}` : "no values";
   };
   const view = sample => {
     const found = blank.cloneNode(true), of = classes[sample.predicted], against = classes[sample.against];
-    found.querySelector("h4").textContent = `Row ${row.name}`;
-    found.querySelector("p").textContent = `True class ${classes[row.true]}, predicted ${of} with probability ${percent(row.probability)}; ` +
-      `the next is ${against}. Log-odds between them: ${signed(row.logOdds, 2)}.`;
-    found.querySelector("thead .for").textContent = `usual in ${of}`;
-    found.querySelector("thead .against").textContent = `usual in ${against}`;
+    found.querySelector("h4").textContent = `Sample ${sample.name}`;
+    found.querySelector("p").textContent = `True class ${classes[sample.true]}, predicted ${of} with probability ${percent(sample.probability)}; ` +
+      `second most probable: ${against}. Log odds between them: ${signed(sample.logOdds, 2)}.`;
+    found.querySelector("thead .for").textContent = `typical of ${of}`;
+    found.querySelector("thead .against").textContent = `typical of ${against}`;
     const first = found.querySelector("tbody tr");
     let rest = sample.logOdds;
     for (const [number, value, odds] of sample.items) {
       const line = first.cloneNode(true), feature = features[number];
       line.querySelector("th").textContent = feature.name;
-      line.querySelector(".measured").textContent = told(value);
+      line.querySelector(".measured").textContent = shortened(value);
       for (const [kind, code] of [["for", sample.predicted], ["against", sample.against]]) {
         const cell = line.querySelector(`td.${kind}`);
-        cell.textContent = usual(feature, code, value);
-        cell.dataset.label = `usual: ${classes[code]}`;
+        cell.textContent = typical(feature, code, value);
+        cell.dataset.label = `typical of ${classes[code]}`;
       }
-      line.querySelector(".odds").textContent = adds(odds);
+      line.querySelector(".odds").textContent = contribution(odds);
       const ranges = feature.ranges && [feature.ranges[sample.predicted], feature.ranges[sample.against]];
       if (ranges && ranges.every(Boolean) && typeof value === "number") {
         const low = Math.min(value, ranges[0][0], ranges[1][0]), high = Math.max(value, ranges[0][1], ranges[1][1]);
@@ -96,7 +96,7 @@ for (const script of document.querySelectorAll("script.viewable")) {
   };
 }
 
-// The peak under the pointer.
+// The peak nearest to the pointer.
 for (const figure of document.querySelectorAll(".along")) {
   const { of, against, peaks, axis } = JSON.parse(figure.querySelector("script").textContent);
   const { left, right, from, to } = Object.fromEntries(Object.entries(figure.dataset).map(([name, value]) => [name, Number(value)]));
@@ -113,7 +113,7 @@ for (const figure of document.querySelectorAll(".along")) {
     if (!peaks.length) return;
     const [name, above, below, odds] = peaks[nearest];
     const x = (left + (places[nearest] - from) / (to - from) * (right - left)) * box.width;
-    tip.textContent = `${name}: ${of} ${above.toPrecision(3)}, ${against} ${below.toPrecision(3)}; adds ${adds(odds)}`;
+    tip.textContent = `${name}: ${of} ${above.toPrecision(3)}, ${against} ${below.toPrecision(3)}; contribution ${contribution(odds)}`;
     tip.hidden = cursor.hidden = false;
     cursor.style.left = `${x}px`;
     tip.style.left = `${Math.min(x + 8, box.width - 250)}px`;
@@ -121,7 +121,7 @@ for (const figure of document.querySelectorAll(".along")) {
   wide.addEventListener("pointerleave", () => { tip.hidden = cursor.hidden = true; });
 }
 
-// The section in sight.
+// Highlight the visible section.
 const links = new Map([...document.querySelectorAll("nav.sections a")].map(link => [link.hash.slice(1), link]));
 const watcher = new IntersectionObserver(entries => {
   for (const entry of entries) if (entry.isIntersecting) {
