@@ -116,7 +116,7 @@ def test_results_of_other_settings_are_refused(tmp_path):
     with pytest.raises(OtherResultsError, match=r"another seed \(0, not 1\): choose another folder"):
         opened(tmp_path, seed=1)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(OtherResultsError, match="cannot be read"):
+    with pytest.raises(OtherResultsError, match="is not a manifest"):
         opened(tmp_path)
 
 
