@@ -66,7 +66,7 @@ def averaged(X, y, X_test, draws=400):
     table, classes = read_training(X, y)
     how = Bayes(sharing=1.0)
     statistics = collect(table, every_family(table.schema, K_MAX))
-    left_out = EveryK.left_out(statistics, table, how, k_max=K_MAX, shapes=("band",))
+    left_out = EveryK.of(statistics, table, how, k_max=K_MAX, shapes=("band",), leave_one_out=True)
     new = EveryK.of(statistics, read(X_test, table.schema), how, k_max=K_MAX, shapes=("band",))
     of_rows, log_proba = [], []
     for k in range(K_MAX):

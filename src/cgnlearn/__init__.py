@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cgnlearn.streams import predict_stream as predict_stream
     from cgnlearn.structures.band import Band as Band
     from cgnlearn.structures.band import Box as Box
+    from cgnlearn.structures.band import ordered_path as ordered_path
     from cgnlearn.structures.band_average import BandAverage as BandAverage
     from cgnlearn.structures.fixed import Complete as Complete
     from cgnlearn.structures.fixed import Jan as Jan
     from cgnlearn.structures.fixed import NaiveBayes as NaiveBayes
-    from cgnlearn.structures.ordered_path import ordered_path as ordered_path
     from cgnlearn.structures.search import GreedyJan as GreedyJan
     from cgnlearn.structures.selective_naive_bayes import SelectiveNaiveBayes as SelectiveNaiveBayes
     from cgnlearn.structures.tan import TAN as TAN
@@ -52,7 +52,7 @@ _HOMES = {
     "fit_dask": "distributed",
     "fit_stream": "streams",
     "load": "persistence",
-    "ordered_path": "structures.ordered_path",
+    "ordered_path": "structures.band",
     "predict_dask": "distributed",
     "predict_stream": "streams",
     "save": "persistence",

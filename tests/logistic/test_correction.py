@@ -177,7 +177,7 @@ def test_what_is_not_defined_says_so():
     model = discriminative().fit(X, y)
     with pytest.raises(AttributeError, match="log_evidence_ is not defined"):
         _ = model.log_evidence_
-    with pytest.raises(ValueError, match="take folds"):
+    with pytest.raises(ValueError, match="use folds"):
         model.leave_one_out_log_proba(X, y)
 
 

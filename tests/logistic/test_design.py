@@ -5,7 +5,7 @@ import pytest
 
 from cgnlearn.data.table import read_training
 from cgnlearn.logistic.design import Design, Features
-from cgnlearn.logistic.expansion import Expansion
+from cgnlearn.logistic.features import Expansion
 from cgnlearn.logistic.optimiser import Samples, fitted
 
 

@@ -16,7 +16,7 @@ from .samples import log_proba, random_samples, samples_of
 def refits(samples, penalty, start):
     """Log probabilities of every sample by a fit without it."""
     n = len(samples.labels)
-    others = (fitted(samples.some(np.flatnonzero(np.arange(n) != i)), penalty, start) for i in range(n))
+    others = (fitted(samples.rows(np.flatnonzero(np.arange(n) != i)), penalty, start) for i in range(n))
     return np.array([log_proba(samples, point)[i] for i, point in enumerate(others)])
 
 

@@ -101,7 +101,7 @@ def test_a_weight_of_two_is_a_sample_twice(offset, rng):
     samples = random_samples(rng, offset=offset)
     weights = rng.integers(1, 4, 40)
     weighted = replace(samples, weights=weights.astype(float))
-    repeated = replace(samples, weights=np.ones(40)).some(np.repeat(np.arange(40), weights))
+    repeated = replace(samples, weights=np.ones(40)).rows(np.repeat(np.arange(40), weights))
     once, twice = (fitted(each, 0.5, each.origin) for each in (weighted, repeated))
     np.testing.assert_allclose(once.slopes, twice.slopes, atol=1e-8)
     assert once.power == pytest.approx(twice.power, abs=1e-8)

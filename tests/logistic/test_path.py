@@ -62,7 +62,7 @@ def test_one_column(rng):
     samples = regression(X, y)
     found = list(steps(samples, penalties(samples)))
     assert len(found) > 4
-    assert {step.by for step in found} == {"leave-one-out"}
+    assert {step.held_out_by for step in found} == {"leave-one-out"}
 
 
 def test_every_fit_is_the_one_that_starts_at_zero(rng):
@@ -115,13 +115,13 @@ def test_where_there_are_few_samples_to_a_parameter_folds_hold_out(rng):
     X, y = telling(rng, 40, 20, signal=3.0)
     samples = regression(X, y)
     found = list(steps(samples, penalties(samples), lambda log_proba: 0.0))
-    by = [step.by for step in found]
+    by = [step.held_out_by for step in found]
     assert by[0] == "leave-one-out"
     first = by.index("5 folds")
     assert set(by[first:]) == {"5 folds"}
     for step in found[first:]:
         for train, test in stratified(samples.labels, 5, 0).pairs:
-            point = fitted(samples.some(train), step.penalty, samples.origin)
+            point = fitted(samples.rows(train), step.penalty, samples.origin)
             np.testing.assert_allclose(log_proba(samples, point)[test], step.log_proba[test], rtol=1e-4, atol=1e-4)
 
 
@@ -129,7 +129,7 @@ def test_samples_to_a_parameter_are_counted_not_weighed(rng):
     X, y = telling(rng, 40, 20, signal=3.0)
     plain = regression(X, y)
     heavy = replace(plain, weights=np.full(40, 100.0))
-    by = [[step.by for step in steps(each, penalties(each))] for each in (plain, heavy)]
+    by = [[step.held_out_by for step in steps(each, penalties(each))] for each in (plain, heavy)]
     assert "5 folds" in by[0]
     assert "5 folds" in by[1]
     assert heavy.effective_weights.sum() == pytest.approx(40)
@@ -137,7 +137,7 @@ def test_samples_to_a_parameter_are_counted_not_weighed(rng):
 
 def test_no_class_with_two_samples_has_no_folds(rng):
     samples = regression(rng.normal(size=(3, 5)), np.arange(3))
-    assert {step.by for step in steps(samples, [1.0, 0.01])} == {"leave-one-out"}
+    assert {step.held_out_by for step in steps(samples, [1.0, 0.01])} == {"leave-one-out"}
 
 
 def test_weights_of_noise_promise_nothing(rng):
@@ -151,7 +151,7 @@ def test_weights_of_noise_promise_nothing(rng):
         )
         candidates = mixture.cv_results_["param_terms"] == "linear"
         corrected = discriminative().fit(X, y, sample_weight=weights).discriminative_
-        found.append((-mixture.cv_results_["mean_test_cll"][candidates].max(), corrected.held_out_log_loss.min()))
+        found.append((mixture.cv_results_["mean_test_log_loss"][candidates].min(), corrected.held_out_log_loss.min()))
     assert np.ptp(found, axis=0).max() < 0.02
     assert np.min(found) > 0.68
 

@@ -439,7 +439,7 @@ def test_more_rows_may_bring_the_first_holes(tmp_path):
         (Band("cv"), "give k a number"),
         (BandAverage(3), "give k a number"),
         (TANAverage(), "take a Tree"),
-        (GreedyJan("forward", cv="loo"), "take folds"),
+        (GreedyJan("forward", cv="loo"), "use folds"),
     ],
 )
 def test_what_needs_complete_columns_says_so(structure, words):
@@ -458,10 +458,10 @@ def test_averages_refuse_holes_at_prediction(structure):
 
 def test_more_columns_than_rows_refuse_holes():
     X, y = continuous(n=10, m=301)
-    with pytest.raises(ValueError, match=r"(takes whole|needs complete) samples"):
+    with pytest.raises(ValueError, match="complete samples"):
         CGNClassifier("complete").fit(punched(X, 0.01), y)
     model = CGNClassifier("complete").fit(X, y)
-    with pytest.raises(ValueError, match=r"(takes whole|needs complete) samples"):
+    with pytest.raises(ValueError, match="complete samples"):
         model.predict(punched(X, 0.01))
 
 

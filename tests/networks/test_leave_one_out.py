@@ -186,7 +186,7 @@ def test_every_k_at_once(sharing):
     rows, _ = read_training(X, y)
     estimation = Bayes(sharing=sharing)
     statistics = collect(rows, every_family(rows.schema, 7))
-    found = EveryK.left_out(statistics, rows, estimation, k_max=7, shapes=("band", "box"))
+    found = EveryK.of(statistics, rows, estimation, k_max=7, shapes=("band", "box"), leave_one_out=True)
     for i, shape in enumerate((Band, Box)):
         for k in range(1, 8):
             model = CGNClassifier(shape(k), sharing=sharing).fit(X, y)

@@ -9,7 +9,7 @@ import pytest
 from cgnlearn import CGNClassifier, Complete, Prior, SampleNotAcceptableError, load, save
 from cgnlearn.networks import densities
 from cgnlearn.structures import fixed
-from cgnlearn.structures.rotated import RotatedComplete
+from cgnlearn.structures.fixed import RotatedComplete
 
 N, P = 30, 80
 RNG = np.random.default_rng(7)
@@ -152,7 +152,7 @@ def test_what_cannot_be_had_says_so(wide, monkeypatch):
         here.partial_fit(X, y)
     with pytest.raises(ValueError, match="were not counted together"):
         CGNClassifier.from_statistics(here.statistics_, structure="complete")
-    with pytest.raises(ValueError, match='cannot have the prior location "paper"'):
+    with pytest.raises(ValueError, match='does not support the prior location "paper"'):
         by_rotation(monkeypatch, CGNClassifier("complete", prior=Prior(location="paper")), X, y)
     with pytest.raises(ValueError, match="12600 continuous columns has 79373700 pairs"):
         CGNClassifier("complete").partial_fit(np.ones((2, 12_600)), [0, 1], classes=[0, 1])

@@ -253,7 +253,7 @@ def test_structure_has_the_most_probable_orders():
 @parametrize_with_checks(
     [CGNClassifier(BandAverage(3))],
     expected_failed_checks=lambda _: {
-        "check_estimators_pickle": "orders are weighed by the same samples: no missing values"
+        "check_estimators_pickle": "several k at once need complete samples: no missing values"
     },
 )
 def test_scikit_learn_contract(estimator, check):
@@ -263,25 +263,25 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"estimation": "ml"}, 'use estimation="bayes"'),
-        ({"prior": Prior(location="cell")}, 'use location="pooled" or an array'),
-        ({"prior": Prior(location="paper")}, 'use location="pooled" or an array'),
+        ({"estimation": "ml"}, 'needs estimation="bayes"'),
+        ({"prior": Prior(location="cell")}, 'location that is "pooled" or an array'),
+        ({"prior": Prior(location="paper")}, 'location that is "pooled" or an array'),
         ({"sharing": 0.5}, "leave sharing at 0"),
         ({"structure": BandAverage(0)}, "k_max must be a whole number of at least 1"),
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_cannot_be_averaged_is_refused(parameters, words):
+def test_invalid_settings_raise(parameters, words):
     X, y, _ = chained()
     with pytest.raises(ValueError, match=words):
         CGNClassifier(**{"structure": BandAverage(3)} | parameters).fit(X, y)
 
 
-def test_leave_one_out_takes_folds():
+def test_leave_one_out_needs_folds():
     X, y, _ = chained()
     model = CGNClassifier(BandAverage(3), likelihood_power="cv").fit(X, y)
-    assert "std_test_cll" in model.cv_results_
-    with pytest.raises(NotExactError, match="take folds"):
+    assert list(model.cv_results_["by"]) == ["5 folds"]
+    with pytest.raises(NotExactError, match="use folds"):
         model.leave_one_out_log_proba(X, y)
 
 

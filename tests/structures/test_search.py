@@ -20,7 +20,7 @@ from cgnlearn import CGNClassifier, GreedyJan, Jan, NaiveBayes, Prior, SampleNot
 from cgnlearn.data.table import read, schema_of
 from cgnlearn.networks.estimation import Bayes, MaximumLikelihood
 from cgnlearn.structures.fold_scores import Folds
-from cgnlearn.structures.leave_one_out_scores import EachRowLeftOut
+from cgnlearn.structures.leave_one_out_scores import LeaveOneOutFolds
 from cgnlearn.structures.search import Scores
 
 WAYS = {"ml": MaximumLikelihood, "bayes": Bayes}
@@ -202,7 +202,7 @@ def test_left_out_groups_and_their_neighbours_are_those_of_the_network(estimatio
     if estimation == "bayes":
         X, y = np.column_stack([X, np.full(len(y), 3.0)])[:131], y[:131]  # a constant, and a class of one sample
     table = read(X, schema_of(X, np.unique(y), None), y)
-    rows = EachRowLeftOut(table, WAYS[estimation](Prior(location=location)))
+    rows = LeaveOneOutFolds(table, WAYS[estimation](Prior(location=location)))
     for base in ((0, 1, 2, 4), (1, 2, 3, 5), (0, 2, 6), (4,)):
         shrunk = [base[:j] + base[j + 1 :] for j in range(len(base))] if len(base) > 1 else []
         grown = [tuple(sorted((*base, v))) for v in range(X.shape[1]) if v not in base]
@@ -248,7 +248,7 @@ def test_rows_that_maximum_likelihood_cannot_do_without_are_impossible():
     assert [state.groups[0] for state in backward[:2]] == [(0,), (1,)]
     assert np.isfinite(backward[1].score)
     # A difference of distances cannot tell such a sample from an unlikely one.
-    rows = EachRowLeftOut(read(X, schema_of(X, np.unique(y), None), y), MaximumLikelihood())
+    rows = LeaveOneOutFolds(read(X, schema_of(X, np.unique(y), None), y), MaximumLikelihood())
     assert not list(rows.near(tuple(range(1, 7)), [tuple(range(7))]))
 
 
@@ -266,7 +266,7 @@ def test_a_class_of_one_row_without_folds():
     X, y = X[:101], y[:101]
     for prior in (Prior(), Prior(location="cell")):
         assert_same_path_without_folds(X, y, GreedyJan("forward", "loo", "log_loss", "bayes"), prior)
-    with pytest.warns(UserWarning, match="met no structure"):
+    with pytest.warns(UserWarning, match="no structure of the search"):
         ml = CGNClassifier(GreedyJan("backward", "loo")).fit(X, y)
     assert ml.structure_.nodes == ()
 
@@ -274,7 +274,7 @@ def test_a_class_of_one_row_without_folds():
 def test_the_papers_location_needs_folds():
     X, y = load_iris(return_X_y=True)
     prior = Prior(location="paper")
-    with pytest.raises(ValueError, match='location "paper": take folds, such as cv=10'):
+    with pytest.raises(ValueError, match='location "paper": use folds, such as cv=10'):
         CGNClassifier(GreedyJan(cv="loo", estimation="bayes"), prior=prior).fit(X, y)
     assert_same_path_without_folds(X, y, GreedyJan(cv="loo"), prior)  # maximum likelihood has no prior
 
@@ -321,7 +321,7 @@ def test_little_memory_gives_the_same_path(search, monkeypatch):
 
     def watched(self, *args):
         found = original(self, *args)
-        remembered.append(sum(odds.nbytes for odds in self._known.values() if odds is not None))
+        remembered.append(sum(odds.nbytes for odds in self._cache.values() if odds is not None))
         return found
 
     bound = 4 * 8 * len(y) * 2  # four groups
@@ -452,7 +452,7 @@ def test_class_with_one_row():
         warnings.simplefilter("always")
         ml = CGNClassifier("fwgjan").fit(X, y)
     assert ["folds" in str(w.message) for w in caught] == [True, False]
-    assert "met no structure" in str(caught[1].message)
+    assert "no structure of the search" in str(caught[1].message)
     assert ml.structure_.nodes == ()
 
 
@@ -562,7 +562,7 @@ def test_the_parameter_is_left_alone_and_the_path_goes_with_the_structure():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:the smallest class", "ignore:the search met no structure")
+@pytest.mark.filterwarnings("ignore:the smallest class", "ignore:the search no structure of the search")
 @parametrize_with_checks(
     [
         CGNClassifier(GreedyJan(cv=2, estimation="bayes")),
@@ -644,5 +644,5 @@ def test_folds_of_a_search_keep_groups_together():
     assert parted.search_path_[0].score > model.search_path_[0].score
     with_likelihood_power = CGNClassifier(learner, likelihood_power="cv").fit(X, y, groups=groups.tolist())
     assert with_likelihood_power.search_path_ == model.search_path_
-    with pytest.raises(ValueError, match="leaves samples out one by one, not groups: take folds"):
+    with pytest.raises(ValueError, match="cannot hold out groups: use folds"):
         CGNClassifier(GreedyJan("forward", cv="loo")).fit(X, y, groups=groups)

@@ -46,12 +46,13 @@ class FittedBands(Fitted):
     def _log_likelihood(self, samples: Samples, *, leave_one_out: bool) -> Floats:
         table = samples[self.transform]
         found = np.empty((len(self.ks), table.n_samples, table.schema.n_classes))
-        every_k = EveryK.left_out if leave_one_out else EveryK.of
         for estimation in dict.fromkeys(self.estimations):
             here = [i for i, other in enumerate(self.estimations) if other == estimation]
             k_max = max(self.ks[i] for i in here)
             statistics = self.statistics.restricted(every_family(table.schema, k_max))
-            of_ks = every_k(statistics, table, estimation, k_max=k_max, shapes=(self.shape,))
+            of_ks = EveryK.of(
+                statistics, table, estimation, k_max=k_max, shapes=(self.shape,), leave_one_out=leave_one_out
+            )
             at = [self.ks[i] - 1 for i in here]
             found[here] = np.where(of_ks.exists[0, at][:, None, None], of_ks.log_likelihood[0, at], np.nan)
             if self.missing_indicator:

@@ -23,7 +23,7 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
 from cgnlearn.data.transforms import Bins
 from cgnlearn.logistic.design import Design, LinearOdds
-from cgnlearn.logistic.expansion import Expansion
+from cgnlearn.logistic.features import Expansion
 from cgnlearn.logistic.path import fits, penalties, steps
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
@@ -162,7 +162,7 @@ class LogisticCandidate(Candidate):
             fitted,
             np.array(likelihoods).reshape(len(found), *class_log_prior.shape),
             class_log_prior,
-            [step.by for step in found],
+            [step.held_out_by for step in found],
         )
 
 

@@ -1,1 +1,1 @@
-"""Logistic regression with an optional offset, along a path of penalties."""
+"""Logistic regression with an optional offset."""

@@ -1,4 +1,4 @@
-"""Discriminative parameters: a network corrected so that it predicts the class best, and penalised towards itself.
+"""Discriminative parameters: a network with a penalised correction of its log odds.
 
     ln p(c | x) = ln p(c) + τ · s_c(x) + b_c + δ_c · φ(x) + const,        penalty λ/2 ‖δ‖²
 
@@ -33,12 +33,12 @@ SMALL = 300  # parameters for which one thread is as fast as several
 
 @dataclass(frozen=True, eq=False)
 class Correction(LinearOdds):
-    """What makes a network discriminative: δ and b, each of sum 0 over the classes, and τ."""
+    """Correction that makes a network discriminative: δ and b, each of sum 0 over the classes, and τ."""
 
     likelihood_power: float  # τ, from 0 to 1
-    penalty: float  # λ, infinite where no correction beyond τ and b predicts better
+    penalty: float  # λ, infinite if δ = 0 predicts best
     penalties: Floats  # the path
-    held_out_log_loss: Floats  # at each of these: the mean of the samples
+    held_out_log_loss: Floats  # mean over the samples, at each of these penalties
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,90 +50,83 @@ class Discriminative:
 
     @property
     def structure(self) -> Structure:
-        """The network's."""
         return self.network.structure
 
     @property
     def n_parameters(self) -> int:
-        """The network's."""
         return self.network.n_parameters
 
     @property
     def class_log_prior(self) -> Floats:
-        """The network's."""
         return self.network.class_log_prior
 
     @property
     def log_evidence(self) -> float:
-        """Not defined: conditional likelihood says nothing of the features' own probability."""
-        raise AttributeError('log_evidence_ is not defined for estimation="discriminative": take "bayes"')
+        raise AttributeError('log_evidence_ is not defined for estimation="discriminative": use "bayes"')
 
     def log_likelihood(self, table: Table) -> Floats:
-        """τ s + b + δ φ of every sample and class: no density, but what predictions need in its place."""
+        """τ s + b + δ φ: (samples, classes); no densities, but predictions use them as such."""
         total = self.network.log_likelihood(table)
         total *= self.correction.likelihood_power
         total += self.correction.log_odds(partial(features_of, self.network), table)
         return total
 
     def contributions(self, table: Table) -> Floats:
-        """The same kept apart by columns, b in equal parts: (samples, columns of X, classes)."""
-        apart = self.network.contributions(table)
-        apart *= self.correction.likelihood_power
-        apart += self.correction.contributions(partial(features_of, self.network), table)
+        contributions = self.network.contributions(table)
+        contributions *= self.correction.likelihood_power
+        contributions += self.correction.contributions(partial(features_of, self.network), table)
         nodes = list(self.structure.nodes)
-        apart[:, nodes] += self.correction.intercept / max(1, len(nodes))
-        return apart
+        contributions[:, nodes] += self.correction.intercept / max(1, len(nodes))  # b in equal parts
+        return contributions
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
-        """Not exact."""
-        raise NotExactError('leaving samples out takes refits with estimation="discriminative": take folds')
+        raise NotExactError('leave-one-out with estimation="discriminative" needs refits: use folds')
 
 
 def fit_discriminative(model: Model, table: Table) -> Correction:
-    """The correction of most conditional likelihood, its penalty chosen by held-out log loss."""
+    """Correction of greatest penalised conditional likelihood, with the penalty chosen by held-out log loss."""
     if not isinstance(model, Network):
         raise ValueError('estimation="discriminative" needs one structure, not an average: fit its structure_')
     samples = (design := design_of(model, table)).samples
-    # Matrices this small only lose by being cut up for several threads.
+    # Matrices this small are slower with several threads.
     limit = numeric_libraries().limit(limits=1, user_api="blas") if samples.n_parameters < SMALL else nullcontext()
     with limit:
         path = list(steps(samples, penalties(samples)))
     losses = [
         -np.average(true_class_log_proba(step.log_proba, samples.labels), weights=samples.weights) for step in path
     ]
-    best = path[np.argmin(losses)]  # of equals the first, which has most penalty
+    best = path[np.argmin(losses)]  # the strongest penalty of equal ones
     odds = design.odds([best.point])[0]
     tried = np.array([step.penalty for step in path])
     return Correction(odds.centre, odds.slopes, odds.intercept, best.point.power, best.penalty, tried, np.array(losses))
 
 
 def design_of(network: Network, table: Table) -> Design:
-    """The regression of which a correction is the solution."""
+    """Regression whose solution is the correction."""
     n_bytes = 8 * table.n_samples * features_of(network, table.rows(np.arange(1))).values.size
     if n_bytes > MOST_BYTES:
         raise ValueError(
-            f"the features of this structure take {n_bytes / 2**30:.0f} GB: use sharing=1, which needs no squares and "
+            f"the features of this structure need {n_bytes / 2**30:.0f} GB: use sharing=1, which needs no squares and "
             "products, or fewer parents"
         )
-    # Predictions add the log prior that the user gives; the sample has its own.
+    # Predictions add the user's log prior; the training samples have their own.
     frequencies = densities.categorical(network.statistics.classes, network.estimation.dirichlet)
     return Design.of(features_of(network, table).values, table, frequencies, _held_out_scores(network, table))
 
 
 def _held_out_scores(network: Network, table: Table) -> Floats:
-    """The log densities of the training samples, each by the network without it, or else by folds."""
+    """Leave-one-out log densities of the training samples, or out-of-fold ones where values are missing."""
     try:
         return network.leave_one_out(table).log_likelihood
     except NotExactError:
         if not table.incomplete:
             raise ValueError(
-                'estimation="discriminative" leaves samples out in closed form, which the prior location "paper" has '
-                "not: "
-                'use Prior(location="pooled")'
+                'estimation="discriminative" needs leave-one-out in closed form, which the prior location "paper" does '
+                'not have: use Prior(location="pooled")'
             ) from None
     assert table.labels is not None
     scores = np.empty((table.n_samples, table.schema.n_classes))
-    for inside, outside in stratified(table.labels, N_FOLDS, 0).pairs:
-        others = collect(table.rows(inside), network.statistics.families, network.statistics.incomplete)
-        scores[outside] = Network.of(network.structure, others, network.estimation).log_likelihood(table.rows(outside))
+    for train, test in stratified(table.labels, N_FOLDS, 0).pairs:
+        statistics = collect(table.rows(train), network.statistics.families, network.statistics.incomplete)
+        scores[test] = Network.of(network.structure, statistics, network.estimation).log_likelihood(table.rows(test))
     return scores

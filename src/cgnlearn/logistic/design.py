@@ -1,4 +1,4 @@
-"""Features as a regression sees them, and log odds that are linear in features."""
+"""Design matrices of logistic regressions, and log odds that are linear in features."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.table import Table
 from cgnlearn.logistic.optimiser import Point, Samples, contrasts_of
 
-CHUNK = 1 << 22  # features held at once in a prediction
-CONSTANT = 1e-9  # deviation of a feature that says nothing, relative to its greatest value
+CHUNK = 1 << 22  # numbers in one batch of a prediction
+CONSTANT = 1e-9  # deviation of a constant feature, relative to its greatest absolute value
 
 
 class Features(NamedTuple):
@@ -25,55 +25,52 @@ class Features(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[Features], n_samples: int) -> Features:
-        """Beside each other."""
-        owners, values = [np.zeros(0, np.intp)], [np.zeros((n_samples, 0))]
-        for part in parts:
-            owners.append(part.owner)
-            values.append(part.values)
-        return cls(np.concatenate(owners), np.concatenate(values, axis=1))
+        """Concatenate features of the same samples."""
+        owner = np.concatenate([np.zeros(0, np.intp), *(part.owner for part in parts)])
+        return cls(owner, np.concatenate([np.zeros((n_samples, 0)), *(part.values for part in parts)], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class LinearOdds:
-    """Log odds between the classes; "..." stands for several penalties, or for nothing."""
+    """Log odds between the classes; "..." is an axis of penalties, or nothing."""
 
     centre: Floats  # (features,)
     slopes: Floats  # (..., features, classes), of features that are not standardised; 0 where one is constant
     intercept: Floats  # (..., classes)
 
     def __getitem__(self, which: int | list[int]) -> LinearOdds:
-        """Of one penalty or of some."""
+        """Log odds of one penalty or of some."""
         return LinearOdds(self.centre, self.slopes[which], self.intercept[which])
 
     def log_odds(self, features: Callable[[Table], Features], table: Table) -> Floats:
-        """Of samples: (..., samples, classes)."""
+        """Log odds of samples: (..., samples, classes)."""
         *several, n_classes = self.intercept.shape
         found = np.empty((*several, table.n_samples, n_classes))
-        for some, part in self._chunks(features, table):
-            found[..., some, :] = part.values @ self.slopes + self.intercept[..., None, :]
+        for batch, part in self._batches(features, table):
+            found[..., batch, :] = part.values @ self.slopes + self.intercept[..., None, :]
         return found
 
     def contributions(self, features: Callable[[Table], Features], table: Table) -> Floats:
-        """The terms of every column, of one penalty and without the intercept: (samples, columns of X, classes)."""
+        """Terms of every column for one penalty, without the intercept: (samples, columns of X, classes)."""
         found = np.zeros((table.n_samples, table.schema.n_columns, self.intercept.shape[-1]))
-        for some, part in self._chunks(features, table):
+        for batch, part in self._batches(features, table):
             for label, slopes in enumerate(self.slopes.T):
-                np.add.at(found[some, :, label].T, part.owner, (part.values * slopes).T)
+                np.add.at(found[batch, :, label].T, part.owner, (part.values * slopes).T)
         return found
 
-    def _chunks(self, features: Callable[[Table], Features], table: Table) -> Iterator[tuple[slice, Features]]:
-        """Centred features of some samples after the other; what is missing stands at the mean."""
+    def _batches(self, features: Callable[[Table], Features], table: Table) -> Iterator[tuple[slice, Features]]:
+        """Batches of samples and their centred features; missing values are set to the mean."""
         size = max(1, CHUNK // max(1, len(self.centre)))
         for start in range(0, table.n_samples, size):
-            some = slice(start, min(start + size, table.n_samples))
-            owner, values = features(table.rows(np.arange(some.start, some.stop)))
+            batch = slice(start, min(start + size, table.n_samples))
+            owner, values = features(table.rows(np.arange(batch.start, batch.stop)))
             values -= self.centre
             values[np.isnan(values)] = 0.0
-            yield some, Features(owner, values)
+            yield batch, Features(owner, values)
 
 
 class Design(NamedTuple):
-    """Training samples as a regression sees them, and the way back to slopes of features."""
+    """Training samples of a regression, and the transform back to slopes of features."""
 
     samples: Samples
     values: Floats  # standardised features: (samples, features)
@@ -83,10 +80,9 @@ class Design(NamedTuple):
 
     @classmethod
     def of(cls, values: Floats, table: Table, log_prior: Floats, offset: Floats | None = None) -> Design:
-        """Standardised in place, and rotated into the samples' span, which a ridge does not notice, if it is smaller.
+        """Standardise in place, and rotate into the samples' span if that is smaller, which leaves a ridge unchanged.
 
-        Features are about in standard units already: none is stretched, since a rare indicator would then hardly be
-        penalised.
+        Features are roughly in standard units: scaling up a rare indicator would leave it hardly penalised.
         """
         assert table.labels is not None
         centre, deviation = centred(values, table.weights)
@@ -96,7 +92,7 @@ class Design(NamedTuple):
         return cls(Samples.of(rotated, table.labels, table.weights, log_prior, offset), values, centre, scale, basis)
 
     def odds(self, points: list[Point]) -> LinearOdds:
-        """Of each of several fits."""
+        """Log odds of several fits."""
         across = contrasts_of(self.samples.n_contrasts + 1)
         slopes = np.zeros((len(points), len(self.centre), across.shape[1]))
         for found, point in zip(slopes, points, strict=True):
@@ -110,10 +106,7 @@ class Design(NamedTuple):
 
 
 def centred(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Means and standard deviations, infinite where a column is constant; what is missing then stands at the mean.
-
-    Values are centred in place.
-    """
+    """Centre values in place, with missing ones at the mean; return means and deviations, infinite for constants."""
     weights = np.ones(len(values)) if weights is None else weights
     missing = np.isnan(values)
     values[missing] = 0.0
@@ -127,7 +120,7 @@ def centred(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
 
 
 def _span(values: Floats) -> tuple[Floats, Floats]:
-    """A basis, and coordinates of the samples in their span; values.T @ basis @ slopes of these are slopes of those."""
+    """Basis and coordinates of the samples' span; values.T @ basis maps slopes of coordinates to slopes of values."""
     squares, vectors = eigh(values @ values.T)
     kept = squares > 1e-12 * squares[-1]
     lengths = np.sqrt(squares[kept])

@@ -1,29 +1,82 @@
-"""Features of a structure: what the log odds between the classes of its network are linear in."""
+"""Features of logistic regressions: of a network's structure, and of the columns themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.data.arrays import Columns
+from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.table import Table
-from cgnlearn.logistic.design import Features
+from cgnlearn.logistic.design import Features, centred
 from cgnlearn.networks.layout import Cells, Partition
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
 
 
-def features_of(network: Network, table: Table) -> Features:
-    """All features of some samples.
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Features of the columns.
 
-    Of continuous families the columns themselves and, where the classes do not share their variances, the squares
-    and the products of those that stand together in a family; all apart for every configuration of the discrete
-    parents. Of discrete families an indicator for every level and configuration. Columns are centred and in
-    standard units, so that scaling or shifting one changes nothing. A product belongs to the later column, a
-    parent always being earlier.
+    Terms are ``"linear"``: the columns and an indicator for every level; ``"squares"``: also their squares;
+    ``"products"``: also the products of two continuous columns; ``"pairs"``: also those of any two, indicators
+    included; ``"steps"``: instead of the continuous columns, indicators of values at or above edges.
+    Values in squares and products are clipped to the range of the training data, outside of which they would dominate.
+    """
+
+    terms: str
+    mean: Floats  # (continuous columns,), as the following
+    deviation: Floats
+    least: Floats  # in standard units
+    most: Floats
+    edges: tuple[Floats, ...] | None
+
+    @classmethod
+    def of(cls, table: Table, terms: str, edges: tuple[Floats, ...] | None = None) -> Expansion:
+        """Learn from training samples; ``"steps"`` needs the ``edges`` of every continuous column."""
+        values = np.array(table.values, float)
+        mean, deviation = centred(values, table.weights)
+        values /= deviation  # 0 for a constant column
+        return cls(terms, mean, deviation, values.min(axis=0, initial=0.0), values.max(axis=0, initial=0.0), edges)
+
+    def __call__(self, table: Table) -> Features:
+        """Features of samples."""
+        continuous = np.array(table.schema.continuous, np.intp)
+        values = (np.asarray(table.values, float) - self.mean) / self.deviation
+        indicators = [
+            _indicators(codes, codes >= 0, len(table.schema.levels_of(column)), column)
+            for column, codes in zip(table.schema.discrete, table.codes.T, strict=True)
+        ]
+        if self.edges is not None:
+            steps = []
+            for column, edges, known in zip(table.schema.continuous, self.edges, table.values.T, strict=True):
+                reached = np.where(np.isnan(known)[:, None], np.nan, known[:, None] >= edges)
+                steps.append(Features(np.full(len(edges), column), reached))
+            return Features.joined([*steps, *indicators], table.n_samples)
+        parts = [Features(continuous, values), *indicators]
+        if self.terms == "linear":
+            return Features.joined(parts, table.n_samples)
+        clipped = Features(continuous, np.clip(values, self.least, self.most))
+        parts.append(Features(continuous, np.square(clipped.values)))
+        if self.terms != "squares":
+            paired = [clipped, *indicators] if self.terms == "pairs" else [clipped]
+            owner, values = Features.joined(paired, table.n_samples)
+            first, second = np.tril_indices(len(owner), -1)
+            differs = owner[first] != owner[second]  # the product of two levels of one column is 0
+            first, second = first[differs], second[differs]
+            parts.append(Features(owner[first], values[:, first] * values[:, second]))
+        return Features.joined(parts, table.n_samples)
+
+
+def features_of(network: Network, table: Table) -> Features:
+    """Features of samples in which the log odds between the classes of a network are linear.
+
+    Continuous families have the columns and, unless the classes share their variances, the squares and the products of
+    columns of one family, separately for every configuration of the discrete parents. Discrete families have an
+    indicator for every level and configuration. Columns are centred and in standard units, so that scaling or shifting
+    one changes nothing. A product belongs to the later column; parents are always earlier.
     """
     return Features.joined(list(_parts(network, table)), table.n_samples)
 
@@ -61,18 +114,19 @@ def _parts(network: Network, table: Table) -> Iterator[Features]:
 
 
 def _joint_cells(network: Network) -> Iterator[Cells]:
-    """The configurations by which continuous families are cut and that no discrete family tells apart."""
+    """Configurations of continuous families that no discrete family distinguishes."""
     layout = network.statistics.layout
-    told = [{family.column, *family.cells.columns} for family in layout.discrete]
+    distinguished = [{family.column, *family.cells.columns} for family in layout.discrete]
     for partition in layout.partitions:
-        cut = set(partition.cells.columns)
-        if cut and not any(cut <= columns for columns in told):
+        parents = set(partition.cells.columns)
+        if parents and not any(parents <= columns for columns in distinguished):
             yield partition.cells
 
 
 def _own(partition: Partition) -> tuple[Columns, Columns]:
-    """Columns and pairs, by their places, that are features of no other partition: of families that lie apart, uncut,
-    the child and its products, else all.
+    """Positions of the columns and pairs that are features of no other partition.
+
+    These are the children and their products for families that are counted separately without cells, else all.
     """
     if not partition.separate or partition.cells.columns:
         return np.arange(partition.n_features), np.arange(len(partition.pairs))
@@ -82,5 +136,6 @@ def _own(partition: Partition) -> tuple[Columns, Columns]:
 
 
 def _indicators(code: Columns, seen: NDArray[np.bool_], n: int, owner: int) -> Features:
+    """An indicator of every code."""
     found = (code[:, None] == np.arange(n)).astype(float)
     return Features(np.full(n, owner, np.intp), np.where(seen[:, None], found, np.nan))

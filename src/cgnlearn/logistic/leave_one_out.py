@@ -1,4 +1,4 @@
-"""Leave-one-out of a logistic regression in one Newton step from the fit to all samples (Rad and Maleki 2020)."""
+"""Leave-one-out of a logistic regression by one Newton step from the fit to all samples (Rad and Maleki 2020)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from cgnlearn.logistic.optimiser import Curvature, Point, Samples, cholesky
 
 
 class LeaveOneOut(NamedTuple):
-    """Predictions of samples by fits without them."""
+    """Leave-one-out predictions of a fit."""
 
     log_proba: Floats  # (samples, classes)
-    effective: float  # number of parameters: the more there are to a sample, the more one step flatters
-    curvature: Curvature | None  # of the fit to all, where it is known whole
+    effective: float  # number of parameters: the more for each sample, the more optimistic one step is
+    curvature: Curvature | None  # of the fit to all samples, where the whole Hessian is computed
 
 
 def leave_one_out(samples: Samples, penalty: float, point: Point) -> LeaveOneOut:
-    """Without each sample, and all its weight.
-
-    Where a Hessian would be too large, its blocks between contrasts are taken for 0.
-    """
+    """Predict each sample without it and its whole weight; blocks between contrasts of a large Hessian count as 0."""
     if np.isinf(penalty):
         alone = leave_one_out(samples.without_features(), 0.0, Point(point.slopes[:1], point.power))
         return alone._replace(curvature=None)
@@ -41,7 +38,7 @@ def leave_one_out(samples: Samples, penalty: float, point: Point) -> LeaveOneOut
 
 
 def _leverage(samples: Samples, point: Point, curvature: Floats, penalty: float, hessian: Floats | None) -> Floats:
-    """A of every sample: (samples, contrasts, contrasts)."""
+    """Leverage of every sample: (samples, contrasts, contrasts)."""
     design, offset, n = samples.design, samples.offset, samples.n_contrasts
     size = design.shape[1]
     found = np.zeros((len(design), n, n))
@@ -50,7 +47,7 @@ def _leverage(samples: Samples, point: Point, curvature: Floats, penalty: float,
             inverse = _inverse(samples.block(curvature[:, a, a], penalty))
             found[:, a, a] = np.einsum("sf,sf->s", design @ inverse, design)
         return found
-    moves = samples.powers[0] < point.power < samples.powers[1]  # at a bound the likelihood power stays
+    moves = samples.powers[0] < point.power < samples.powers[1]  # at a bound the likelihood power is fixed
     inverse = _inverse(hessian if moves else hessian[:-1, :-1])
     for a in range(n):
         for b in range(a + 1):
@@ -64,7 +61,7 @@ def _leverage(samples: Samples, point: Point, curvature: Floats, penalty: float,
 
 
 def _inverse(matrix: Floats) -> Floats:
-    """Of a positive definite one, from its Cholesky factor."""
+    """Inverse of a positive definite matrix."""
     factor, _ = cholesky(matrix)
     lower = np.tril(dpotri(factor, lower=True)[0])
     found: Floats = lower + np.tril(lower, -1).T

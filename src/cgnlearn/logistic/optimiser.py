@@ -1,9 +1,9 @@
-"""Multinomial logistic regression with an optional offset: its penalised loss and where that is least.
+"""Multinomial logistic regression with an optional offset: its penalised loss and the minimum of this.
 
     logits(sample) = log prior + τ · offset(sample) + b + δ · features(sample),        penalty λ/2 ‖δ‖²
 
-Logits count up to a constant of the sample: everything here is in *contrasts*, orthonormal coordinates of what is left,
-one fewer than there are classes. The norm of δ is the same there, and b and δ then sum to 0 over the classes.
+Logits are defined up to a constant of the sample, so everything here is in *contrasts*: orthonormal coordinates of
+logits that sum to 0, one fewer than there are classes. The norm of δ is the same there.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from cgnlearn.networks.densities import normalised, true_class_log_proba
 Factor = tuple[Floats, bool]  # Cholesky's
 
 MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
-INTERCEPT_PENALTY = 1e-9  # of b, for every sample: where the offset leaves no doubt, nothing else would hold it
+INTERCEPT_PENALTY = 1e-9  # of b, for every sample: it keeps b finite where the offset separates the classes
 MOST_STEPS = 100
-SHORTEST = 1e-9  # part of a step: if that is too long, none is short enough
+SHORTEST = 1e-9  # part of a step in a line search
 MANY = 100  # parameters from which a Hessian is worth keeping for the next step
-MOST_PRODUCTS = 30  # of a Hessian with a direction; with more of them in a step it is cheaper to have it whole
-STEP_ERROR = 1e-2  # of a step that is found by such products
+MOST_PRODUCTS = 30  # of a Hessian with a direction in one step; with more, the whole Hessian is cheaper
+STEP_ERROR = 1e-2  # relative, of a step found by such products
 
 
 @cache
 def contrasts_of(n_classes: int) -> Floats:
-    """Orthonormal samples, each of sum 0: (contrasts, classes)."""
+    """Orthonormal rows, each of sum 0: (contrasts, classes)."""
     found: Floats = helmert(n_classes)
     found.flags.writeable = False
     return found
@@ -46,7 +46,7 @@ class Point(NamedTuple):
 
 
 class Curvature(NamedTuple):
-    """The Hessian of the slopes at a fit, by which one nearby is found without Hessians of its own."""
+    """Hessian of the slopes at a fit, as a preconditioner for fits nearby."""
 
     hessian: Floats
     penalty: float
@@ -67,24 +67,23 @@ class Samples:
     def of(
         cls, features: Floats, labels: Columns, weights: Floats | None, log_prior: Floats, offset: Floats | None
     ) -> Samples:
-        """From a log prior (classes,) and an offset (samples, classes), or None, under which no τ is free."""
+        """Samples with a log prior (classes,) and an offset (samples, classes); without an offset τ is fixed."""
         weights = np.ones(len(features)) if weights is None else weights
         across = contrasts_of(len(log_prior)).T
         design = np.concatenate([np.ones((len(features), 1)), features], axis=1)
         if offset is None:
             nothing = np.zeros((len(features), across.shape[1]))
             return cls(design, nothing, log_prior @ across, labels, weights, (0.0, 0.0))
-        centred = offset - offset.mean(axis=1, keepdims=True)  # large as they are, only differences count
+        centred = offset - offset.mean(axis=1, keepdims=True)  # only differences matter, and offsets may be large
         return cls(design, centred @ across, log_prior @ across, labels, weights)
 
     @property
     def n_contrasts(self) -> int:
-        """One fewer than there are classes."""
         return len(self.log_prior)
 
     @property
     def n_parameters(self) -> int:
-        """Slopes, intercepts and the likelihood power."""
+        """Number of slopes, intercepts and the likelihood power."""
         return self.n_contrasts * self.design.shape[1] + 1
 
     @property
@@ -99,59 +98,59 @@ class Samples:
 
     @property
     def effective_weights(self) -> Floats:
-        """The weights such that their sum is the effective number of samples (Kish 1965)."""
+        """Weights scaled so that their sum is the effective number of samples (Kish 1965)."""
         found: Floats = self.weights * (self.weights.sum() / np.square(self.weights).sum())
         return found
 
     @property
     def origin(self) -> Point:
-        """Where nothing is added to the offset."""
+        """Parameters of the offset alone."""
         return Point(np.zeros((self.design.shape[1], self.n_contrasts)), self.powers[1])
 
     def without_features(self) -> Samples:
-        """As an infinite penalty sees them."""
+        """Samples with the intercept only, as for an infinite penalty."""
         return replace(self, design=self.design[:, :1])
 
-    def some(self, which: Columns) -> Samples:
-        """Some of them."""
+    def rows(self, which: Columns) -> Samples:
+        """Subset of the samples."""
         parts = {name: getattr(self, name)[which] for name in ("design", "offset", "labels", "weights")}
         return replace(self, **parts)
 
     def contrasts(self, point: Point) -> Floats:
-        """The logits: (samples, contrasts)."""
+        """Logits: (samples, contrasts)."""
         found: Floats = self.design @ point.slopes
         found += self.log_prior + point.power * self.offset
         return found
 
     def log_proba(self, contrasts: Floats) -> Floats:
-        """Of the classes: (samples, classes)."""
+        """Log probabilities: (samples, classes)."""
         return normalised(contrasts @ contrasts_of(self.n_contrasts + 1))
 
     def loss(self, point: Point, penalty: float, log_proba: Floats) -> float:
-        """The penalised log loss, summed over the samples."""
+        """Penalised log loss, summed over the samples."""
         truth = true_class_log_proba(log_proba, self.labels)
         return float(0.5 * (self.penalties(penalty) @ np.square(point.slopes)).sum() - self.weights @ truth)
 
     def penalties(self, penalty: float) -> Floats:
-        """Of b and of the features: (1 + features,)."""
+        """Penalties of b and of the features: (1 + features,)."""
         found = np.full(self.design.shape[1], penalty)
         found[0] = INTERCEPT_PENALTY * self.weights.sum()
         return found
 
     def excess(self, proba: Floats) -> Floats:
-        """How far the probabilities exceed the truth: (samples, contrasts)."""
+        """Probabilities minus indicators of the true classes: (samples, contrasts)."""
         across = contrasts_of(self.n_contrasts + 1).T
         found: Floats = proba @ across - across[self.labels]
         return found
 
     def gradient(self, point: Point, penalty: float, proba: Floats) -> Floats:
-        """Of the loss, contrast by contrast, the likelihood power last."""
+        """Gradient of the loss, contrast by contrast, the likelihood power last."""
         excess = self.excess(proba) * self.weights[:, None]
         slopes = self.design.T @ excess + self.penalties(penalty)[:, None] * point.slopes
         return np.append(slopes.T.ravel(), (excess * self.offset).sum())
 
     def curvature(self, proba: Floats) -> Floats:
-        """W of every sample: (samples, contrasts, contrasts)."""
+        """Covariance of the class indicators of every sample: (samples, contrasts, contrasts)."""
         across = contrasts_of(self.n_contrasts + 1).T
         mean = proba @ across
         squares = across[:, :, None] * across[:, None, :]
@@ -160,7 +159,7 @@ class Samples:
         return found
 
     def hessian(self, curvature: Floats, penalty: float) -> Floats:
-        """Of the loss, in the gradient's order."""
+        """Hessian of the loss, in the gradient's order."""
         size, n = self.design.shape[1], self.n_contrasts
         found = np.empty((self.n_parameters,) * 2)
         for a in range(n):
@@ -174,34 +173,34 @@ class Samples:
         return found
 
     def block(self, curvature: Floats, penalty: float | None) -> Floats:
-        """The Hessian between two contrasts, or of one, which is penalised."""
+        """Block of the Hessian between two contrasts, or of one with its penalty."""
         weights = curvature * self.weights
         if penalty is None:
             between: Floats = self.design.T @ (self.design * weights[:, None])
             return between
-        root = self.design * np.sqrt(np.maximum(weights, 0.0))[:, None]  # where a class is certain, rounding goes below
+        root = self.design * np.sqrt(np.maximum(weights, 0.0))[:, None]  # rounding may make them negative
         block: Floats = root.T @ root  # of one matrix with itself: half the work
         np.fill_diagonal(block, block.diagonal() + self.penalties(penalty))
         return block
 
     def along(self, curvature: Floats, direction: Floats, penalty: float) -> Floats:
-        """The slopes' Hessian times a direction, both in the gradient's order but without the likelihood power."""
+        """Hessian of the slopes times a direction, in the gradient's order without the likelihood power."""
         slopes = direction.reshape(self.n_contrasts, -1).T
-        bent = (curvature @ (self.design @ slopes)[:, :, None])[:, :, 0] * self.weights[:, None]
-        found: Floats = self.design.T @ bent + self.penalties(penalty)[:, None] * slopes
+        product = (curvature @ (self.design @ slopes)[:, :, None])[:, :, 0] * self.weights[:, None]
+        found: Floats = self.design.T @ product + self.penalties(penalty)[:, None] * slopes
         return found.T.ravel()
 
     def moved(self, point: Point, step: Floats) -> Point:
-        """The parameters after a step in the gradient's order, within the bounds."""
+        """Parameters after a step in the gradient's order, within the bounds."""
         slopes = point.slopes + step[:-1].reshape(point.slopes.T.shape).T
         return Point(slopes, float(np.clip(point.power + step[-1], *self.powers)))
 
 
 def fitted(samples: Samples, penalty: float, start: Point, near: Curvature | None = None) -> Point:
-    """The parameters of least penalised loss; with an infinite penalty no slopes but b.
+    """Parameters of least penalised loss; an infinite penalty leaves only b.
 
-    With the curvature of a fit nearby, of the same samples or of most of them, and a likelihood power that is not free,
-    steps are found by conjugate gradients.
+    With the curvature of a fit nearby, of most of the samples or all, and a fixed likelihood power, steps are found by
+    conjugate gradients.
     """
     if np.isinf(penalty):
         alone = fitted(samples.without_features(), 0.0, Point(start.slopes[:1], start.power))
@@ -218,7 +217,7 @@ def fitted(samples: Samples, penalty: float, start: Point, near: Curvature | Non
 
 
 def _by_newton(samples: Samples, penalty: float, point: Point, near: Factor | None) -> Point:
-    """Damped Newton; each step minimises the quadratic model within the bounds, which hold one parameter only."""
+    """Damped Newton; each step minimises the quadratic model within the bounds of the likelihood power."""
     log_proba = samples.log_proba(samples.contrasts(point))
     loss = samples.loss(point, penalty, log_proba)
     for _ in range(MOST_STEPS):
@@ -239,14 +238,14 @@ def _by_newton(samples: Samples, penalty: float, point: Point, near: Factor | No
             next_point = samples.moved(point, length * step)
             log_proba = samples.log_proba(samples.contrasts(next_point))
             next_loss = samples.loss(next_point, penalty, log_proba)
-            # Near the optimum the loss no longer tells two points apart, where Newton's step still does.
+            # Near the optimum the loss cannot distinguish two points, but Newton's step can.
             if next_loss <= loss - 1e-4 * length * expected or expected <= 1e-9 * (1 + abs(loss)):
                 break
             length /= 2
             if length < SHORTEST:
                 return point
         point, loss = next_point, next_loss
-        if expected <= 1e-8 * (1 + abs(loss)):  # what this step has left is next to nothing of it
+        if expected <= 1e-8 * (1 + abs(loss)):
             return point
     return point
 
@@ -254,7 +253,7 @@ def _by_newton(samples: Samples, penalty: float, point: Point, near: Factor | No
 def _conjugate_step(
     samples: Samples, curvature: Floats, gradient: Floats, penalty: float, near: Factor
 ) -> Floats | None:
-    """Newton's step by conjugate gradients in the units of a curvature nearby; None where that is too far."""
+    """Newton's step by preconditioned conjugate gradients; None where the preconditioner is too far away."""
     step = np.zeros(len(gradient) - 1)
     rest = -gradient[:-1]
     solved = cho_solve(near, rest, check_finite=False)
@@ -263,10 +262,10 @@ def _conjugate_step(
     for _ in range(MOST_PRODUCTS):
         if size <= STEP_ERROR**2 * first:
             return np.append(step, 0.0)
-        bent = samples.along(curvature, direction, penalty)
-        length = size / float(direction @ bent)
+        product = samples.along(curvature, direction, penalty)
+        length = size / float(direction @ product)
         step += length * direction
-        rest -= length * bent
+        rest -= length * product
         solved = cho_solve(near, rest, check_finite=False)
         size, before = float(rest @ solved), size
         direction = solved + size / before * direction
@@ -276,7 +275,7 @@ def _conjugate_step(
 def _newton_step(samples: Samples, hessian: Floats, rest: Factor, gradient: Floats, power: float) -> Floats:
     alone = cho_solve(rest, gradient[:-1], check_finite=False)
     along = cho_solve(rest, hessian[:-1, -1], check_finite=False)
-    left = hessian[-1, -1] - hessian[-1, :-1] @ along  # the power's curvature once the rest has followed
+    left = hessian[-1, -1] - hessian[-1, :-1] @ along  # curvature of the power, the rest being optimal
     slope = gradient[-1] - hessian[-1, :-1] @ alone
     move = -slope / left if left > 1e-12 * hessian[-1, -1] else 0.0
     move = np.clip(move, samples.powers[0] - power, samples.powers[1] - power)
@@ -284,7 +283,7 @@ def _newton_step(samples: Samples, hessian: Floats, rest: Factor, gradient: Floa
 
 
 def _by_gradient(samples: Samples, penalty: float, start: Point) -> Point:
-    """L-BFGS, where a Hessian would be too large."""
+    """L-BFGS, for Hessians that are too large."""
     shape, n = start.slopes.T.shape, samples.weights.sum()
 
     def value(parameters: Floats) -> tuple[float, Floats]:
@@ -304,6 +303,6 @@ def _by_gradient(samples: Samples, penalty: float, start: Point) -> Point:
 
 
 def cholesky(matrix: Floats) -> Factor:
-    """Of a positive definite matrix."""
+    """Cholesky factor of a positive definite matrix."""
     found: Factor = cho_factor(matrix, lower=True, check_finite=False)
     return found

@@ -1,4 +1,4 @@
-"""Regressions at ever weaker penalties, and what each says of the samples held out."""
+"""Paths of regressions with decreasing penalties, and their held-out predictions."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from cgnlearn.networks.densities import true_class_log_proba
 
 Fold = tuple[Columns, Columns]  # training and test samples
 
-LEAST_EFFECTIVE, LEAST_SHARE = 1.5, 0.75  # parameters to a contrast, at the strongest penalty; of one feature so much
+LEAST_EFFECTIVE, LEAST_SHARE = 1.5, 0.75  # effective parameters per contrast at the strongest penalty; per feature
 WEAKEST = 1e-3  # penalty
-LEAST_PENALTY = 1e-5  # that leaves a number of parameters: none below is looked for
-N_PENALTIES = 12  # from one that leaves next to nothing to the weakest
-FEW_PENALTIES, MANY_SAMPLES = 8, 2000  # with many samples neighbours are hardly told apart, and a fit is dear
-LEAST_SPREAD = 0.2  # of log odds that the strongest penalty expects
-SAMPLES_TO_A_PARAMETER = 4  # with fewer the fit knows the samples by heart, and leave-one-out in one step flatters
+LEAST_PENALTY = 1e-5  # in the search for the strongest penalty
+N_PENALTIES = 12  # from the strongest to the weakest
+FEW_PENALTIES, MANY_SAMPLES = 8, 2000  # with many samples neighbours hardly differ, and fits are expensive
+LEAST_SPREAD = 0.2  # deviation of the log odds at the strongest penalty
+SAMPLES_TO_A_PARAMETER = 4  # with fewer, leave-one-out in one step is optimistic
 N_FOLDS = 5
 HOPELESS = 10.0  # nats behind the best penalty
-ALIKE = 0.1  # nats of all samples together: two penalties that say the same
-BEGUN = 1.0  # nats away from an offset alone: with less it is too early to say that penalties are alike
+ALIKE = 0.1  # nats, over all samples, between two penalties that predict the same
+BEGUN = 1.0  # nats away from the offset alone, before which the path does not stop
 
 
 class Step(NamedTuple):
-    """A penalty, its fit to all samples, and predictions of each sample by a fit without it."""
+    """A penalty, its fit to all samples, and held-out predictions."""
 
     penalty: float
     point: Point
     log_proba: Floats  # (samples, classes)
-    by: str  # "leave-one-out", or how many folds
+    held_out_by: str  # "leave-one-out", or the number of folds
 
 
 def penalties(samples: Samples) -> list[float]:
-    """The strongest first; of many samples none that would hide what they say. An offset is also tried alone."""
+    """Penalties of a path, the strongest first; with an offset, infinity comes before them."""
     found = [np.inf] if samples.has_power else []
     features = samples.design[:, 1:]
     strongest = _penalty_leaving(samples, min(LEAST_EFFECTIVE, LEAST_SHARE * features.shape[1]))
@@ -51,11 +51,10 @@ def penalties(samples: Samples) -> list[float]:
 
 
 def _penalty_leaving(samples: Samples, effective: float) -> float:
-    """The penalty that leaves so many parameters to a contrast; 0 if none leaves as many.
+    """Penalty with this effective number of parameters per contrast; 0 if none has as many.
 
-    The effective number of parameters is that of a ridge regression with the weights that samples have where all
-    classes are equally probable, which are the greatest: (C - 1) Σ d/(d + λ), d the eigenvalues of the features'
-    scatter divided by C.
+    The number is that of a ridge regression, Σ d/(d + λ), with d the eigenvalues of the features' scatter divided by C:
+    the weights of samples are greatest where all C classes are equally probable.
     """
     features = samples.design[:, 1:]
     scatter = np.linalg.eigvalsh(features.T @ (features * samples.weights[:, None])).clip(min=0.0)
@@ -71,7 +70,7 @@ def _penalty_leaving(samples: Samples, effective: float) -> float:
 
 
 def fits(samples: Samples, path: Sequence[float]) -> Iterator[Point]:
-    """At every penalty, each starting at the one before."""
+    """Fit at every penalty, each starting at the one before."""
     point = samples.origin
     for penalty in path:
         point = fitted(samples, penalty, point)
@@ -81,10 +80,10 @@ def fits(samples: Samples, path: Sequence[float]) -> Iterator[Point]:
 def steps(
     samples: Samples, path: Sequence[float], log_likelihood: Callable[[Floats], float] | None = None
 ) -> Iterator[Step]:
-    """The same with held-out predictions, up to where weaker penalties are no better.
+    """Fits with held-out predictions, up to where weaker penalties are no better.
 
-    That is where one is hopeless, by a log likelihood of held-out predictions that can be given, or says the same as
-    the one before. Samples are left out in one step as long as that does not flatter, and from there on by folds.
+    The path ends where a penalty is hopeless by ``log_likelihood`` of the held-out predictions, or predicts the same as
+    the one before. Predictions are by leave-one-out in one step while that is not optimistic, and by folds thereafter.
     """
     weights = samples.effective_weights
     point = samples.origin
@@ -106,7 +105,7 @@ def steps(
         value = float(weights @ truth) if log_likelihood is None else log_likelihood(log_proba)
         best = max(best, value)
         has_begun = offset_alone is None or _gap(truth, offset_alone, weights) > BEGUN
-        # As they are: the next may be better than two of which only a likelihood power makes the same.
+        # Without a likelihood power, which may hide a difference from the penalty before.
         is_like_before = before is not None and _gap(truth, before, weights) < ALIKE
         if value < best - HOPELESS or (has_begun and is_like_before):
             return
@@ -115,16 +114,16 @@ def steps(
 
 
 def _gap(truth: Floats, other: Floats, weights: Floats) -> float:
-    """How far log probabilities are apart, in sum and sample by sample."""
+    """Distance of log probabilities, in sum and sample by sample."""
     moved = truth - other
     return float(max(abs(weights @ moved), np.sqrt(weights @ np.square(moved))))
 
 
 def _out_of_fold(samples: Samples, folds: list[Fold], penalty: float, start: Point, near: Curvature | None) -> Floats:
-    """Predictions of every sample by a fit to the other folds, which begins at the fit to all: (samples, classes)."""
+    """Out-of-fold predictions of fits that start at the fit to all samples: (samples, classes)."""
     found = np.empty((len(samples.labels), samples.n_contrasts + 1))
     for train, test in folds:
-        point = fitted(samples.some(train), penalty, start, near)
-        held_out = samples.some(test)
+        point = fitted(samples.rows(train), penalty, start, near)
+        held_out = samples.rows(test)
         found[test] = held_out.log_proba(held_out.contrasts(point))
     return found

@@ -1,1 +1,1 @@
-"""Ways to a structure: learners, trees and searches."""
+"""Learners of structures and averages over structures."""

@@ -1,4 +1,4 @@
-"""BandAverage: every column with as many of those just before it as parents as the data say, averaged over all."""
+"""BandAverage: the average over the number of preceding columns that each column depends on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.schema import Schema
@@ -19,26 +20,25 @@ from cgnlearn.networks.model import LeaveOneOut, NotExactError
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure, check_order
-from cgnlearn.structures.band import every_family, refuse_missing_in_order
-from cgnlearn.structures.learner import Learner
+from cgnlearn.structures.band import discrete_network, every_family, require_complete_order
+from cgnlearn.structures.learner import Learner, with_evidence
 
 
 class BandAverage(Learner):
-    """The exact average over bands: each continuous column over its order, and over whether the class matters to it.
+    """The exact average over bands: over the order of each continuous column and its dependence on the class.
 
-    A column has the j just before it as parents, j = 0, 1, …, ``k_max`` - 1 as far as there are so many, and its
-    regression on them is each class's own, shared by the classes except for the intercept (as with ``sharing=1``), or
-    the same for all classes. Of these up to 3 × ``k_max`` regressions, equally probable beforehand, the predictive
-    density is the mixture, weighted by how probable the training data make each one. Discrete columns depend on the
+    A column has the j columns before it as parents, j = 0, 1, …, ``k_max`` - 1 where there are that many. Its
+    regression on them is separate for each class, shared by the classes except for the intercept (as with
+    ``sharing=1``), or the same for all classes. These up to 3 × ``k_max`` regressions are equally probable a priori;
+    the predictive density is their mixture, weighted by their posterior probabilities. Discrete columns depend on the
     class alone.
 
-    Needs ``estimation="bayes"`` and a prior location that is ``"pooled"`` or an array; the classifier's ``sharing``
-    plays no part and is left at 0.
+    Needs ``estimation="bayes"``, a prior location that is ``"pooled"`` or an array, and ``sharing=0``.
 
     Parameters
     ----------
     k_max : int, default=50
-        The order goes up to ``k_max - 1``.
+        Orders go up to ``k_max - 1``.
 
     Examples
     --------
@@ -56,56 +56,31 @@ class BandAverage(Learner):
         self.k_max = k_max
 
     def families(self, schema: Schema) -> Families:
-        """What has to be counted."""
         check_order(self.k_max, "k_max")
         return every_family(schema, self.k_max)
 
     def model(self, statistics: Statistics, estimation: Estimation) -> AveragedBand:
-        """The average, from statistics of these families."""
         return AveragedBand.of(statistics, estimation, self.k_max)
 
 
 @dataclass(frozen=True, eq=False)
 class AveragedBand:
-    """The average over orders and kinds of regression, from three lattices of the same statistics.
+    """The average over orders and kinds of regression, from three lattices of the same statistics."""
 
-    Parameters
-    ----------
-    statistics : Statistics
-        Of `every_family`.
-    how : Bayes
-    k_max : int
-    discrete : Network
-        The discrete columns by themselves.
-    lattices : tuple of Lattice
-        Free of the class, shared by the classes, and each class's own; none if no column is continuous.
-    """
-
-    statistics: Statistics
+    statistics: Statistics  # of `every_family`
     estimation: Bayes
     k_max: int
-    discrete: Network
-    lattices: tuple[Lattice, ...]
+    discrete: Network  # of the discrete columns
+    lattices: tuple[Lattice, ...]  # free of the class, shared, each class's own; none without continuous columns
 
     @classmethod
     def of(cls, statistics: Statistics, estimation: Estimation, k_max: int) -> AveragedBand:
-        """The average, if the estimation has the evidences that it weighs by."""
-        if not isinstance(estimation, Bayes):
-            raise ValueError('BandAverage weighs orders by their evidence: use estimation="bayes"')
-        if not estimation.prior.is_coherent:
-            raise ValueError(
-                f'BandAverage needs a prior that has an evidence: use location="pooled" or an array, '
-                f"not {estimation.prior.location!r}"
-            )
+        """Average, if the estimation defines an evidence."""
         if estimation.sharing != 0:
-            raise ValueError(
-                f"BandAverage averages over what classes share: leave sharing at 0, not {estimation.sharing:g}"
-            )
-        refuse_missing_in_order(statistics.incomplete, statistics.schema)
-        discrete = Network.of(
-            Structure.jan([[column] for column in statistics.schema.discrete]), statistics, estimation
-        )
-        return cls(statistics, estimation, k_max, discrete, _lattices(statistics, estimation))
+            raise ValueError(f"BandAverage averages over sharing: leave sharing at 0, not {estimation.sharing:g}")
+        bayes = with_evidence(estimation, "BandAverage")
+        require_complete_order(statistics.incomplete, statistics.schema)
+        return cls(statistics, bayes, k_max, discrete_network(statistics, bayes), _lattices(statistics, bayes))
 
     # ---- weights
 
@@ -119,21 +94,21 @@ class AveragedBand:
 
     @cached_property
     def _log_evidence(self) -> Floats:
-        """The log evidence of each feature, over all its orders and kinds: (features,), 0 for absent ones."""
+        """Log evidence of each feature, summed over its orders and kinds: (features,), 0 for absent ones."""
         absent = self.lattices[0].posterior.absent
-        return np.where(absent, 0.0, _log_sum(self._log_joint))
+        return np.where(absent, 0.0, logsumexp(self._log_joint, axis=(0, 2)))
 
     @cached_property
     def _log_weight(self) -> Floats:
-        """ln of the probability of each order and kind: (kinds, features, orders); -inf for absent features."""
+        """ln p(order, kind | training data): (kinds, features, orders); -inf for absent features."""
         weight: Floats = self._log_joint - self._log_evidence[:, None]
         return weight
 
     @cached_property
     def order_probability(self) -> Floats:
-        """Of each column of X, the probability of every order: (columns, k_max).
+        """Probability of every order: (columns of X, k_max).
 
-        Discrete columns have order 0; a column that is constant in the training data has none, a sample of zeros.
+        Discrete columns have order 0; columns that are constant in the training data have only zeros.
         """
         found = np.zeros((self.statistics.schema.n_columns, self.k_max))
         found[self.statistics.schema.discrete, 0] = 1.0
@@ -143,63 +118,54 @@ class AveragedBand:
 
     @cached_property
     def inclusion_probability(self) -> Floats:
-        """Of each column of X, the probability that it depends on the class at all: (columns,).
-
-        It is 1 for discrete columns, which always do, and 0 for a column that is constant in the training data.
-        """
+        """Probability that each column of X depends on the class: 1 for discrete columns, 0 for constant ones."""
         found = np.zeros(self.statistics.schema.n_columns)
         found[self.statistics.schema.discrete] = 1.0
         for lattice in self.lattices[:1]:
             found[lattice.partition.columns] = np.exp(self._log_weight[1:]).sum(axis=(0, 2))
         return found
 
-    # ---- what a model says
+    # ---- the model
 
     @cached_property
     def structure(self) -> Structure:
-        """Each column with its most probable number of parents."""
         schema = self.statistics.schema
         nodes = (*schema.discrete, *schema.continuous)
         return Structure.of_preceding(nodes, self.order_probability.argmax(axis=1)[list(nodes)])
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters of the most probable structure, each class with regressions of its own."""
+        # Each class has regressions of its own.
         schema = self.statistics.schema
         levels = {column: len(schema.levels_of(column)) for column in schema.discrete}
         return self.structure.n_parameters(schema.n_classes, levels)
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a sample."""
         return self.discrete.class_log_prior
 
     @property
     def log_evidence(self) -> float:
-        """ln p(training data), the classes included."""
         return self.discrete.log_evidence + sum(float(self._log_evidence.sum()) for _ in self.lattices[:1])
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(x | class) of every sample and class."""
         total = self.discrete.log_likelihood(table)
         for rows, _, found in self._log_densities(table):
             total[rows] += found.sum(axis=1).T
         return total
 
     def contributions(self, table: Table) -> Floats:
-        """The log mixtures kept apart: (samples, columns of X, classes); 0 for a column that is absent."""
-        apart = self.discrete.contributions(table)
+        contributions = self.discrete.contributions(table)
         for rows, columns, found in self._log_densities(table):
-            apart[rows, columns] = found.transpose(2, 1, 0)
-        return apart
+            contributions[rows, columns] = found.transpose(2, 1, 0)
+        return contributions
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
-        """Not exact: the weights of the orders change with every sample."""
-        raise NotExactError("an average over bands weighs its orders anew without every sample: take folds")
+        raise NotExactError("leave-one-out of an average over bands has no closed form: use folds")
 
     def _log_densities(self, table: Table) -> Iterator[tuple[slice, NDArray[np.intp], Floats]]:
-        """Samples and columns of X, and the log mixtures there: (classes, columns, samples)."""
-        refuse_missing_in_order(table.incomplete, table.schema)
+        """Samples and columns of X, and their log mixtures: (classes, columns, samples)."""
+        require_complete_order(table.incomplete, table.schema)
         if not self.lattices:
             return
         own = self.lattices[-1]
@@ -208,32 +174,23 @@ class AveragedBand:
         for rows, width, values in own.batches(table):
             mixtures = np.full((1, *values.shape), -np.inf)
             for lattice, log_weight in zip(self.lattices, self._log_weight, strict=True):
-                if len(mixtures) < len(lattice.centre):  # up to here all classes have been alike
+                if len(mixtures) < len(lattice.centre):  # so far one density for all classes
                     mixtures = np.repeat(mixtures, len(lattice.centre), axis=0)
                 lattice.add_densities((width, values), log_weight, mixtures)
             yield rows, own.partition.columns[present], mixtures[:, present, : rows.stop - rows.start] - log_unit
 
 
-def _lattices(statistics: Statistics, estimation: Bayes) -> tuple[Lattice, ...]:
-    """Free of the class, shared by the classes, and each class's own."""
+def _lattices(statistics: Statistics, bayes: Bayes) -> tuple[Lattice, ...]:
+    """Lattices free of the class, shared by the classes, and with each class's own regressions."""
     if not statistics.moments:
         return ()
-    found = []
-    for kind, by in (
-        (statistics.class_free(), estimation),
-        (statistics, replace(estimation, sharing=1.0)),
-        (statistics, estimation),
+    parts = []
+    for kind, estimation in (
+        (statistics.class_free(), bayes),
+        (statistics, replace(bayes, sharing=1.0)),
+        (statistics, bayes),
     ):
         (partition,), (moments,) = kind.layout.partitions, kind.moments
-        found.append((partition, by.posterior(moments, partition, kind.schema), by))
-    absent = np.any([posterior.absent for _, posterior, _ in found], axis=0)  # rounding may see it in one of them only
-    return tuple(Lattice(partition, replace(posterior, absent=absent), by) for partition, posterior, by in found)
-
-
-def _log_sum(log_joint: Floats) -> Floats:
-    """ln of the sum over kinds and orders; -inf where there is nothing to sum."""
-    greatest = log_joint.max(axis=(0, 2))
-    highest = np.where(np.isfinite(greatest), greatest, 0.0)
-    with np.errstate(divide="ignore"):
-        total: Floats = highest + np.log(np.exp(log_joint - highest[:, None]).sum(axis=(0, 2)))
-    return total
+        parts.append((partition, estimation.posterior(moments, partition, kind.schema), estimation))
+    absent = np.any([posterior.absent for _, posterior, _ in parts], axis=0)  # rounding may make it so in one only
+    return tuple(Lattice(partition, replace(posterior, absent=absent), used) for partition, posterior, used in parts)

@@ -2,51 +2,48 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
-from cgnlearn.networks.estimation import Bayes, Estimation
+from cgnlearn.networks.estimation import Bayes, Estimation, SampleNotAcceptableError, no_variance
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.model import require_complete
 from cgnlearn.networks.network import Network
-from cgnlearn.networks.statistics import Statistics
+from cgnlearn.networks.rotation import RotatedBlock, RotatedNetwork, Rotation
+from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.learner import Learner, Watch
-from cgnlearn.structures.rotated import RotatedComplete, without_likelihood
 
-FEW_COLUMNS = (
-    300  # whose pairs are counted whatever the samples: it takes no time, and statistics that add are worth it
-)
+FEW_COLUMNS = 300  # whose pairs are always counted: it takes no time, and statistics that add are worth it
 MOST_COLUMNS = 5000  # whose pairs fit into memory
 
 
-class Fixed(Learner):
-    """A learner whose structure follows from the columns alone."""
+class Fixed(Learner, ABC):
+    """Learner whose structure follows from the columns alone."""
 
     @abstractmethod
     def structure(self, schema: Schema) -> Structure:
-        """The structure, its nodes being indexes of columns."""
+        """Structure over indexes of columns."""
 
     def families(self, schema: Schema) -> Families:
-        """What has to be counted."""
         return self.structure(schema).as_families(schema)
 
     def model(self, statistics: Statistics, estimation: Estimation) -> Network:
-        """The model, from statistics of these families."""
         return Network.of(self.structure(statistics.schema), statistics, estimation)
 
 
 class Given(Fixed):
-    """A structure that is given, over names or indexes of columns."""
+    """A structure given by the user, over names or indexes of columns."""
 
     def __init__(self, given: Structure) -> None:
         self.given = given
 
     def structure(self, schema: Schema) -> Structure:
-        """The structure, its nodes being indexes of columns."""
         return self.given.over(schema)
 
 
@@ -63,7 +60,6 @@ class NaiveBayes(Fixed):
     """
 
     def structure(self, schema: Schema) -> Structure:
-        """The structure, its nodes being indexes of columns."""
         return Structure.naive_bayes(schema.n_columns)
 
 
@@ -71,7 +67,7 @@ class Complete(Fixed):
     """Every feature depends on all before it, the discrete ones first.
 
     With more continuous columns than training samples, and more than 300, a classifier is fitted by rotation into the
-    space of the samples: exact, and no pair of columns is counted. ``partial_fit`` and ``contributions`` cannot follow.
+    space of the samples: exact, without counting pairs of columns, but without ``partial_fit`` and ``contributions``.
 
     Examples
     --------
@@ -83,27 +79,73 @@ class Complete(Fixed):
     """
 
     def structure(self, schema: Schema) -> Structure:
-        """The structure, its nodes being indexes of columns."""
         m = len(schema.continuous)
         if m > MOST_COLUMNS:
             raise ValueError(
                 f"a complete structure over {m} continuous columns has {m * (m - 1) // 2} pairs of them to count, too "
-                "many; only fit, and with fewer samples than columns, does without: take fewer columns or a Band"
+                "many unless fit has fewer samples than columns: select columns or use a Band"
             )
         return Structure.jan([[*schema.discrete, *schema.continuous]])
 
     def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> Learner:
-        """Rotate, if the columns outnumber the samples; where values are missing, order the columns."""
         if len(table.schema.continuous) > max(table.n_samples, FEW_COLUMNS):
-            require_complete(
-                table.incomplete, table.schema, "more columns than samples are rotated, which takes whole samples"
-            )
+            why = "a complete structure with more columns than samples needs complete samples"
+            require_complete(table.incomplete, table.schema, why)
             if not isinstance(estimation, Bayes):
-                raise without_likelihood(table, estimation)
+                raise _no_maximum_likelihood(table, estimation)
             return RotatedComplete.of(table, estimation)
         if table.incomplete:
             return Jan([range(table.schema.n_columns)]).resolved(table, estimation)
         return self
+
+
+class RotatedComplete(Learner):
+    """`Complete`, resolved to the space that the training samples span: its model is of these samples only."""
+
+    accepts_missing = is_sum = is_additive = False
+
+    def __init__(self, rotation: Rotation, rotated: Statistics) -> None:
+        self.rotation = rotation
+        self.rotated = rotated  # statistics of the rotated training samples
+
+    @classmethod
+    def of(cls, table: Table, estimation: Estimation) -> RotatedComplete:
+        """Learner from the training samples."""
+        if estimation.prior.location == "paper":
+            raise ValueError(
+                f"a complete structure over {len(table.schema.continuous)} columns and {table.n_samples} samples is "
+                'fitted by rotation, which does not support the prior location "paper": use "pooled" or "cell"'
+            )
+        rotation = Rotation.of(table, estimation.prior)
+        return cls(rotation, rotation.statistics(table))
+
+    def families(self, schema: Schema) -> Families:
+        # Besides the rotated ones: the discrete columns, and each continuous one alone.
+        return Families.of(_of_discrete(schema).families, schema.continuous)
+
+    def model(self, statistics: Statistics, estimation: Estimation) -> RotatedNetwork:
+        assert isinstance(estimation, Bayes)
+        pairs = zip(self.rotated.layout.partitions, self.rotated.moments, strict=True)
+        return RotatedNetwork(
+            Network.of(_of_discrete(statistics.schema), statistics, estimation),
+            tuple(RotatedBlock.of(self.rotation, partition, moments, estimation) for partition, moments in pairs),
+        )
+
+
+def _of_discrete(schema: Schema) -> Structure:
+    return Structure.jan([schema.discrete] if schema.discrete else [])
+
+
+def _no_maximum_likelihood(table: Table, estimation: Estimation) -> SampleNotAcceptableError:
+    """Why more continuous columns than samples have no maximum likelihood, without counting their pairs."""
+    schema = table.schema
+    assert table.labels is not None
+    statistics = collect(table, Structure.jan([[*schema.discrete, schema.continuous[0]]]).as_families(schema))
+    estimation.check(statistics)  # an empty cell has a message of its own
+    (partition,) = statistics.layout.partitions
+    inside = (partition.cells.index(table) == 0) & ((table.labels == 0) | (estimation.sharing > 0))
+    n_parents = int(inside.sum()) - len(np.unique(table.labels[inside]))  # after each class's mean nothing is left
+    return no_variance(schema, schema.continuous[n_parents], partition.cells, (0, 0), inside.sum(), n_parents)
 
 
 class Jan(Fixed):
@@ -128,15 +170,13 @@ class Jan(Fixed):
         self.groups = groups
 
     def structure(self, schema: Schema) -> Structure:
-        """The structure, its nodes being indexes of columns."""
         return Structure.jan([schema.discrete_first(group) for group in self._columns(schema)])
 
     def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> Learner:
-        """Where values are missing, order each group so that most samples are seen by most of its families."""
         if not table.incomplete:
             return self
+        # Order each group so that most samples count in most of its families.
         return Jan([table.most_complete_first(group) for group in self._columns(table.schema)])
 
     def _columns(self, schema: Schema) -> list[list[int]]:
-        """The groups as indexes of columns."""
         return [[schema.column(node) for node in group] for group in self.groups]

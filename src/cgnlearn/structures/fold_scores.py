@@ -1,8 +1,8 @@
-"""Out-of-fold log odds of groups of features: what a wrapper search adds up instead of refitting.
+"""Out-of-fold log odds of groups of features, from which a wrapper search scores structures without refits.
 
-The log joint of a JAN is a sum over its groups, so a structure's cross-validated score is known as soon as the
-out-of-fold log densities of its groups are. Only differences between classes matter: of each sample and each other
-class we keep ln p(group | other class) - ln p(group | the sample's own class), its log odds against the truth.
+The log joint of a JAN is a sum over its groups, so the out-of-fold log densities of its groups give its cross-validated
+score. Only differences between classes matter: of each sample and each other class we keep
+ln p(group | other class) - ln p(group | true class), the log odds against the true class.
 """
 
 from __future__ import annotations
@@ -29,47 +29,26 @@ from cgnlearn.networks.structure import Structure
 Group = tuple[int, ...]  # columns of X
 
 AT_ONCE = 4 * CHUNK  # numbers computed at a time: few enough to stay in cache
-MOST_INFLATION = 1e4  # of a variance, by what the other members explain, for an inverse to be accurate
-MOST_LOSS = 100.0  # how many times as great as its result the minuend of a difference of distances may be
-MOST_BYTES = 4 << 30  # of the scales of all pairs of features outside all folds
+MOST_INFLATION = 1e4  # variance inflation factor for which an inverse is accurate
+MOST_LOSS = 100.0  # ratio of the minuend to the result for which a difference of distances is accurate
+MOST_BYTES = 4 << 30  # of the scales of all pairs of features in all folds
 MOST_NUMBERS = 1 << 20  # in the moments of one group with discrete features; a larger one is not acceptable
 
 
 class Folds:
-    """A labelled table cut into folds, with the posterior of all continuous features that the others give each.
+    """A labelled table split into folds, each with the posterior of all continuous features from the other folds.
 
-    All folds have the same slots, in the order of the classes: as many of a class as the fold with most of its samples
-    has, so that what is done in one fold is done in many at once. A slot without a sample has no weight. An absent
-    feature, one with a single value in the other folds, is as if it were independent of all others and always at
-    its centre.
-
-    Parameters
-    ----------
-    table : Table
-    how : Estimation
-    cuts : sequence of ndarray
-        The samples of each fold.
-
-    Attributes
-    ----------
-    labels : ndarray of int (slots,)
-        The class of each slot, the same in all folds.
-    weights : ndarray (folds, slots)
-        What the sample in each slot counts in a mean over folds of the means inside each.
-    class_odds : ndarray (other classes, folds, slots)
-        The log odds of the class alone.
-    acceptable : bool
-        Whether there are parameters of the class alone.
-    absent : list of int
-        The columns of X that have one value only.
+    All folds have the same slots, in the order of the classes: of each class as many as the fold with most of its
+    samples needs, so that many folds are computed at once. A slot without a sample has weight 0. A feature that is
+    constant in the other folds counts as independent of all others and always at its centre.
     """
 
-    def __init__(self, table: Table, estimation: Estimation, cuts: Sequence[NDArray[np.intp]]) -> None:
+    def __init__(self, table: Table, estimation: Estimation, folds: Sequence[NDArray[np.intp]]) -> None:
         assert table.labels is not None
         self.schema, self.estimation = table.schema, estimation
         self.n_samples, self.n_classes = table.n_samples, self.schema.n_classes
         continuous = self.schema.continuous
-        n_bytes = 8 * len(cuts) * self.n_classes * len(continuous) ** 2
+        n_bytes = 8 * len(folds) * self.n_classes * len(continuous) ** 2
         if n_bytes > MOST_BYTES:
             raise ValueError(
                 f"a search over {len(continuous)} continuous columns needs {n_bytes / 2**30:.0f} GB for their "
@@ -80,16 +59,16 @@ class Folds:
         complete = [column for column in continuous if column not in table.incomplete]
         incomplete = [Family(column, ()) for column in continuous if column in table.incomplete]
         together = Families.of(incomplete, complete, max(1, len(complete)))
-        self._tables = [table.rows(cut[np.argsort(table.labels[cut], kind="stable")]) for cut in cuts]
+        self._tables = [table.rows(fold[np.argsort(table.labels[fold], kind="stable")]) for fold in folds]
         parts = [collect(part, together, table.incomplete) for part in self._tables]
-        self.absent = _absent_columns(table, sum(parts))  # type: ignore[arg-type]
+        self.constant = _constant_columns(table, sum(parts))  # type: ignore[arg-type]
 
-        counts = np.array([np.bincount(table.labels[cut], minlength=self.n_classes) for cut in cuts])
+        counts = np.array([np.bincount(table.labels[fold], minlength=self.n_classes) for fold in folds])
         self._ends = np.cumsum(counts.max(axis=0))  # where each class's slots end
-        self.labels = np.repeat(np.arange(self.n_classes), counts.max(axis=0))
-        self.weights = np.zeros((len(cuts), len(self.labels)))
-        self.class_odds = np.empty((self.n_classes - 1, *self.weights.shape))
-        self.acceptable = True
+        self.labels = np.repeat(np.arange(self.n_classes), counts.max(axis=0))  # of each slot, the same in all folds
+        self.weights = np.zeros((len(folds), len(self.labels)))  # in the mean over folds of the means inside each
+        self.class_odds = np.empty((self.n_classes - 1, *self.weights.shape))  # log odds of the class alone
+        self.acceptable = True  # whether there are parameters of the class alone
         self._slots = [  # of each fold's samples
             np.concatenate([np.arange(end - n, end) for end, n in zip(self._ends, of_fold, strict=True)])
             for of_fold in counts
@@ -97,27 +76,27 @@ class Folds:
         self._shape, self._least_leverage = np.ones((2, *counts.shape))
         self._scale = np.empty((*counts.shape, len(continuous), len(continuous)))  # in standard units, as all below
         self._centre = np.empty((*counts.shape, len(continuous)))
-        self._values = np.zeros((len(cuts), len(continuous), len(self.labels)))
-        self._present = np.empty((len(cuts), len(continuous)), bool)
-        for i, outside in enumerate(self._training(parts)):
-            self._place(i, outside)
+        self._values = np.zeros((len(folds), len(continuous), len(self.labels)))
+        self._present = np.empty((len(folds), len(continuous)), bool)
+        for i, training in enumerate(self._training(parts)):
+            self._fill_slots(i, training)
 
-    # ---- what a sample is seen by: the other folds
+    # ---- training and test samples of a fold
 
     def _training(self, parts: Sequence[Statistics]) -> Iterator[Statistics]:
-        """What is known when each fold is scored, from the statistics of all folds."""
+        """Statistics of the training samples of each fold, from the statistics of all folds."""
         return all_but_each(parts)
 
     def _class_log_prior(self, i: int, training: Statistics) -> Floats:
-        """Of a fold: (samples or 1, classes)."""
+        """Log prior in a fold: (samples or 1, classes)."""
         return self.estimation.class_log_prior(training)[None]
 
     def _log_likelihood(self, i: int, network: Network) -> Floats:
-        """What a network says of a fold's samples: (samples, classes)."""
+        """Log likelihood of a fold's samples: (samples, classes)."""
         return network.log_likelihood(self._tables[i])
 
-    def _place(self, i: int, training: Statistics) -> None:
-        """Put a fold's samples into their slots, and what they are seen by beside them."""
+    def _fill_slots(self, i: int, training: Statistics) -> None:
+        """Set the values of a fold's samples and the posterior from its training samples."""
         part, slots = self._tables[i], self._slots[i]
         weights = np.ones(part.n_samples) if part.weights is None else part.weights
         self.weights[i, slots] = weights / (weights.sum() * len(self._tables))
@@ -128,14 +107,14 @@ class Folds:
             self._against_truth(log_prior[None, :, None], self.class_odds[None, :, i : i + 1])
         for partition, moments in zip(training.layout.partitions, training.moments, strict=True):
             if partition.separate:
-                continue  # columns with missing values, whose groups are counted each by itself
+                continue  # columns with missing values, whose groups are counted separately
             posterior = self.estimation.posterior(moments, partition, self.schema)
-            self._hold(i, posterior, partition.values)
+            self._set_posterior(i, posterior, partition.values)
             values = standard_values(part, slice(0, part.n_samples), partition.values, posterior.units)
             self._values[i][partition.values[:, None], slots] = np.where(posterior.absent[:, None], 0.0, values)
 
-    def _hold(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
-        """Keep what is needed of the posterior of all pairs of features, which stand at these places."""
+    def _set_posterior(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
+        """Set the posterior of all pairs of the features at these places."""
         present = self._present[i, places] = ~posterior.absent
         every = np.arange(len(present))
         scale = posterior.scale[0][:, posterior.pairs.place(every[:, None], every)]
@@ -146,13 +125,13 @@ class Folds:
     # ---- log odds of groups
 
     def is_batched(self, group: Group) -> bool:
-        """Whether the group is one of continuous features whose order is of no account."""
+        """Whether the group has complete continuous features only and their order does not matter."""
         ordered = self.estimation.averages and self.estimation.prior.location == "paper"
         has_missing = not set(self._table.incomplete).isdisjoint(group)
         return not ordered and not has_missing and all(self.schema.levels[column] is None for column in group)
 
     def log_odds(self, groups: Sequence[Group]) -> Iterator[tuple[Group, Floats | None]]:
-        """Each group with its log odds, or None if its sample is not acceptable."""
+        """Each group with its log odds, or None if the sample is not acceptable for it."""
         if not self.acceptable:
             yield from ((group, None) for group in groups)
             return
@@ -189,11 +168,11 @@ class Folds:
         return odds, acceptable
 
     def near(self, group: Group, wanted: Sequence[Group]) -> Iterator[tuple[Group, Floats | None]]:
-        """Log odds of groups that have one feature more or less than this one, all from its one factorisation.
+        """Log odds of groups with one feature more or less than this one, all from its factorisation.
 
         Another feature v adds its regression on the group. Member j's regression on all the others has the residual
         u_j / K_jj and the variance 1 / K_jj, with K the inverse of the scale and u = K (y - m'); without it the
-        distance is less by u_j² / K_jj and ln|Ψ'| more by ln K_jj. Left out are groups for which this is inaccurate.
+        distance is less by u_j² / K_jj and ln|Ψ'| more by ln K_jj. Groups for which this is inaccurate are skipped.
         """
         members = self._positions(group)
         grown = [other for other in wanted if len(other) > len(group)]
@@ -241,25 +220,25 @@ class Folds:
                 [present[:, more], -1 * present[:, members[less]]], axis=1
             )
             self._against_truth(self._log_densities(folds, distance, log_det, n_present), odds[:, :, folds])
-        if self.estimation.averages:  # what is singular by rounding alone is made regular elsewhere
+        if self.estimation.averages:  # singular by rounding only: `log_odds` regularises it
             accurate &= acceptable
         for other, found, good, exact in zip([*grown, *shrunk], odds, acceptable, accurate, strict=True):
             if exact:
                 yield other, found if good else None
 
     def _some_folds(self, n_of_each: int) -> Iterator[slice]:
-        """As many folds at a time as stay in cache with so many numbers of each class and slot."""
+        """Batches of folds that stay in cache, given the number of values of each class and slot."""
         step = max(1, AT_ONCE // (n_of_each * self.n_classes * len(self.labels)))
         for start in range(0, len(self.weights), step):
             yield slice(start, start + step)
 
     def _centred(self, folds: slice, members: NDArray[np.intp]) -> Floats:
-        """Values of these features less their centre in each class: (folds, classes, …, slots)."""
+        """Values of these features minus their centre in each class: (folds, classes, …, slots)."""
         centred: Floats = self._values[folds, None, members] - self._centre[folds, :, members, None]
         return centred
 
     def _are_accurate(self, distance: Floats) -> NDArray[np.bool_]:
-        """Of which groups the log densities are as accurate as distances (folds, classes, groups, slots) are."""
+        """Groups whose log densities are as accurate as their distances (folds, classes, groups, slots)."""
         return np.ones(distance.shape[2], bool)
 
     def _slots_by_class(self) -> Iterator[tuple[int, slice]]:
@@ -272,7 +251,7 @@ class Folds:
         for label, slots in self._slots_by_class():
             for other in range(self.n_classes):
                 if other != label:
-                    # The other classes stand in their order, the sample's own left out.
+                    # The other classes in their order, without the true one.
                     np.subtract(
                         log_densities[:, other, :, slots],
                         log_densities[:, label, :, slots],
@@ -284,7 +263,7 @@ class Folds:
         return np.array([self.schema.position[column] for column in columns], np.intp)
 
     def _factorised(self, scale: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Factors of (folds, classes, groups, size, size), and of which groups they exist; the others have 1."""
+        """Factors (folds, classes, groups, size, size), and which groups have one; the others get the identity."""
         factor = factorised(scale, always=self.estimation.averages)
         if self.estimation.averages:
             return factor, np.ones(scale.shape[2], bool)
@@ -294,18 +273,16 @@ class Folds:
         return (factor if good.all() else np.where(good[:, None, None], factor, np.eye(size))), good
 
     def _log_densities(self, folds: slice, distance: Floats, log_det: Floats, n_present: NDArray[np.intp]) -> Floats:
-        """Of (folds, classes, groups, slots), given ln|Ψ'| (folds, classes, groups) and sizes (folds, groups)."""
-        given, whole = 0.0, distance
+        """Log densities (folds, classes, groups, slots), given ln|Ψ'| (folds, classes, groups) and sizes."""
+        before, after = 0.0, distance
         if self.estimation.averages:
             leverage = self._least_leverage[folds, :, None, None]
-            given, whole = np.log(leverage), np.log(leverage + distance)
-        shape = self._shape[folds, :, None, None]
-        return self.estimation.log_density_of_blocks(
-            given, whole, log_det[..., None], n_present[:, None, :, None], shape
-        )
+            before, after = np.log(leverage), np.log(leverage + distance)
+        shape, size = self._shape[folds, :, None, None], n_present[:, None, :, None]
+        return self.estimation.log_density_of_blocks(before, after, log_det[..., None], size, shape)
 
     def _of_any_group(self, group: Group) -> Floats | None:
-        """Log odds of a group that has discrete features or whose order matters."""
+        """Log odds of a group with discrete features or missing values, or whose order matters."""
         schema = self.schema
         cells = prod(len(schema.levels[c] or "1") for c in group) * self.n_classes
         if not self.estimation.averages and cells > self.n_samples:
@@ -328,23 +305,22 @@ class Folds:
         return odds[0]
 
 
-def _absent_columns(table: Table, total: Statistics) -> list[int]:
-    """Columns that say nothing, as they have one value only."""
+def _constant_columns(table: Table, total: Statistics) -> list[int]:
     discrete = table.schema.discrete
-    absent = [c for i, c in enumerate(discrete) if len(np.unique(table.codes[table.codes[:, i] >= 0, i])) < 2]
+    constant = [c for i, c in enumerate(discrete) if len(np.unique(table.codes[table.codes[:, i] >= 0, i])) < 2]
     for partition, moments in zip(total.layout.partitions, total.moments, strict=True):
-        absent += partition.columns[moments.constant()].tolist()
-    return absent
+        constant += partition.columns[moments.constant()].tolist()
+    return constant
 
 
 def _log_det(factor: Floats) -> Floats:
-    """ln of the determinants of matrices with these factors."""
+    """ln of the determinants of matrices with these Cholesky factors."""
     log_det: Floats = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
     return log_det
 
 
 def _whitening(factor: Floats) -> Floats:
-    """Inverses of stacked lower triangular matrices, row by row through forward substitution."""
+    """Inverses of stacked lower triangular matrices, by forward substitution."""
     whitening = np.zeros_like(factor)
     for j in range(factor.shape[-1]):
         pivot = factor[..., j, j, None]

@@ -1,9 +1,8 @@
-"""Log odds of groups of features by exact leave-one-out: one fold of all samples, each seen by all the others.
+"""Log odds of groups of features by exact leave-one-out.
 
-A posterior forgets a sample by a change of rank one (`cgnlearn.networks.leave_one_out`), so one factorisation of a
-group serves all samples. Searches share nothing between classes: a sample left out changes the log density under its
-own class
-alone.
+Removing a sample from a posterior is a change of rank one (`cgnlearn.networks.leave_one_out`), so one factorisation of
+a group serves all samples. Searches share nothing between classes: a held-out sample changes the log density under its
+own class only.
 """
 
 from __future__ import annotations
@@ -25,33 +24,22 @@ from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.fold_scores import Folds
 
-LEAST_ACCURATE = (
-    1e-4  # what must be left of |Ψ'| without a sample, for a distance that is a difference to be good enough
-)
+LEAST_ACCURATE = 1e-4  # share of |Ψ'| left without a sample for which a difference of distances is accurate
 
 
-class EachRowLeftOut(Folds):
-    """A labelled table, with the posterior of all continuous features and what it becomes without each sample.
+class LeaveOneOutFolds(Folds):
+    """One fold of all samples, with the posterior of all continuous features and its downdate by each sample.
 
-    By maximum likelihood a sample without which a class has no covariance is impossible: its log odds are infinite.
-
-    Parameters
-    ----------
-    table : Table
-    how : Estimation
-        Without sharing.
+    The estimation has no sharing. By maximum likelihood a sample without which a class has no covariance is impossible:
+    its log odds are infinite.
     """
 
     def __init__(self, table: Table, estimation: Estimation) -> None:
-        if estimation.averages and estimation.prior.location == "paper":
-            raise NotExactError(
-                'GreedyJan(cv="loo") has no closed form with the prior location "paper": take folds, such as cv=10'
-            )
-        if table.incomplete:
-            raise NotExactError(
-                'GreedyJan(cv="loo") has no closed form where values are missing: take folds, such as cv=10'
-            )
-        self._alike = table.weights is None  # inside a class
+        is_paper = estimation.averages and estimation.prior.location == "paper"
+        if is_paper or table.incomplete:
+            reason = 'with the prior location "paper"' if is_paper else "with missing values"
+            raise NotExactError(f'GreedyJan(cv="loo") has no closed form {reason}: use folds, such as cv=10')
+        self._has_equal_weights = table.weights is None
         super().__init__(table, estimation, [np.arange(table.n_samples)])
 
     def _training(self, parts: Sequence[Statistics]) -> Iterator[Statistics]:
@@ -63,24 +51,24 @@ class EachRowLeftOut(Folds):
     def _log_likelihood(self, i: int, network: Network) -> Floats:
         return network.leave_one_out(self._tables[i]).log_likelihood
 
-    def _hold(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
-        super()._hold(i, posterior, places)
+    def _set_posterior(self, i: int, posterior: Posterior, places: NDArray[np.intp]) -> None:
+        super()._set_posterior(i, posterior, places)
         table = self._tables[i]
-        self._forgotten = Removal.of(table, np.arange(table.n_samples), 0, posterior, self.estimation)
+        self._removal = Removal.of(table, np.arange(table.n_samples), 0, posterior, self.estimation)
         self._n = posterior.n[0]
         self._overall = np.where(self._present[i], posterior.overall, 0.0)
 
     def _centred(self, folds: slice, members: NDArray[np.intp]) -> Floats:
         centred = super()._centred(folds, members)
-        for slot in np.flatnonzero(self._forgotten.alone):
-            # Without its only sample a class is centred where all samples are.
+        for slot in np.flatnonzero(self._removal.alone):
+            # A class without its only sample has the overall mean as its centre.
             centred[:, self.labels[slot], ..., slot] = self._values[folds, members, slot] - self._overall[members]
         return centred
 
     def _are_accurate(self, distance: Floats) -> NDArray[np.bool_]:
         accurate = super()._are_accurate(distance)
         for label, slots in self._slots_by_class():
-            left = 1 - self._forgotten.down[label, slots] * distance[:, label, :, slots]
+            left = 1 - self._removal.down[label, slots] * distance[:, label, :, slots]
             accurate &= (left > LEAST_ACCURATE).all(axis=(0, 2))
         return accurate
 
@@ -88,10 +76,10 @@ class EachRowLeftOut(Folds):
         found = super()._log_densities(folds, distance, log_det, n_present)
         size = n_present[:, :, None]
         for label, slots in self._slots_by_class():
-            # Samples of equal weight differ in their distance alone: one number then stands for all.
-            rows = slice(slots.start, slots.start + 1) if self._alike else slots
-            before, down = self._forgotten.before[label, rows], self._forgotten.down[label, rows]
-            growth, lighter = self._forgotten.growth[rows], self._forgotten.lighter[label, rows]
+            # Samples of equal weight differ in their distance only: one number serves all.
+            rows = slice(slots.start, slots.start + 1) if self._has_equal_weights else slots
+            before, down = self._removal.before[label, rows], self._removal.down[label, rows]
+            growth, lighter = self._removal.growth[rows], self._removal.lighter[label, rows]
             whole = distance[:, label, :, slots]  # (folds, groups, slots)
             left = downdate.left_of_determinant(down, whole)
             singular = left <= SINGULAR * size
@@ -100,7 +88,7 @@ class EachRowLeftOut(Folds):
             if self.estimation.averages:
                 given, whole = np.log(before), np.log(whole)
             else:
-                # The scale is a variance: as many samples fewer divide it.
+                # The scale is a variance, divided by the number of samples without this one.
                 kept = np.maximum(1 - lighter / self._n[label], LEAST_LEFT)
                 given, whole, lost = np.zeros(1), whole * kept, lost - size * np.log(kept)
             shape = self._shape[folds, label, None, None] - lighter / 2

@@ -1,4 +1,4 @@
-"""Steps from a JAN structure to its neighbours: what a wrapper search may do next."""
+"""Moves of a wrapper search from a JAN structure to its neighbours."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Groups = tuple[Group, ...]
 
 
 class Move(NamedTuple):
-    """A step to a neighbour: some groups go, by position, and one comes (unless it is empty)."""
+    """A move to a neighbour: groups to remove, by position, and one to add unless it is empty."""
 
     removed: tuple[int, ...]
     added: Group
 
     def applied(self, groups: Groups) -> Groups:
-        """The neighbour: a changed group keeps its place, a new or joined one goes to the end."""
+        """Groups of the neighbour: a changed group keeps its place, a new or joined one goes to the end."""
         kept = [group for i, group in enumerate(groups) if i not in self.removed]
         place = self.removed[0] if len(self.removed) == 1 else len(kept)
         if self.added:

@@ -1,4 +1,4 @@
-"""All pairs of features: what has to be counted of them, and what one says of the other."""
+"""Scores of all pairs of features, and the families to count for them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from cgnlearn.networks.layout import Cells, Pairs, Partition
 from cgnlearn.networks.moments import Moments
 from cgnlearn.networks.statistics import Statistics
 
-MOST_BYTES = 2 << 30  # of the moments of all pairs, and of what is made of them
-CHUNK = 1 << 18  # pairs that are scored together
+MOST_BYTES = 2 << 30  # of the moments and scores of all pairs
+CHUNK = 1 << 18  # pairs scored at a time
 
 
 class PairScores(NamedTuple):
-    """What every feature is worth alone and given each other one; nan where it is absent or may not be joined.
+    """Score of every feature alone and given each other one; nan where it is absent or the arc is not allowed.
 
-    Where values are missing, what a parent is worth is judged by the samples in which both are observed.
+    Where values are missing, the gain of a parent is that in the samples in which both are observed.
     """
 
     alone: Floats  # (columns,)
-    joined: Floats  # (columns, columns), from parent to child; continuous pairs stand with the earlier one as parent
+    joined: Floats  # (columns, columns), from parent to child; the parent of a continuous pair is the earlier one
 
 
 def pair_families(schema: Schema) -> Families:
-    """Every feature alone and, once for each pair that may be joined, with a parent."""
+    """Every feature alone and, once for each pair of features, with a parent."""
     m = len(schema.continuous)
     n_bytes = 8 * m * m * (2 * schema.n_classes + 3)  # moments, posterior; gains, costs and their sparse copy
     if n_bytes > MOST_BYTES:
@@ -49,7 +49,7 @@ def pair_families(schema: Schema) -> Families:
 
 
 def pair_scores(statistics: Statistics, estimation: Bayes | None) -> PairScores:
-    """Log evidences; without an estimation the greatest log likelihoods, up to a constant of the child."""
+    """Log evidences; without an estimation maximum log likelihoods, up to a constant of the child."""
     schema, layout = statistics.schema, statistics.layout
     n = schema.n_columns
     alone = np.full(n, np.nan)
@@ -58,17 +58,14 @@ def pair_scores(statistics: Statistics, estimation: Bayes | None) -> PairScores:
     incomplete = set(statistics.incomplete)
 
     def scored_discrete(counts: Floats) -> float:
-        found = (
-            _log_maximum(counts) if estimation is None else densities.categorical_evidence(counts, estimation.dirichlet)
-        )
-        return float(found.sum())
+        if estimation is None:
+            return float(_maximum_log_likelihood(counts).sum())
+        return float(densities.categorical_evidence(counts, estimation.dirichlet).sum())
 
     def scored_continuous(partition: Partition, moments: Moments) -> _Scored:
-        return (
-            _by_maximum(partition, moments, schema)
-            if estimation is None
-            else _by_evidence(partition, moments, schema, estimation)
-        )
+        if estimation is None:
+            return _by_maximum(partition, moments, schema)
+        return _by_evidence(partition, moments, schema, estimation)
 
     for family, counts in zip(layout.discrete, statistics.counts, strict=True):
         found = scored_discrete(counts)
@@ -112,10 +109,10 @@ def pair_scores(statistics: Statistics, estimation: Bayes | None) -> PairScores:
 
 
 class _Scored(NamedTuple):
-    """Scores of the continuous features of a partition; likelihoods up to a constant of the child."""
+    """Scores of the continuous features of a partition."""
 
     present: NDArray[np.intp]
-    score: Callable[..., Floats]  # of some features, alone or each given another, summed over the cells
+    score: Callable[..., Floats]  # of features, alone or each given a parent, summed over the cells
 
 
 def _by_evidence(partition: Partition, moments: Moments, schema: Schema, estimation: Bayes) -> _Scored:
@@ -143,13 +140,13 @@ def _by_evidence(partition: Partition, moments: Moments, schema: Schema, estimat
 
 
 def _by_maximum(partition: Partition, moments: Moments, schema: Schema) -> _Scored:
-    """Greatest log likelihoods, which know of no prior."""
+    """Maximum log likelihoods, up to a constant of the child."""
     standard = moments.standardised(Units.of(moments, partition, schema).unit)
     variance = standard.scatter / moments.by_pair(np.where(moments.n > 0, moments.n, 1.0))
 
     def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
         left = variance[..., child] if parent is None else conditional_scale(variance, moments.pairs, child, parent)
-        # A cell without variance would be infinitely sure of itself: at most ten digits of the feature's.
+        # A cell without variance would have an infinite density: its deviation counts as 1e-10 of the feature's.
         n = moments.n[..., child] if partition.separate else moments.n[..., None]
         found: Floats = -0.5 * (n * np.log(np.maximum(left, 1e-20))).sum(axis=(0, 1))
         return found
@@ -158,15 +155,15 @@ def _by_maximum(partition: Partition, moments: Moments, schema: Schema) -> _Scor
 
 
 def conditional_scale(scale: Floats, pairs: Pairs, child: NDArray[np.intp], parent: NDArray[np.intp]) -> Floats:
-    """What is left of the child's scale once the parent is known."""
+    """Scale of the child given the parent."""
     of_parent = scale[..., parent]
     between = scale[..., pairs.place(parent, child)]
     left: Floats = scale[..., child] - between**2 / np.where(of_parent > 0, of_parent, np.inf)
     return left
 
 
-def _log_maximum(counts: Floats) -> Floats:
-    """The greatest log likelihood of counts: (…, levels), 0 where there are none."""
+def _maximum_log_likelihood(counts: Floats) -> Floats:
+    """Maximum log likelihood of counts (…, levels), 0 where there are none."""
     total = counts.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(counts > 0, counts * np.log(counts / total), 0.0)

@@ -1,7 +1,7 @@
 """Wrapper searches over JAN structures (Algorithm 1 of the paper): one greedy loop, three neighbourhoods.
 
-A structure is a tuple of groups of columns. The loop is a generator of the states it visits, so that progress, early
-stopping and inspection need nothing else.
+A structure is a tuple of groups of columns. The loop is a generator of the states it visits, which serves progress
+reports, early stopping and inspection.
 """
 
 from __future__ import annotations
@@ -19,44 +19,30 @@ from cgnlearn.data.schema import Schema
 from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation, MaximumLikelihood
-from cgnlearn.networks.families import Families, Node
-from cgnlearn.networks.model import Model
+from cgnlearn.networks.families import Node
 from cgnlearn.networks.moments import CHUNK, numeric_libraries
-from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.fixed import Jan
 from cgnlearn.structures.fold_scores import Folds, Group
 from cgnlearn.structures.learner import Learner, Watch
-from cgnlearn.structures.leave_one_out_scores import EachRowLeftOut
+from cgnlearn.structures.leave_one_out_scores import LeaveOneOutFolds
 from cgnlearn.structures.moves import NEIGHBOURS, Groups, Move
 
-SAME = 1e-12  # scores closer than this are equal: the order in which folds are summed must break no tie
-MOST_BYTES = 1 << 29  # of remembered log odds
+SAME = 1e-12  # scores closer than this are equal: the order of summation must break no tie
+MOST_BYTES = 1 << 29  # of cached log odds
 
 
 @dataclass(frozen=True)
 class SearchState:
-    """A structure that a search visited.
+    """A structure that a search visited."""
 
-    Parameters
-    ----------
-    groups : tuple of tuples
-        The features of each group, in the order in which the search put them there.
-    structure : Structure
-    score : float
-        The cross-validated score, the accuracy or minus the log loss; minus infinity if the sample is not acceptable
-        for this structure.
-    n_scored : int
-        How many structures had been scored when this one was chosen.
-    """
-
-    groups: tuple[tuple[Node, ...], ...]
+    groups: tuple[tuple[Node, ...], ...]  # features of each group, in the order of their addition
     structure: Structure
-    score: float
-    n_scored: int
+    score: float  # cross-validated accuracy or minus log loss; -inf if the sample is not acceptable
+    n_scored: int  # number of structures scored before this one was chosen
 
     def renamed(self, names: Mapping[Node, Node]) -> SearchState:
-        """The same with other names for the features."""
+        """State with other names for the features."""
         groups = tuple(tuple(names[node] for node in group) for group in self.groups)
         return replace(self, groups=groups, structure=self.structure.renamed(names))
 
@@ -66,7 +52,7 @@ def greedy(
     neighbours: Callable[[Groups], Iterator[Move]],
     scores: Callable[[Groups, Sequence[Move]], Floats],
 ) -> Iterator[tuple[Groups, float]]:
-    """Algorithm 1: go to the best neighbour while it is not worse; of equal ones to the first."""
+    """Algorithm 1: go to the best neighbour, the first of equal ones, while it is not worse."""
     groups, score = start, float(scores(start, [Move((), ())])[0])
     yield groups, score
     while moves := list(neighbours(groups)):
@@ -81,50 +67,44 @@ def greedy(
 
 
 class Scores:
-    """Cross-validated scores of neighbours, from remembered log odds of groups.
-
-    Parameters
-    ----------
-    folds : Folds
-    scoring : {"accuracy", "log_loss"}
-    most_bytes : int
-        How much of the log odds is remembered. Of a step that needs more the rest is computed anew in every step.
-    """
+    """Cross-validated scores of neighbours, from cached log odds of groups."""
 
     def __init__(self, folds: Folds, scoring: str, most_bytes: int) -> None:
         self.n_scored = 0
         self.any_acceptable = False
         self._folds = folds
         self._score_of = {"accuracy": _accuracies, "log_loss": _log_likelihoods}[scoring]
-        self._room = max(1, most_bytes // folds.class_odds.nbytes)  # groups
-        self._known: dict[Group, Floats | None] = {}
+        self._capacity = max(1, most_bytes // folds.class_odds.nbytes)  # groups
+        self._cache: dict[Group, Floats | None] = {}
         self._none = np.zeros_like(folds.class_odds)
-        # Inside a group the order is of no account, unless the prior's location is the paper's.
+        # The order inside a group matters only for the paper's prior location.
         self._key: Callable[[Group], Group] = (
             tuple if folds.estimation.prior.location == "paper" else lambda group: tuple(sorted(group))
         )
 
     def __call__(self, groups: Groups, moves: Sequence[Move]) -> Floats:
-        """The score of each neighbour of these groups."""
+        """Score of each neighbour of these groups."""
         self.n_scored += len(moves)
-        # Products this small gain little from a second thread, and wait for it long where other work keeps it busy.
+        # Products this small gain little from a second thread, which may have to wait for other work.
         with numeric_libraries().limit(limits=1, user_api="blas"):
             return self._scores(groups, moves)
 
     def _scores(self, groups: Groups, moves: Sequence[Move]) -> Floats:
         own = [self._key(group) for group in groups]
         added = [self._key(move.added) for move in moves]
-        self._forget_all_but({*own, *added})
+        needed = {*own, *added}
+        if len(self._cache) + len(needed - self._cache.keys()) > self._capacity:
+            self._cache = {group: odds for group, odds in self._cache.items() if group in needed}
         odds = self._odds(own, {})
-        # Where a neighbour comes from: the greatest group that it changes.
+        # The largest group that each neighbour changes.
         bases = {
             key: max((own[i] for i in move.removed), key=len)
             for move, key in zip(moves, added, strict=True)
             if move.removed
         }
         bad = np.array([found is None for found in odds], bool)
-        # Sums over the kept groups, the class's own odds first: as a product of matrices, without a subtraction,
-        # since "all less the removed" would lose every digit where one group finds a sample all but impossible.
+        # Sums over the kept groups, the odds of the class alone first, as a matrix product without subtraction: "all
+        # minus the removed" would lose every digit where a sample is nearly impossible under one group.
         stacked = np.stack([self._folds.class_odds, *(self._none if o is None else o for o in odds)])
         impossible = np.isposinf(stacked)
         kept = np.ones((len(moves), len(stacked)))
@@ -144,25 +124,21 @@ class Scores:
                 scores[good] = self._score_of(sums, self._folds)
         return scores
 
-    def _forget_all_but(self, needed: set[Group]) -> None:
-        if len(self._known) + len(needed - self._known.keys()) > self._room:
-            self._known = {group: odds for group, odds in self._known.items() if group in needed}
-
     def _odds(self, groups: Sequence[Group], bases: Mapping[Group, Group]) -> list[Floats | None]:
-        """Log odds of each group; what has to be computed is remembered as long as there is room."""
-        found = {group: self._known[group] for group in groups if group in self._known}
+        """Log odds of each group, cached as long as there is room."""
+        found = {group: self._cache[group] for group in groups if group in self._cache}
         found[()] = self._none
         unknown = [group for group in dict.fromkeys(groups) if group not in found]
         for group, odds in self._computed(unknown, bases):
             found[group] = odds
             self.any_acceptable |= odds is not None
-            if len(self._known) < self._room:
-                # A copy: as a sample of a batch it would keep the whole batch in memory.
-                self._known[group] = None if odds is None else odds.copy()
+            if len(self._cache) < self._capacity:
+                # A copy, since a view would keep its whole batch in memory.
+                self._cache[group] = None if odds is None else odds.copy()
         return [found[group] for group in groups]
 
     def _computed(self, groups: Sequence[Group], bases: Mapping[Group, Group]) -> Iterator[tuple[Group, Floats | None]]:
-        """Log odds of groups: those that differ from one base by one feature together, then the others."""
+        """Log odds of groups: first those that differ from one base by one feature, together, then the others."""
         near: dict[Group, list[Group]] = {}
         for group in groups:
             base = bases.get(group, ())
@@ -178,7 +154,7 @@ class Scores:
 
 
 def _sums(kept: Floats, stacked: Floats, impossible: NDArray[np.bool_]) -> Floats:
-    """Sums over the kept log odds of those stacked, where what is not kept may be infinite."""
+    """Sums of the kept ones of the stacked log odds, some of which may be infinite."""
     shape = (len(kept), *stacked.shape[1:])
     flat, infinite = stacked.reshape(len(stacked), -1), impossible.reshape(len(stacked), -1)
     if not infinite.any():
@@ -189,8 +165,8 @@ def _sums(kept: Floats, stacked: Floats, impossible: NDArray[np.bool_]) -> Float
 
 
 def _accuracies(odds: Floats, folds: Folds) -> Floats:
-    """The share of the samples whose own class is the first of the most probable ones."""
-    # Against a later class equal odds suffice, that is, less than the least number above zero.
+    """Accuracy of predicting the first of the most probable classes."""
+    # Against a later class a tie suffices: log odds below the least positive number.
     later = np.arange(odds.shape[1])[:, None, None] >= folds.labels
     right = (odds < np.where(later, np.finfo(float).tiny, 0.0)).all(axis=1)
     shares: Floats = right.reshape(len(odds), -1) @ folds.weights.ravel()
@@ -198,7 +174,7 @@ def _accuracies(odds: Floats, folds: Folds) -> Floats:
 
 
 def _log_likelihoods(odds: Floats, folds: Folds) -> Floats:
-    """The mean conditional log likelihood of the samples."""
+    """Mean log probability of the true classes."""
     found: Floats = -np.logaddexp.reduce(odds, axis=1, initial=0.0).reshape(len(odds), -1) @ folds.weights.ravel()
     return found
 
@@ -208,25 +184,23 @@ class GreedyJan(Learner):
 
     fwGJAN starts from the class alone and adds features, bwGJAN starts from naive Bayes and removes features or
     joins groups, wcGJAN starts from one group of all features and removes some (Pérez, Larrañaga and Inza 2006).
-    The best neighbour is taken while it is not worse; of equal neighbours the first one is. Features that are
-    constant in the training data take no part. Scores use a regression of its own for each class, whatever the
-    classifier's sharing, and the classifier's prior.
+    The search goes to the best neighbour, the first of equal ones, while it is not worse. Features that are constant in
+    the training data are excluded. Scores use the classifier's prior, without sharing between classes.
 
     Parameters
     ----------
     search : {"forward", "backward", "condensed"}
     cv : int or "loo", default=10
-        Stratified folds, cut once, and around the ``groups`` that ``fit`` is given; fewer if a class has fewer samples.
-        With ``"loo"`` there are none: every sample is scored by the parameters of all others, exactly, from one
-        factorisation of each group, with the prior held as it is.
+        Number of stratified folds, the same for all structures, which keep the ``groups`` of ``fit`` together; fewer
+        if a class has fewer samples. ``"loo"``: exact leave-one-out, from one factorisation of each group, with a
+        fixed prior.
     scoring : {"accuracy", "log_loss"}
-        The share of samples classified correctly, or the mean log probability of the true class; mean over the folds,
-        or over the samples where there are none.
+        Accuracy or minus log loss; mean over the folds, or over the samples for ``"loo"``.
     estimation : {"ml", "bayes"}
-        Which parameters the scored structures have. With ``"ml"`` a structure for which they do not exist in some
-        fold, or without folds for all samples, scores minus infinity.
+        Estimation of the scored structures. With ``"ml"`` a structure whose parameters do not exist in some fold, or
+        for ``"loo"`` with all samples, scores minus infinity.
     random_state : int, RandomState or None, default=0
-        How the folds are cut.
+        Random seed of the folds.
 
     The classifier then has ``search_path_``: the visited structures with their scores, the chosen one last.
 
@@ -262,19 +236,9 @@ class GreedyJan(Learner):
 
     @property
     def needs_samples(self) -> bool:
-        """A search scores structures on samples."""
         return True
 
-    def families(self, schema: Schema) -> Families:
-        """A search has to come first."""
-        raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
-
-    def model(self, statistics: Statistics, estimation: Estimation) -> Model:
-        """A search has to come first."""
-        raise ValueError(f"{self!r} searches while a CGNClassifier is fitted: give it to one")
-
     def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> SearchedJan:
-        """Search."""
         names = dict(enumerate(table.schema.names or range(table.schema.n_columns)))
         path = [state.renamed(names) for state in watch(self.states(table, estimation, groups))]
         chosen = Jan(path[-1].groups).resolved(table, estimation)
@@ -282,12 +246,12 @@ class GreedyJan(Learner):
         return SearchedJan(chosen.groups, path)
 
     def states(self, table: Table, estimation: Estimation, groups: Any = None) -> Iterator[SearchState]:
-        """The search, one visited state after the other; stop wherever you like. No fold parts a group of samples."""
+        """Visited states of the search, one after the other; folds keep each group of samples together."""
         self._check()
         schema = table.schema
         scored_by = (Bayes if self.estimation == "bayes" else MaximumLikelihood)(estimation.prior)
         folds = self._folds(table, scored_by, groups)
-        columns = [column for column in range(schema.n_columns) if column not in set(folds.absent)]
+        columns = [column for column in range(schema.n_columns) if column not in set(folds.constant)]
         start: dict[str, Groups] = {
             "forward": (),
             "backward": tuple((column,) for column in columns),
@@ -298,10 +262,10 @@ class GreedyJan(Learner):
         for groups, score in greedy(start[self.search], lambda now: neighbours(now, columns), scores):
             yield _visited(groups, schema, score, scores.n_scored)
         if not scores.any_acceptable:
-            if groups:  # with a class missing outside some fold even the class alone scored minus infinity
+            if groups:  # where the training samples of a fold lack a class, all scores are minus infinity
                 yield _visited((), schema, score, scores.n_scored)
             warnings.warn(
-                "the search met no structure that the sample allows, and is left with the class alone: "
+                "no structure of the search has a maximum likelihood, so the class alone is used: "
                 'use estimation="bayes" in GreedyJan, or more samples',
                 UserWarning,
                 stacklevel=2,
@@ -310,15 +274,13 @@ class GreedyJan(Learner):
     def _folds(self, table: Table, estimation: Estimation, groups: Any) -> Folds:
         if self.cv == "loo":
             if groups is not None:
-                raise ValueError(
-                    'GreedyJan(cv="loo") leaves samples out one by one, not groups: take folds, such as cv=10'
-                )
-            return EachRowLeftOut(table, estimation)
+                raise ValueError('GreedyJan(cv="loo") cannot hold out groups: use folds, such as cv=10')
+            return LeaveOneOutFolds(table, estimation)
         assert table.labels is not None
-        cut = stratified(table.labels, self.cv, self.random_state, groups)
-        if cut.fewer:
-            warnings.warn(cut.fewer, UserWarning, stacklevel=3)
-        return Folds(table, estimation, [outside for _, outside in cut.pairs])
+        splits = stratified(table.labels, self.cv, self.random_state, groups)
+        if splits.fewer:
+            warnings.warn(splits.fewer, UserWarning, stacklevel=3)
+        return Folds(table, estimation, [test for _, test in splits.pairs])
 
     def _check(self) -> None:
         for name, allowed in (
@@ -336,7 +298,7 @@ class GreedyJan(Learner):
 
 
 class SearchedJan(Jan):
-    """The groups that a search has chosen, and the states on its way to them."""
+    """The groups that a search has chosen, and the states that it visited."""
 
     def __init__(self, groups: Iterable[Iterable[Any]], path: list[SearchState]) -> None:
         super().__init__(groups)

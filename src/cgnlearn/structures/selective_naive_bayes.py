@@ -14,34 +14,37 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Students
-from cgnlearn.networks.estimation import Bayes, Estimation, Units, is_number
+from cgnlearn.networks import densities
+from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Units, is_number
 from cgnlearn.networks.families import Families
+from cgnlearn.networks.layout import DiscreteFamily
+from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.model import LeaveOneOut
 from cgnlearn.networks.moments import COMPILED_PAYS
 from cgnlearn.networks.network import Network
+from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.learner import Learner, with_evidence
-from cgnlearn.structures.single import left_out_singly
 
-ROWS = 4096  # of one piece of work
-NO_DOUBT = -40.0  # nats by which one density is nothing beside another
-CHUNK = 1 << 20  # numbers of one chunk of samples
+ROWS = 4096  # samples of one task
+NEGLIGIBLE = -40.0  # log ratio of two densities below which the smaller one does not change their mixture
+CHUNK = 1 << 20  # numbers in one batch of samples
 
 
 class SelectiveNaiveBayes(Learner):
     """The exact average over the 2^p naive Bayes classifiers in which each feature depends on the class or not.
 
-    Each choice counts by its evidence (Dash and Cooper 2004), so that columns that say nothing of the class hardly
-    speak. The average is again a product over the features, each a mixture of two densities, and costs little more
+    Each choice is weighted by its evidence (Dash and Cooper 2004), so that features unrelated to the class hardly
+    matter. The average is again a product over the features, each a mixture of two densities, and costs little more
     than naive Bayes. It needs ``estimation="bayes"``, a prior location that is ``"pooled"`` or an array, and sharing
-    0 or 1. ``structure_`` is the most probable choice; ``inclusion_probability_`` how probable it is, after the data,
-    that each feature depends on the class (0 for one that is constant).
+    0 or 1. ``structure_`` is the most probable choice; ``inclusion_probability_`` has the posterior probability that
+    each feature depends on the class (0 for a constant one).
 
     Parameters
     ----------
     inclusion : float from 0 to 1
-        How probable it is beforehand that a feature depends on the class.
+        Prior probability that a feature depends on the class.
 
     Examples
     --------
@@ -58,82 +61,66 @@ class SelectiveNaiveBayes(Learner):
         self.inclusion = inclusion
 
     def families(self, schema: Schema) -> Families:
-        """What has to be counted."""
         if not is_number(self.inclusion) or not 0 <= self.inclusion <= 1:
             raise ValueError(f"inclusion must be a probability from 0 to 1, not {self.inclusion!r}")
         return Structure.naive_bayes(schema.n_columns).as_families(schema)
 
     def model(self, statistics: Statistics, estimation: Estimation) -> Selection:
-        """The average."""
         return Selection.of(statistics, with_evidence(estimation, "SelectiveNaiveBayes"), self.inclusion)
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A naive Bayes in which each feature's density is a mixture of its own in the class and the same in all.
+    """Naive Bayes in which each feature's density is a mixture of the class's own and one common to all classes."""
 
-    Parameters
-    ----------
-    own, free : Network
-        Of all features: with the classes apart, and with all samples as one class.
-    log_in, log_out : ndarray (columns,)
-        Log probabilities, after the data, that each feature depends on the class, or does not.
-    log_evidence : float
-    """
-
-    own: Network
-    free: Network
-    log_in: Floats
-    log_out: Floats
+    own: Network  # of all features, given the class
+    free: Network  # of all features, with all samples as one class
+    log_in: Floats  # ln p(the feature depends on the class | training data): (columns,)
+    log_out: Floats  # ln p(it does not | training data): (columns,)
     log_evidence: float
 
     @classmethod
     def of(cls, statistics: Statistics, estimation: Bayes, inclusion: float) -> Selection:
-        """From statistics of naive Bayes' families."""
-        everything = Structure.naive_bayes(statistics.schema.n_columns)
-        own = Network.of(everything, statistics, estimation)
-        free = Network.of(everything, statistics.class_free(), replace(estimation, class_prior=None))
-        given, unaware = _by_column(own), _by_column(free)
-        there = np.isfinite(given) & np.isfinite(unaware)
+        """Average from statistics of naive Bayes' families."""
+        structure = Structure.naive_bayes(statistics.schema.n_columns)
+        own = Network.of(structure, statistics, estimation)
+        free = Network.of(structure, statistics.class_free(), replace(estimation, class_prior=None))
+        evidence, free_evidence = _by_column(own), _by_column(free)
+        present = np.isfinite(evidence) & np.isfinite(free_evidence)
         with np.errstate(divide="ignore"):
-            log_prior = np.log(inclusion), np.log1p(-inclusion)
-        given_and_in, unaware_and_out = given[there] + log_prior[0], unaware[there] + log_prior[1]
-        both = np.logaddexp(given_and_in, unaware_and_out)
-        log_evidence = own.log_evidence + float((both - given[there]).sum())
-        log_in, log_out = np.full(len(there), -np.inf), np.zeros(len(there))  # of what is constant
-        log_in[there], log_out[there] = given_and_in - both, unaware_and_out - both
+            joint_in = evidence[present] + np.log(inclusion)
+            joint_out = free_evidence[present] + np.log1p(-inclusion)
+        both = np.logaddexp(joint_in, joint_out)
+        log_evidence = own.log_evidence + float((both - evidence[present]).sum())
+        log_in, log_out = np.full(len(present), -np.inf), np.zeros(len(present))  # of constant features
+        log_in[present], log_out[present] = joint_in - both, joint_out - both
         return cls(own, free, log_in, log_out, log_evidence)
 
     @property
     def inclusion_probability(self) -> Floats:
-        """How probable it is that each column depends on the class; 0 for one that is constant."""
+        """Posterior probability that each column depends on the class; 0 for a constant one."""
         return np.exp(self.log_in)
 
     @property
     def structure(self) -> Structure:
-        """The most probable choice: naive Bayes over the features that rather depend on the class."""
         return Structure.from_parents({int(column): () for column in np.flatnonzero(self.log_in > self.log_out)})
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters of the most probable choice, the class's own included."""
         return Network.of(self.structure, self.own.statistics, self.own.estimation).n_parameters
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a sample."""
         return self.own.class_log_prior
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(x | class) of every sample and class."""
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
         n_densities = (1 + table.schema.n_classes) * table.values.size
         if n_densities < COMPILED_PAYS or table.incomplete or self.own.statistics.incomplete:
             return total + self.contributions(table).sum(axis=1)
-        discrete = zip(
-            self.own.discrete_log_densities(table), self.free.discrete_log_densities(self._unaware(table)), strict=True
-        )
-        for (column, own), (_, free) in discrete:
+        own_densities = self.own.discrete_log_densities(table)
+        free_densities = self.free.discrete_log_densities(self._class_free(table))
+        for (column, own), (_, free) in zip(own_densities, free_densities, strict=True):
             total += self._mixed(column, own, free)
         if self._students is not None:
             self._add_continuous(total, table, self._students)
@@ -141,42 +128,33 @@ class Selection:
 
     @cached_property
     def _students(self) -> _Students | None:
-        """The densities of the continuous features, weights included; None if there is none."""
+        """Densities of the continuous features, times their weights; None if there are none."""
         if not self.own.posteriors or self.own.posteriors[0].absent.all():
             return None
         columns = np.flatnonzero(~self.own.posteriors[0].absent)
         free, own = _Students.of(self.free, columns, self.log_out), _Students.of(self.own, columns, self.log_in)
-        # In the units of one of them, from which the other's differ by rounding at most.
+        # In the units of one network; those of the other differ by rounding at most.
         return _Students(*own[:3], *(np.concatenate(parts) for parts in zip(free[3:], own[3:], strict=True)))
 
     @cached_property
     def _sure(self) -> NDArray[np.bool_]:
-        """Which of the students depend on the class beyond doubt, wherever a sample lies."""
+        """Which of the continuous features have a negligible common density, wherever a sample lies."""
         assert self._students is not None
-        sure: NDArray[np.bool_] = np.all(_greatest_ratio(self._students) < NO_DOUBT, axis=0)
+        sure: NDArray[np.bool_] = np.all(_greatest_ratio(self._students) < NEGLIGIBLE, axis=0)
         return sure
 
     def _add_continuous(self, total: Floats, table: Table, students: _Students) -> None:
         from cgnlearn.kernels.compilation import in_threads
         from cgnlearn.kernels.mixtures import WIDTH, add_mixtures
 
-        def of_window(part: Floats, window: slice) -> Floats:
-            return np.ascontiguousarray(part[:, window])
-
-        windows = [
-            Students(
-                students.values[window],
-                students.units.origin[window],
-                1 / students.units.unit[window],
-                self._sure[window],
-                of_window(students.centre, window),
-                of_window(students.shrink, window),
-                of_window(students.constant, window),
-                students.least,
-                students.power,
-            )
-            for window in (slice(start, start + WIDTH) for start in range(0, len(students.columns), WIDTH))
-        ]
+        windows = []
+        for start in range(0, len(students.columns), WIDTH):
+            window = slice(start, start + WIDTH)
+            origin, unit = (part[window] for part in students.units)
+            by_density = (students.centre, students.shrink, students.constant)
+            centre, shrink, constant = (np.ascontiguousarray(part[:, window]) for part in by_density)
+            shared = (self._sure[window], centre, shrink, constant, students.least, students.power)
+            windows.append(Students(students.values[window], origin, 1 / unit, *shared))
 
         def add(start: int) -> None:
             rows = np.arange(start, min(start + ROWS, table.n_samples))
@@ -188,39 +166,35 @@ class Selection:
         in_threads(add, range(0, table.n_samples, ROWS))
 
     def contributions(self, table: Table) -> Floats:
-        """The logarithm of each feature's mixture: (samples, columns of X, classes); 0 for one that is absent."""
-        apart = np.empty((table.n_samples, table.schema.n_columns, table.schema.n_classes))
-        step = max(1, CHUNK // max(1, apart[:1].size))
-        every = np.arange(table.schema.n_columns)
+        mixtures = np.empty((table.n_samples, table.schema.n_columns, table.schema.n_classes))
+        step = max(1, CHUNK // max(1, mixtures[:1].size))
+        columns = np.arange(table.schema.n_columns)[:, None]
         for start in range(0, table.n_samples, step):
             part = table.rows(np.arange(start, min(start + step, table.n_samples)))
-            own, free = self.own.contributions(part), self.free.contributions(self._unaware(part))
-            apart[start : start + step] = self._mixed(every[:, None], own, free)
+            own, free = self.own.contributions(part), self.free.contributions(self._class_free(part))
+            mixtures[start : start + step] = self._mixed(columns, own, free)
         for column in table.incomplete:
-            apart[table.missing(column), column] = 0.0
-        return apart
+            mixtures[table.missing(column), column] = 0.0
+        return mixtures
 
     def _mixed(self, columns: int | NDArray[np.intp], own: Floats, free: Floats) -> Floats:
         mixed: Floats = np.logaddexp(self.log_in[columns] + own, self.log_out[columns] + free)
         return mixed
 
-    def _unaware(self, table: Table) -> Table:
-        """The same samples, as if there were one class."""
+    def _class_free(self, table: Table) -> Table:
+        """The same samples with one class."""
         return replace(table, schema=self.free.statistics.schema)
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
-        """The training samples again, each seen by the average without it.
-
-        Without a sample a feature's evidence is divided by what the others say of the sample: in its own class, or
-        whatever its class. So the weights of the two densities follow the sample, and no choice is made anew.
-        """
+        # Without a sample, each evidence of a feature is divided by the density of the sample given the others, so the
+        # weights of the two densities have a closed form.
         assert table.labels is not None
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
         step = max(1, CHUNK // max(1, table.schema.n_columns * table.schema.n_classes))
         for start in range(0, table.n_samples, step):
             part = table.rows(rows := np.arange(start, min(start + step, table.n_samples)))
-            unaware = replace(self._unaware(part), labels=np.zeros(len(rows), np.intp))
-            own, free = left_out_singly(self.own, part), left_out_singly(self.free, unaware)
+            class_free = replace(self._class_free(part), labels=np.zeros(len(rows), np.intp))
+            own, free = _leave_one_out(self.own, part), _leave_one_out(self.free, class_free)
             log_in, log_out = self.log_in[:, None] - own.log_evidence, self.log_out[:, None] - free.log_evidence
             both = np.logaddexp(log_in, log_out)[:, None]
             mixed = np.logaddexp(log_in[:, None] + own.log_density, log_out[:, None] + free.log_density) - both
@@ -231,8 +205,8 @@ class Selection:
 class _Students(NamedTuple):
     """Student densities of single features as constant - power · ln(least + white²), in standard units."""
 
-    columns: NDArray[np.intp]  # X's
-    values: NDArray[np.intp]  # the table's
+    columns: NDArray[np.intp]  # of X
+    values: NDArray[np.intp]  # positions among a table's values
     units: Units
     centre: Floats  # (densities, features): the one of all classes, then each class's
     shrink: Floats  # by which a distance from the centre is multiplied to give ``white``
@@ -242,11 +216,11 @@ class _Students(NamedTuple):
 
     @classmethod
     def of(cls, network: Network, present: NDArray[np.intp], log_weight: Floats) -> _Students:
-        """Of the features at these positions in the one partition of a naive Bayes."""
+        """Densities of the features at these positions in the only partition of a naive Bayes."""
         posterior, partition = network.posteriors[0], network.statistics.layout.partitions[0]
         columns, units = partition.columns[present], Units(*(part[present] for part in posterior.units))
         scale, shape, least = posterior.scale[0][:, present], posterior.shape[0], posterior.least_leverage[0]
-        # That is `densities.student`, whose leverage of a sample at the centre is `least`.
+        # As `densities.student`, whose leverage of a sample at the centre is `least`.
         own = gammaln(shape + 0.5) - gammaln(shape) + shape * np.log(least) - 0.5 * np.log(np.pi)
         constant = own[:, None] - 0.5 * np.log(scale) + log_weight[columns] - np.log(units.unit)
         centre = posterior.centre[0][:, present]
@@ -254,10 +228,10 @@ class _Students(NamedTuple):
 
 
 def _greatest_ratio(students: _Students) -> Floats:
-    """How far, at most, the log density of all classes rises above each class's own: (classes, features).
+    """Maximum over x of the common log density minus each class's own: (classes, features).
 
-    Where it has its maximum, the derivative is a cubic in the distance from the common centre. There are such maxima
-    because more samples stand behind the common density than behind any other: its tails are the lightest.
+    At the maximum a cubic in the distance from the common centre is 0. The maximum exists because the common density
+    has the most samples and so the lightest tails.
     """
     (a, *_), b = students.power, students.power[1:, None]
     k0, k = np.square(students.shrink[0]), np.square(students.shrink[1:])
@@ -276,20 +250,103 @@ def _greatest_ratio(students: _Students) -> Floats:
     companion = np.zeros((*apart.shape, 3, 3))
     companion[..., 1, 0] = companion[..., 2, 1] = 1.0
     companion[..., 0, :] = -cubic[..., 1:] / cubic[..., :1]
-    at = np.linalg.eigvals(companion).real  # the real parts of complex roots are points like any other
+    at = np.linalg.eigvals(companion).real  # real parts of complex roots do no harm: they are points, too
     common = students.constant[0][:, None] - a * np.log(least0 + k0[:, None] * at**2)
     own = students.constant[1:, :, None] - b[..., None] * np.log(
         least[..., None] + k[..., None] * (at + apart[..., None]) ** 2
     )
     greatest: Floats = (common - own).max(axis=-1)
-    # Equal tails: far out the two densities keep their ratio.
+    # Equal tails: far from the centre the ratio of the two densities is constant.
     far = students.constant[0] - students.constant[1:] - a * np.log(k0) + b * np.log(k)
     return np.where(a - b > 1e-9 * a, greatest, np.maximum(greatest, far))
 
 
 def _by_column(network: Network) -> Floats:
-    """The log evidence of every column's family; nan where it is absent."""
+    """Log evidence of every column's family; nan where it is absent."""
     found = np.full(network.statistics.schema.n_columns, np.nan)
     for family, evidence in network.family_log_evidences():
         found[family.child] = evidence
     return found
+
+
+class _LeaveOneOut(NamedTuple):
+    """Leave-one-out of training samples, feature by feature; 0 for absent and missing ones."""
+
+    log_density: Floats  # given the other samples: (columns of X, classes, samples)
+    log_evidence: Floats  # difference of the feature's log evidences with and without the sample: (columns, samples)
+
+
+def _leave_one_out(network: Network, table: Table) -> _LeaveOneOut:
+    """Leave-one-out of every feature of a naive Bayes with an evidence."""
+    assert table.labels is not None
+    n, n_classes, n_columns = table.n_samples, table.schema.n_classes, table.schema.n_columns
+    found = _LeaveOneOut(np.zeros((n_columns, n_classes, n)), np.zeros((n_columns, n)))
+    layout, statistics = network.statistics.layout, network.statistics
+    for family, counts in zip(layout.discrete, statistics.counts, strict=True):
+        seen = np.flatnonzero(table.codes[:, family.code] >= 0)
+        log_density, log_evidence = _discrete(counts, family, table.rows(seen), network.estimation)
+        found.log_density[family.column][:, seen] = log_density
+        found.log_evidence[family.column, seen] = log_evidence
+    for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
+        present = np.flatnonzero(~posterior.absent)
+        for members in present[:, None] if posterior.separate else (present,):
+            seen = np.flatnonzero(~np.isnan(table.values[:, partition.values[members[:1]]]).any(axis=1))
+            behind = posterior.of_block(members) if posterior.separate else posterior
+            of_rows = _continuous(behind, members, table.rows(seen), partition.values[members], network.estimation)
+            columns = partition.columns[members]
+            found.log_density[columns[:, None, None], np.arange(n_classes)[:, None], seen] = of_rows.log_density
+            found.log_evidence[np.ix_(columns, seen)] = of_rows.log_evidence
+    return found
+
+
+def _discrete(counts: Floats, family: DiscreteFamily, table: Table, estimation: Estimation) -> tuple[Floats, Floats]:
+    """Of samples with the feature: log densities (classes, samples) and log evidences (samples,)."""
+    assert table.labels is not None
+    rows, labels, code = np.arange(table.n_samples), table.labels, table.codes[:, family.code]
+    cell, n_levels = family.cells.index(table), counts.shape[-1]
+    found = densities.categorical(counts, estimation.dirichlet)[:, cell, code]
+    found[labels, rows], lost = densities.categorical_of_sample(
+        _weight(table), counts[labels, cell, code], counts.sum(axis=-1)[labels, cell], n_levels, estimation.dirichlet
+    )
+    return found, lost
+
+
+def _continuous(
+    posterior: Posterior,
+    members: NDArray[np.intp],
+    table: Table,
+    places: NDArray[np.intp],
+    estimation: Estimation,
+) -> _LeaveOneOut:
+    """Of samples with the features, their columns being positions in the partition."""
+    assert table.labels is not None
+    n, n_classes, labels, weight = table.n_samples, table.schema.n_classes, table.labels, _weight(table)
+    found = _LeaveOneOut(np.empty((len(members), n_classes, n)), np.empty((len(members), n)))
+    units = Units(*(part[members] for part in posterior.units))
+    standard = standard_values(table, slice(0, n), places, units)  # (features, samples)
+    centre, scale = (part[0][:, members, None] for part in (posterior.centre, posterior.scale))
+    removal = Removal.of(table, np.arange(n), 0, posterior, estimation)
+    log_unit = np.log(units.unit)[:, None]
+    # A class without its only sample has the overall mean as its centre.
+    gone = standard - np.where(removal.alone, posterior.overall[members, None], centre[labels, :, 0].T)
+    for label in range(n_classes):
+        own, before, away = labels == label, removal.before[label], standard - centre[label]
+        products = (product / scale[label] for product in (gone * gone, gone * away, away * away))
+        left, after = removal.leverages(label, *products)
+        shape = posterior.shape[0, label] - removal.lighter[label] / 2
+        log_det = np.log(scale[label]) + np.log(left)
+        log_density = estimation.log_density_of_blocks(np.log(before), np.log(after), log_det, 1, shape)
+        found.log_density[:, label] = log_density - log_unit
+        of_row = densities.evidence_of_sample(
+            weight[own],
+            posterior.shape[0, label],
+            scale[label],
+            left[:, own],
+            posterior.strength[0, label],
+        )
+        found.log_evidence[:, own] = of_row - weight[own] * log_unit
+    return found
+
+
+def _weight(table: Table) -> Floats:
+    return np.ones(table.n_samples) if table.weights is None else table.weights

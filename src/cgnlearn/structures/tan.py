@@ -1,4 +1,4 @@
-"""TAN: the best tree of features, from the statistics of all pairs."""
+"""TAN: the tree of features with the best score, from the statistics of all pairs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from cgnlearn.structures.pairs import pair_families, pair_scores
 
 
 class TAN(Learner):
-    """TAN (Friedman, Geiger and Goldszmidt 1997): the tree of features that says most given the class.
+    """Tree-augmented naive Bayes (Friedman, Geiger and Goldszmidt 1997): the tree of features with the best score.
 
-    A pair's weight is what knowing one feature adds to the prediction of the other. Discrete features form a
-    tree of their own on which the continuous ones grow, so that none of these is the parent of a discrete one.
-    Between discrete features the evidence differs a little with the direction; the mean of both counts. What is
-    constant in the training data stands alone.
+    The score of a tree is the sum over its edges. Discrete features form a tree of their own to which the continuous
+    ones are attached, so that no continuous feature is the parent of a discrete one. Between discrete features the
+    evidence depends slightly on the direction; their mean is used. Constant features have no edges.
 
     Parameters
     ----------
@@ -52,17 +51,15 @@ class TAN(Learner):
         self.score = score
 
     def families(self, schema: Schema) -> Families:
-        """Every feature alone and, once for each pair that may be joined, with a parent."""
         if self.score not in ("evidence", "mutual_information"):
-            raise ValueError(f'Tree\'s score must be "evidence" or "mutual_information", not {self.score!r}')
+            raise ValueError(f'TAN\'s score must be "evidence" or "mutual_information", not {self.score!r}')
         return pair_families(schema)
 
     def model(self, statistics: Statistics, estimation: Estimation) -> Network:
-        """The best tree's."""
         return Network.of(self._structure(statistics, estimation.prior), statistics, estimation)
 
     def models(self, statistics: Statistics, estimations: Sequence[Estimation]) -> list[Model]:
-        """One tree for each prior: what classes share plays no part in it."""
+        # One tree for each prior: the sharing does not enter the scores.
         priors = dict.fromkeys(estimation.prior for estimation in estimations)
         trees = {prior: self._structure(statistics, prior) for prior in priors}
         return [Network.of(trees[estimation.prior], statistics, estimation) for estimation in estimations]
@@ -76,36 +73,36 @@ class TAN(Learner):
 
 
 def _tree_parents(gain: Floats, schema: Schema, scored: Container[int]) -> list[int | None]:
-    """The best tree's parent of every column, given what each arc gains; what is constant stands alone."""
+    """Parent of every column in the best tree, given the gain of each arc; constant columns have none."""
     parents: list[int | None] = [None] * len(gain)
     discrete, continuous = schema.discrete, [column for column in schema.continuous if column in scored]
     if len(discrete) > 1:
         both = gain[np.ix_(discrete, discrete)]
-        for child, parent in _grown(both + both.T).items():  # the two directions differ by the prior only
+        for child, parent in _spanning_parents(both + both.T).items():  # the two directions differ by the prior only
             parents[discrete[child]] = discrete[parent]
     if not continuous:
         return parents
     among = gain[np.ix_(continuous, continuous)]
     among = among + among.T  # of the two directions one was scored
     if not discrete:
-        for child, parent in _grown(among).items():
+        for child, parent in _spanning_parents(among).items():
             parents[continuous[child]] = continuous[parent]
         return parents
-    # All discrete features stand as one root, each continuous one joined to the best of them.
+    # All discrete features together are the root; a continuous one attaches to the best of them.
     best = np.array(discrete)[np.argmax(gain[np.ix_(discrete, continuous)], axis=0)]
     joined = np.zeros((len(continuous) + 1,) * 2)
     joined[1:, 1:] = among
     joined[0, 1:] = joined[1:, 0] = gain[best, continuous]
-    for child, parent in _grown(joined).items():
+    for child, parent in _spanning_parents(joined).items():
         parents[continuous[child - 1]] = int(best[child - 1]) if parent == 0 else continuous[parent - 1]
     return parents
 
 
-def _grown(gain: Floats) -> dict[int, int]:
-    """Child → parent in the maximum spanning tree, grown from node 0."""
+def _spanning_parents(gain: Floats) -> dict[int, int]:
+    """Child → parent in the maximum spanning tree rooted at node 0."""
     if len(gain) < 2:
         return {}
-    # SciPy takes 0 for "no edge" and seeks the least sum: turn the gains into positive costs.
+    # SciPy reads 0 as "no edge" and minimises: turn the gains into positive costs.
     cost = gain.max() - gain + 1.0
     np.fill_diagonal(cost, 0.0)
     spanning = minimum_spanning_tree(csr_array(cost))
