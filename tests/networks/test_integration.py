@@ -438,7 +438,7 @@ def test_more_rows_may_bring_the_first_holes(tmp_path):
     [
         (Band("cv"), "give k a number"),
         (BandAverage(3), "give k a number"),
-        (TANAverage(), "take a Tree"),
+        (TANAverage(), "use TAN"),
         (GreedyJan("forward", cv="loo"), "use folds"),
     ],
 )
