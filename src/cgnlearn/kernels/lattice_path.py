@@ -61,8 +61,10 @@ def every_order(
                     _multiply_densities(chain, v, n_orders, place, f, q, wanted, lowest, products)
                 else:
                     _multiply_windows(stretch, chain, law, v, n_orders, place, f, q, wanted, lowest, products)
-                    _take_ends(stretch, chain, law, v, n_orders, f, q, varying)
-            _go_on(place)
+                    if wanted[0] and (v < orders - 1 or v == len(stretch.scale) - 1):
+                        _take_ends(stretch, chain, law, v, n_orders, f, q, lowest, varying)
+            if wanted[1]:
+                _go_on(place)
         if law.bayes:
             _empty(products, law, wanted, lowest, varying)
 
@@ -83,37 +85,41 @@ def _go_on(place: Any) -> None:
 
 @compiled
 def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, wanted: Any, lowest: int, sums: PathSums) -> None:
-    """What is alike for all samples."""
-    orders = stretch.scale.shape[1]
+    """Add the terms that are the same for all samples."""
+    first, spread, existing, orders = stretch.first, stretch.spread, stretch.existing, stretch.scale.shape[1]
+    n_before, own_spread, log_unit, absent = chain.n_before, chain.own_spread, chain.log_unit, chain.absent
+    band, box, base = sums.constant[0], sums.constant[1], law.base
     last = len(stretch.scale) - 1
-    n_before = chain.n_before
-    worth, scratch = np.ones(orders), np.zeros(orders)
+    terms, scratch = np.ones(orders), np.zeros(orders)
     place = np.zeros(orders + 1, np.int64)
-    of_nothing = law.shape * math.log(law.least) if law.bayes and not law.shifted else 0.0
+    empty = law.shape * math.log(law.least) if law.bayes and not law.shifted else 0.0
     _begin(stretch.start, place)
     for v in range(stretch.start, stretch.stop):
-        i = v - stretch.first
         for k in range(lowest, orders + 1 if v == 0 else min(lowest, 1) + 1):  # cliques of one node share nothing
-            sums.constant[0, k - 1] += of_nothing
-        for k in range(lowest, orders + 1):
-            sums.constant[1, k - 1] += of_nothing if place[k] == k - 1 or v == last else 0.0
-        if not chain.absent[v]:
-            n_orders = min(orders, v + 1, stretch.existing[i])
+            band[k - 1] += empty
+        for k in range(lowest, orders + 1 if wanted[1] else 0):
+            box[k - 1] += empty if place[k] == k - 1 or v == last else 0.0
+        if not absent[v]:
+            n_orders = min(orders, v + 1, existing[v - first])
             low = 0 if wanted[1] else min(lowest - 1, v)  # a box has nodes of every order
             for j in range(low, n_orders):
-                worth[j] = stretch.spread[i, j] + chain.own_spread[v]
-            logarithms(worth[low:n_orders], scratch)
+                terms[j] = spread[v - first, j] + own_spread[v]
+            if n_orders - low == 1:
+                terms[low] = math.log(terms[low])
+            else:
+                logarithms(terms[low:n_orders], scratch)
             for j in range(low, n_orders):
-                worth[j] = law.base[n_before[v] - n_before[v - j]] - 0.5 * worth[j] - chain.log_unit[v]
-            worth[n_orders:] = 0.0
+                terms[j] = base[n_before[v] - n_before[v - j]] - 0.5 * terms[j] - log_unit[v]
+            terms[n_orders:] = 0.0
             for k in range(lowest, orders + 1):
-                sums.constant[0, k - 1] += worth[min(k - 1, v)]
+                band[k - 1] += terms[min(k - 1, v)]
             for k in range(lowest, orders + 1 if wanted[1] else 0):
-                sums.constant[1, k - 1] += worth[place[k]]
+                box[k - 1] += terms[place[k]]
             for k in range(lowest, orders + 1 if n_orders < min(orders, v + 1) else 0):
                 sums.missing[0, k - 1] += min(k - 1, v) >= n_orders
                 sums.missing[1, k - 1] += place[k] >= n_orders
-        _go_on(place)
+        if wanted[1]:
+            _go_on(place)
 
 
 @compiled
@@ -155,11 +161,11 @@ def _multiply_windows(
 
 @compiled
 def _take_ends(
-    stretch: Stretch, chain: Chain, law: PathLaw, v: int, n_orders: int, f: Any, q: Any, varying: Any
+    stretch: Stretch, chain: Chain, law: PathLaw, v: int, n_orders: int, f: Any, q: Any, lowest: int, varying: Any
 ) -> None:
-    """No two cliques share the first window of a length, and none the last: take them away beforehand."""
+    """Subtract the first and the last window of every length: no two cliques share them."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
-    for j in range(0 if v == last else v, min(n_orders, orders - 1)):
+    for j in range(max(lowest - 2, 0 if v == last else v), min(n_orders, orders - 1)):
         if v in (last, j):
             rho = law.shape + 0.5 * (chain.n_before[v + 1] - chain.n_before[v - j])
             inverse = _inverse(stretch, chain, v, j)

@@ -175,8 +175,10 @@ class Lattice:
 
         orders, n_classes = self.orders, table.schema.n_classes
         wanted = np.array([shape in shapes for shape in SHAPES])
-        total = np.zeros((2, orders, table.n_samples, n_classes))
-        exists = np.ones((2, orders), bool)
+        # Of shapes and orders that are not wanted nothing is allocated or added.
+        asked = np.ix_([SHAPES.index(shape) for shape in shapes], range(lowest - 1, orders))
+        total = np.zeros((len(shapes), orders - lowest + 1, table.n_samples, n_classes))
+        exists = np.ones(total.shape[:2], bool)
 
         def of_stretch(width: int, values: Floats, label: int, start: int, _: int) -> tuple[int, PathSums]:
             stretch, chain, law = self.stretches[self._of_class(label), start], self._chain(label), self._law(label)
@@ -187,10 +189,10 @@ class Lattice:
 
         for rows, width, values in self.batches(table):
             for label, sums in self._side_by_side(partial(of_stretch, width, values), n_classes):
-                total[:, :, rows, label] += (sums.constant[:, :, None] + sums.varying)[:, :, : rows.stop - rows.start]
-                exists &= sums.missing == 0
-        places = [SHAPES.index(shape) for shape in shapes]
-        return EveryOrder(total[places], exists[places])
+                found = sums.constant[asked][..., None] + sums.varying[asked]
+                total[:, :, rows, label] += found[:, :, : rows.stop - rows.start]
+                exists &= sums.missing[asked] == 0
+        return EveryOrder(total, exists)
 
     def _chain(self, label: int) -> Chain:
         posterior, none = self.posterior, np.zeros(self.partition.n_features)
