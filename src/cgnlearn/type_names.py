@@ -38,7 +38,7 @@ TYPES = {
     "logistic-fitted": "cgnlearn.candidates.logistic.FittedLogistic",
     "logistic-odds": "cgnlearn.logistic.design.LinearOdds",
     "maximum-likelihood": "cgnlearn.networks.estimation.MaximumLikelihood",
-    "member": "cgnlearn.candidates.results.Member",
+    "member": "cgnlearn.candidates.comparison.Member",
     "mixture": "cgnlearn.candidates.mixture.Mixture",
     "mixture-part": "cgnlearn.candidates.mixture.Part",
     "naive-bayes": "cgnlearn.structures.fixed.NaiveBayes",

@@ -192,7 +192,7 @@ def test_out_of_fold_scores_are_those_of_refits():
     model = CGNClassifierCV(candidates=[TAN()], cv=2).fit(X, y)
     results = model.cv_results_
     (at,) = np.flatnonzero((results["param_candidate"] == "tan") & (results["param_transform"] == "none"))
-    assert results["by"][at] == "2 folds"
+    assert results["validation"][at] == "2 folds"
     seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
     from sklearn.model_selection import StratifiedKFold
 
@@ -362,7 +362,7 @@ def test_groups_are_never_parted():
     X += 1e-3 * rng.normal(size=X.shape)
     candidates = ["complete", "logistic", "aode"]
     model = CGNClassifierCV(candidates=candidates).fit(X, y, groups=np.repeat(np.arange(30), 4))
-    assert {by for by in model.cv_results_["by"] if by} == {"5 folds"}
+    assert {name for name in model.cv_results_["validation"] if name} == {"5 folds"}
     honest, fooled = model.oof_log_proba_, CGNClassifierCV(candidates=candidates).fit(X, y).oof_log_proba_
     at = np.arange(len(y)), y
     assert honest[at].mean() < -0.55 < fooled[at].mean()
@@ -458,7 +458,7 @@ def test_missing_values_are_taken_in_training_and_in_prediction():
     assert np.isfinite(model.predict_log_proba(holes)).all()
     assert np.isfinite(model.score_samples(holes)).all()
     reasons = set(model.cv_results_["reason"])
-    assert "values are missing, and it takes whole samples" in reasons
+    assert "it needs complete samples, and values are missing" in reasons
     nothing = X.iloc[:1].copy()
     nothing.loc[:, :] = np.nan
     np.testing.assert_allclose(model.predict_log_proba(nothing), model.class_log_prior_[None], atol=0.15)
@@ -498,7 +498,7 @@ def test_what_is_skipped_has_a_reason(ordered):
     X, y = two_classes(30, p=2)
     results = CGNClassifierCV(candidates=["band", "naive_bayes"], ordered=ordered).fit(X, y).cv_results_
     (reason,) = results["reason"][results["param_candidate"] == "band"]
-    assert reason.startswith("fewer than three" if ordered else "the order of the columns means nothing")
+    assert reason.startswith("fewer than three" if ordered else "the columns have no order")
 
 
 def test_rows_with_holes_are_left_to_the_members_that_take_them():

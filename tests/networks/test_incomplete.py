@@ -250,7 +250,7 @@ def test_what_indicators_cannot_do_is_said_in_one_line(holed):
             SampleNotAcceptableError,
             "needs samples of class 1 in which column 'a' is missing: use",
         ),
-        ({"estimation": "discriminative"}, ValueError, "missing_indicator=True has no discriminative parameters"),
+        ({"estimation": "discriminative"}, ValueError, "missing_indicator=True needs estimation="),
         ({"missing_indicator": "yes"}, ValueError, "missing_indicator must be True or False, not 'yes'"),
     ):
         with pytest.raises(kind, match=message) as caught:

@@ -201,7 +201,7 @@ def test_relevance_is_drawn_at_the_positions_of_the_columns(iris):
     assert RelevanceDisplay.from_estimator(odd).axis == "column"
     given = RelevanceDisplay.from_estimator(numbered, positions=[4, 3, 2, 1], axis="time")
     assert (given.axes_[1].get_xlabel(), given.positions.tolist()) == ("time", [4, 3, 2, 1])
-    with pytest.raises(AttributeError, match="belongs to an average"):
+    with pytest.raises(AttributeError, match="exists only for an average"):
         RelevanceDisplay.from_estimator(CGNClassifier().fit(X, y))
 
 

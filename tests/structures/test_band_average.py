@@ -287,7 +287,7 @@ def test_leave_one_out_needs_folds():
 
 def test_no_orders_of_one_structure():
     X, y, _ = chained()
-    with pytest.raises(AttributeError, match="inclusion_probability_ belongs to an average over structures"):
+    with pytest.raises(AttributeError, match="inclusion_probability_ exists only for an average"):
         _ = CGNClassifier(Band(2)).fit(X, y).inclusion_probability_
 
 

@@ -197,7 +197,7 @@ def test_leave_one_out_equals_refits(sharing, weighted, inclusion):
 def test_likelihood_power_is_chosen_by_leave_one_out():
     X, y = data("cdcd", n=60)
     model = CGNClassifier(SelectiveNaiveBayes(), likelihood_power="cv").fit(X, y)
-    assert set(model.cv_results_["by"]) == {"leave-one-out"}
+    assert set(model.cv_results_["validation"]) == {"leave-one-out"}
     truth = model.leave_one_out_log_proba(X, y)[np.arange(60), y].mean()
     assert model.cv_results_["mean_test_log_loss"] == pytest.approx(-truth, abs=1e-12)
 

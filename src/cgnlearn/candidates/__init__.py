@@ -1,1 +1,1 @@
-"""Candidates: ways to predict with their settings, how they are compared on held-out samples, chosen and mixed."""
+"""Candidates: models with grids of settings, compared on held-out samples, chosen and mixed."""

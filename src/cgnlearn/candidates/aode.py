@@ -5,8 +5,8 @@ Each feature in turn is the parent of all others, and the models are averaged in
     p(x | c) = 1/|J| Σ_j p(b_j | c) Π_{v≠j} p(b_v | c, b_j)
     p(b_v | c, b_j) = (n(c, b_j, b_v) + w p(b_v | c)) / (n(c, b_j) + w)
 
-with w the weight of backing off. Missing values are left out of counts, products and average, and n(c, b_j)
-counts the samples in which the child is observed too. Leave-one-out takes a sample out of the counts in closed form.
+with w the weight of the back-off. Missing values are skipped in counts, products and average, and n(c, b_j) counts
+the samples in which the child is observed too. Leave-one-out subtracts a sample from the counts.
 """
 
 from __future__ import annotations
@@ -25,47 +25,41 @@ from cgnlearn.data.arrays import Floats
 
 Codes = NDArray[np.integer[Any]]
 
-CHUNK = 1 << 21  # numbers that are held at once
+CHUNK = 1 << 21  # numbers in memory at once
 N_BINS = (3, 5)
-MOST_LEVELS = 500  # of all columns together, of which pairs are counted
+MOST_LEVELS = 500  # of all columns together: their pairs are counted
 BACKOFFS = (1.0, 5.0)
-DIRICHLET = 0.5  # Jeffreys' weight of a level
+DIRICHLET = 0.5  # Jeffreys' pseudo-count of a level
 
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How often, in each class, any two levels occur together."""
+    """Counts of pairs of levels in each class."""
 
     n_levels: tuple[int, ...]  # of each column; the levels of all columns are numbered through
-    counts: Floats  # (classes, levels, levels); on the diagonal how often a level occurs
+    counts: Floats  # (classes, levels, levels); counts of single levels on the diagonal
 
     @classmethod
     def of(
         cls, codes: Codes, labels: NDArray[np.intp], weights: Floats | None, n_levels: Sequence[int], n_classes: int
     ) -> PairCounts:
-        """Count samples; a code is -1 where a level is missing.
+        """Count samples; a code of -1 is a missing value.
 
         Examples
         --------
-        >>> found = PairCounts.of(np.array([[0, 1], [0, -1]]), np.array([0, 0]), None, (1, 2), 1)
-        >>> found.counts[0]
+        >>> PairCounts.of(np.array([[0, 1], [0, -1]]), np.array([0, 0]), None, (1, 2), 1).counts[0]
         array([[2., 0., 1.],
                [0., 0., 0.],
                [1., 0., 1.]])
         """
-        there = cls(tuple(int(n) for n in n_levels), np.zeros((n_classes, sum(n_levels), sum(n_levels))))
+        pairs = cls(tuple(int(n) for n in n_levels), np.zeros((n_classes, sum(n_levels), sum(n_levels))))
         for label in range(n_classes):
             rows = np.flatnonzero(labels == label)
-            for part in there._parts(len(rows)):
-                inside = there.indicators(codes[rows[part]])
-                weighted = inside if weights is None else inside * weights[rows[part], None]
-                there.counts[label] += inside.T @ weighted
-        return there
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
-        return len(self.counts)
+            for part in pairs.chunks(len(rows)):
+                indicators = pairs.indicators(codes[rows[part]])
+                weighted = indicators if weights is None else indicators * weights[rows[part], None]
+                pairs.counts[label] += indicators.T @ weighted
+        return pairs
 
     @cached_property
     def column(self) -> NDArray[np.intp]:
@@ -78,31 +72,31 @@ class PairCounts:
 
     @cached_property
     def alone(self) -> Floats:
-        """How often each level is there: (classes, levels)."""
+        """Counts of single levels: (classes, levels)."""
         return np.einsum("ctt->ct", self.counts).copy()
 
     @cached_property
     def together(self) -> Floats:
-        """How often a level is there together with any of a column: (classes, levels, columns)."""
+        """Counts of a level where a column is observed: (classes, levels, columns)."""
         return np.add.reduceat(self.counts, self._starts, axis=2)
 
     @cached_property
-    def seen(self) -> Floats:
-        """How often a column is there: (classes, columns)."""
+    def observed(self) -> Floats:
+        """Counts of observed values: (classes, columns)."""
         return np.add.reduceat(self.alone, self._starts, axis=1)
 
     def positions(self, codes: Codes) -> NDArray[np.intp]:
-        """Positions of the samples' levels in the line; a missing one has its column's first: (samples, columns)."""
+        """Numbers of the samples' levels; for a missing value that of the column's first: (samples, columns)."""
         return self._starts + np.maximum(codes, 0)
 
     def indicators(self, codes: Codes) -> Floats:
-        """1 for each level that is there: (samples, levels)."""
+        """1 for each level that a sample has: (samples, levels)."""
         found = np.zeros((len(codes), len(self.column)))
         np.put_along_axis(found, self.positions(codes), (codes >= 0).astype(float), axis=1)
         return found
 
-    def _parts(self, n_samples: int) -> Iterator[slice]:
-        """Some samples at a time."""
+    def chunks(self, n_samples: int) -> Iterator[slice]:
+        """Chunks of samples that fit in memory."""
         size = max(1, CHUNK // max(1, len(self.column)))
         yield from (slice(start, min(start + size, n_samples)) for start in range(0, n_samples, size))
 
@@ -120,82 +114,72 @@ class AODE:
     """
 
     pairs: PairCounts
-    backoff: float  # how many samples p(b_v | c) is worth where b_v is predicted from a parent
-    dirichlet: float  # weight of each level before any sample is seen
+    backoff: float  # w
+    dirichlet: float  # pseudo-count of a level
 
     @cached_property
     def _alone(self) -> Floats:
         """p(level | class): (classes, levels)."""
         pairs = self.pairs
-        return (pairs.alone + self.dirichlet) / (pairs.seen + self.dirichlet * np.array(pairs.n_levels))[
-            :, pairs.column
-        ]
+        total = pairs.observed + self.dirichlet * np.array(pairs.n_levels)
+        return (pairs.alone + self.dirichlet) / total[:, pairs.column]
 
     def log_likelihood(self, codes: Codes) -> Floats:
         """ln p(levels | class): (samples, classes)."""
         pairs = self.pairs
-        found = np.zeros((len(codes), pairs.n_classes))
-        apart = pairs.column[:, None] != pairs.column
-        for label in range(pairs.n_classes):
-            alone = self._alone[label]
-            of_pairs = (pairs.counts[label] + self.backoff * alone) / (pairs.together[label] + self.backoff)[
-                :, pairs.column
-            ]
-            of_pairs = np.where(apart, np.log(of_pairs), 0.0)
-            for part in pairs._parts(len(codes)):
-                there, positions = codes[part] >= 0, pairs.positions(codes[part])
-                of_parents = pairs.indicators(codes[part]) @ of_pairs.T + np.log(alone)
-                found[part, label] = _averaged(np.take_along_axis(of_parents, positions, axis=1), there)
+        found = np.zeros((len(codes), len(pairs.counts)))
+        different = pairs.column[:, None] != pairs.column
+        for label, alone in enumerate(self._alone):
+            total = (pairs.together[label] + self.backoff)[:, pairs.column]
+            given_parent = np.where(different, np.log((pairs.counts[label] + self.backoff * alone) / total), 0.0)
+            for part in pairs.chunks(len(codes)):
+                of_parents = pairs.indicators(codes[part]) @ given_parent.T + np.log(alone)
+                of_parents = np.take_along_axis(of_parents, pairs.positions(codes[part]), axis=1)
+                found[part, label] = _log_mean(of_parents, codes[part] >= 0)
         return found
 
     def leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats | None = None) -> Floats:
-        """The same of counted samples, each without itself: (samples, classes).
-
-        Other classes than its own have not seen a sample anyway.
-        """
+        """Leave-one-out `log_likelihood` of the counted samples: it differs in a sample's own class."""
         found = self.log_likelihood(codes)
         weights = np.ones(len(codes)) if weights is None else weights
-        for part in self.pairs._parts(len(codes)):
+        for part in self.pairs.chunks(len(codes)):
             own = self._own_leave_one_out(codes[part], labels[part], weights[part, None])
             found[np.arange(part.start, part.stop), labels[part]] = own
         return found
 
     def _own_leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats) -> Floats:
-        pairs, there, positions = self.pairs, codes >= 0, self.pairs.positions(codes)
+        pairs, observed, positions = self.pairs, codes >= 0, self.pairs.positions(codes)
         of_class = labels[:, None]
         # Rounding must not leave a negative count.
         level = np.maximum(pairs.alone[of_class, positions] - weights, 0.0) + self.dirichlet
-        seen = np.maximum(pairs.seen[labels] - weights, 0.0) + self.dirichlet * np.array(pairs.n_levels)
-        alone = level / seen
+        total = np.maximum(pairs.observed[labels] - weights, 0.0) + self.dirichlet * np.array(pairs.n_levels)
+        alone = level / total
         of_parents = np.log(alone)
         for parent in range(codes.shape[1]):
             at = positions[:, [parent]]
-            met = np.maximum(pairs.counts[of_class, at, positions] - weights, 0.0) + self.backoff * alone
-            both = np.maximum(pairs.together[labels, at[:, 0]] - weights, 0.0) + self.backoff
-            told = np.where(there, np.log(met / both), 0.0)
-            told[:, parent] = 0.0
-            of_parents[:, parent] += told.sum(axis=1)
-        return _averaged(of_parents, there)
+            count = np.maximum(pairs.counts[of_class, at, positions] - weights, 0.0) + self.backoff * alone
+            total = np.maximum(pairs.together[labels, at[:, 0]] - weights, 0.0) + self.backoff
+            given_parent = np.where(observed, np.log(count / total), 0.0)
+            given_parent[:, parent] = 0.0
+            of_parents[:, parent] += given_parent.sum(axis=1)
+        return _log_mean(of_parents, observed)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without cached properties
 
 
-def _averaged(of_parents: Floats, there: NDArray[np.bool_]) -> Floats:
-    """The log of the mean over parents that are there: (samples,); 0 where none is."""
-    n_parents = there.sum(axis=1)
+def _log_mean(of_parents: Floats, observed: NDArray[np.bool_]) -> Floats:
+    """Log of the mean over observed parents: (samples,); 0 where there is none."""
+    n_parents = observed.sum(axis=1)
     if not of_parents.shape[1]:
         return np.zeros(len(of_parents))
-    total = logsumexp(np.where(there, of_parents, -np.inf), axis=1)
+    total = logsumexp(np.where(observed, of_parents, -np.inf), axis=1)
     return np.where(n_parents > 0, total - np.log(np.maximum(n_parents, 1)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedAODE(Fitted):
-    """Averages from the same counts."""
+    """AODE models from the same counts."""
 
     transform: str
     models: tuple[AODE, ...]  # one for each setting
@@ -203,37 +187,32 @@ class FittedAODE(Fitted):
     has_density = is_sum = False
 
     def log_likelihood(self, samples: Samples) -> Floats:
-        """ln p(levels | class): (settings, samples, classes)."""
         return np.stack([model.log_likelihood(samples[self.transform].codes) for model in self.models])
 
     def leave_one_out(self, samples: Samples) -> Floats:
-        """The same for training samples, each by the counts without it."""
         table = samples[self.transform]
         assert table.labels is not None
         return np.stack([model.leave_one_out(table.codes, table.labels, table.weights) for model in self.models])
 
     def contributions(self, samples: Samples, setting: int) -> Floats:
-        """None: an average over parents is no sum over features."""
-        raise ValueError("an average of one-dependence estimators is no sum over features")
+        raise ValueError("AODE has no contributions of features: it is no sum over them")
 
     def restricted(self, which: Sequence[int]) -> FittedAODE:
-        """Some of the settings."""
         return replace(self, models=tuple(self.models[i] for i in which))
 
 
 @dataclass(frozen=True)
 class AODECandidate(Candidate):
-    """Averages of one-dependence estimators on bins, for several weights of backing off."""
+    """AODE on bins, for several weights of the back-off."""
 
     transform: str  # one whose columns are all discrete
 
     name = "aode"
-    label = "each feature with one other, which all take in turn, cut into bins (AODE)"
+    label = "each feature with one other in turn, in bins (AODE)"
     has_density = False
 
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[AODECandidate | Skipped]:
-        """Two numbers of bins."""
         for n_bins in N_BINS if profile.m else N_BINS[:1]:
             transform = f"bins{n_bins}"
             if profile.schema.n_columns < 2:
@@ -245,11 +224,9 @@ class AODECandidate(Candidate):
 
     @property
     def settings(self) -> list[Settings]:
-        """The weights of backing off."""
         return [{"candidate": self.name, "transform": self.transform, "backoff": backoff} for backoff in BACKOFFS]
 
     def fit(self, samples: Samples) -> FittedAODE:
-        """Counted once for all."""
         table = samples[self.transform]
         assert table.labels is not None
         n_levels = [len(table.schema.levels_of(column)) for column in range(table.schema.n_columns)]

@@ -1,4 +1,4 @@
-"""Candidates of ordered columns: bands and boxes of every k at once, and the average over bands."""
+"""Candidates for ordered columns: bands and boxes of every k at once, and the average over bands."""
 
 from __future__ import annotations
 
@@ -33,14 +33,12 @@ class FittedBands(Fitted):
     ks: tuple[int, ...]  # with the estimations, one for each setting
     missing_indicator: bool = False  # whether being missing is a feature too
 
-    accepts_missing = False  # several k at once take the same samples
+    accepts_missing = False  # all k are computed from the same samples
 
     def log_likelihood(self, samples: Samples) -> Floats:
-        """ln p(x | class): (settings, samples, classes)."""
         return self._log_likelihood(samples, leave_one_out=False)
 
     def leave_one_out(self, samples: Samples) -> Floats:
-        """The same for training samples, each by the models without it."""
         return self._log_likelihood(samples, leave_one_out=True)
 
     def _log_likelihood(self, samples: Samples, *, leave_one_out: bool) -> Floats:
@@ -61,45 +59,39 @@ class FittedBands(Fitted):
         return found
 
     def contributions(self, samples: Samples, setting: int) -> Floats:
-        """Each feature's log density: (samples, columns of X, classes)."""
         learner = {"band": Band, "box": Box}[self.shape](self.ks[setting])
         return learner.model(self.statistics, self.estimations[setting]).contributions(samples[self.transform])
 
     def restricted(self, which: Sequence[int]) -> FittedBands:
-        """Some of the settings."""
         return replace(self, estimations=tuple(self.estimations[i] for i in which), ks=tuple(self.ks[i] for i in which))
 
 
 class OrderedCandidate(NetworkCandidate):
-    """A candidate of columns whose order means something."""
+    """A candidate for columns whose order is meaningful, untransformed."""
 
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
-        """Of the columns as they are."""
         yield from super().suited(replace(profile, transforms=("none",)))
 
     @classmethod
     def of(cls, profile: Profile, transform: str) -> Self:
-        """With all sharings; levels are smoothed as the prior says."""
         estimations = grid([profile.prior], cls.sharings)
         return cls(cls.learner_for(profile), transform, estimations, ("sharing",) if len(estimations) > 1 else ())
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
-        """Several orders at once take the same samples."""
         if not profile.ordered:
-            return "the order of the columns means nothing, unless ordered=True says so"
+            return "the columns have no order, unless ordered=True"
         if profile.m < 3:
             return "fewer than three continuous columns"
         return MISSING if profile.has_missing else None
 
     def seconds(self, profile: Profile) -> float:
-        """About how long it takes to hold the samples out."""
         return CELLS / CELLS_OF_BANDS * super().seconds(profile)
 
 
 class BandCandidate(OrderedCandidate):
-    """Bands of every k up to one."""
+    """Bands of every k up to a maximum."""
 
     name = "band"
     label = "each feature with its neighbours (bands)"
@@ -109,27 +101,22 @@ class BandCandidate(OrderedCandidate):
 
     @classmethod
     def named_learner(cls, random_state: Any = 0) -> Learner:
-        """With k chosen by cross-validation."""
         return cls.kind("cv")
 
     @classmethod
     def learner_for(cls, profile: Profile) -> Learner:
-        """Of no more than all columns."""
         return cls.kind("cv", k_max=min(K_MAX, profile.m))
 
     @property
     def settings(self) -> list[Settings]:
-        """Every k under every estimation."""
         ks = range(1, self.learner.k_max + 1)
         return [{**settings, "k": k} for settings in super().settings for k in ks]
 
     def choice(self, setting: int) -> tuple[Learner, Estimation]:
-        """What is fitted if one of the settings is chosen."""
         which, order = divmod(setting, self.learner.k_max)
         return self.kind(order + 1), self.estimations[which]
 
     def fit(self, samples: Samples) -> Fitted:
-        """From one lattice for each estimation."""
         table, k_max = samples[self.transform], self.learner.k_max
         statistics = collect(table, every_family(table.schema, k_max))
         ks = tuple(range(1, k_max + 1))
@@ -140,10 +127,10 @@ class BandCandidate(OrderedCandidate):
 
 
 class BoxCandidate(BandCandidate):
-    """Boxes of every k up to one."""
+    """Boxes of every k up to a maximum."""
 
     name = "box"
-    label = "each feature with its neighbours in blocks (boxes)"
+    label = "each feature with its neighbours in the same block (boxes)"
     by_default = False
     kind = Box
 
@@ -152,16 +139,14 @@ class BandAverageCandidate(OrderedCandidate):
     """The average over bands."""
 
     name = "band_average"
-    label = "each feature with its neighbours, averaged over how many (band average)"
+    label = "each feature with its neighbours, averaged over their number (band average)"
     make = BandAverage
     sharings = (0.0,)
 
     @classmethod
     def learner_for(cls, profile: Profile) -> Learner:
-        """Of no more than all columns."""
         return BandAverage(min(K_MAX, profile.m))
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
-        """Orders are weighted by their evidence."""
         return super().why_not(profile) or (None if profile.prior.is_coherent else NO_EVIDENCE)

@@ -1,4 +1,4 @@
-"""What a candidate is: one way to predict, with a grid of settings that are computed together."""
+"""The protocol of candidates: a model with a grid of settings, which are fitted and held out together."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from cgnlearn.networks import densities
 from cgnlearn.networks.prior import Prior
 from cgnlearn.structures.fixed import FEW_COLUMNS
 
-Settings = Mapping[str, Any]  # the kind, the transform, and what the grid varies, by name
+Settings = Mapping[str, Any]  # candidate, transform, and what the grid varies, by name
 
-MOST_POWERS = 5000  # columns for which powers are learned
+MOST_POWERS = 5000  # columns up to which power transforms are learned
 LEAST_SECONDS = 0.05  # of any candidate
-CELLS = 2e6  # samples × columns × classes in a second, where there is a closed form
+CELLS = 2e6  # samples × columns × classes in a second, in closed form
 
 
 class Samples:
-    """A table through some transforms, each applied once, and which of its samples belong together."""
+    """A table, its transforms, each applied once, and the groups of its samples."""
 
     def __init__(self, table: Table, transforms: Mapping[str, Transform], groups: NDArray[Any] | None = None) -> None:
         self.table = table
@@ -37,39 +37,39 @@ class Samples:
 
     @classmethod
     def learning(cls, transforms: Sequence[str], table: Table, groups: NDArray[Any] | None = None) -> Samples:
-        """With transforms that are learned from these samples."""
+        """With transforms learned from these samples."""
         return cls(table, learned(transforms, table), groups)
 
     def __getitem__(self, transform: str) -> Table:
-        """The table through a transform."""
+        """The transformed table."""
         if transform not in self._transformed:
             self._transformed[transform] = self.transforms[transform](self.table)
         return self._transformed[transform]
 
     def log_jacobian(self, transform: str) -> Floats | None:
-        """Of every value: (samples, continuous columns)."""
+        """Log Jacobian of a transform at every value: (samples, continuous columns)."""
         return self.transforms[transform].log_jacobian(self.table)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What decides which candidates suit a table, and about how long they take."""
+    """The properties of a table that decide which candidates suit it and about how long they take."""
 
     schema: Schema
-    n_samples: int  # in which candidates are compared
+    n_samples: int  # used to compare candidates
     transforms: Sequence[str]
     prior: Prior
-    ordered: bool = False  # whether the order of the columns means something
+    ordered: bool = False  # whether the order of the columns is meaningful
     has_missing: bool = False
 
     @property
     def m(self) -> int:
-        """How many continuous columns there are."""
+        """Number of continuous columns."""
         return len(self.schema.continuous)
 
     @cached_property
     def n_levels(self) -> int:
-        """Of all discrete columns together."""
+        """Number of levels of all discrete columns."""
         return sum(len(self.schema.levels_of(column)) for column in self.schema.discrete)
 
     @property
@@ -78,7 +78,7 @@ class Profile:
         return self.m > max(self.n_samples, FEW_COLUMNS)
 
     def why_no_transform(self, transform: str) -> str | None:
-        """Why columns are not transformed, where they are not."""
+        """Return why columns cannot be transformed, or None."""
         if transform == "none":
             return None
         if not self.m:
@@ -87,7 +87,7 @@ class Profile:
 
 
 class Skipped(NamedTuple):
-    """What is not tried, and why."""
+    """A candidate that is not tried, and the reason."""
 
     name: str
     transform: str
@@ -95,7 +95,7 @@ class Skipped(NamedTuple):
 
 
 class Fitted(ABC):
-    """A candidate fitted to samples, one predictor for each of its settings."""
+    """A candidate fitted to samples: one model for each of its settings."""
 
     transform: str
     has_density: bool = True  # whether log likelihoods are densities of the transformed columns
@@ -104,18 +104,21 @@ class Fitted(ABC):
 
     @abstractmethod
     def log_likelihood(self, samples: Samples) -> Floats:
-        """ln p(x | class), or what predictions need in its place: (settings, samples, classes).
+        """ln p(x | class), up to a constant of each sample: (settings, samples, classes).
 
-        NaN for settings that the training samples do not allow.
+        NaN for settings whose estimates do not exist.
         """
 
     @abstractmethod
     def leave_one_out(self, samples: Samples) -> Floats:
-        """The same for training samples, each by the fit without it; raises `NotExactError` where that takes refits."""
+        """`log_likelihood` of the training samples, each by the fit without it.
+
+        Raises `NotExactError` where that takes refits.
+        """
 
     @abstractmethod
     def contributions(self, samples: Samples, setting: int) -> Floats:
-        """What a setting's log likelihood is the sum of: (samples, columns of X, classes)."""
+        """The terms of a setting's log likelihood, by feature: (samples, columns of X, classes)."""
 
     @abstractmethod
     def restricted(self, which: Sequence[int]) -> Fitted:
@@ -123,29 +126,29 @@ class Fitted(ABC):
 
 
 class HeldOut(NamedTuple):
-    """A candidate, and the log likelihoods of samples by fits that have not seen them."""
+    """A candidate and its log likelihoods of held-out samples."""
 
     candidate: Candidate
-    fitted: Fitted | None  # to all samples, where that was part of holding them out
+    fitted: Fitted | None  # to all samples, where leave-one-out needed it
     log_likelihood: Floats  # (settings, samples, classes)
     class_log_prior: Floats  # (samples, classes)
-    by: list[str]  # how samples were held out, for each of the settings
+    validation: list[str]  # of each setting: "leave-one-out" or the number of folds
 
 
 class Candidate(ABC):
-    """One way to predict, through one transform, with a grid of settings."""
+    """A model with a grid of settings, on transformed columns."""
 
-    name: str  # as a user names it
-    label: str  # what it does with the features, in plain words
-    by_default: ClassVar[bool] = True  # whether it is tried where a user names none
+    name: str  # in `candidates=` and `structure=`
+    label: str  # how it models the features, in plain words
+    by_default: ClassVar[bool] = True  # whether it is tried unless candidates are named
     transform: str
     has_density: bool = True  # as `Fitted` has it
-    is_cheap: ClassVar[bool] = True  # whether a fit to all samples of a large table is
+    is_cheap: ClassVar[bool] = True  # whether it is refitted to all samples of a large table
 
     @classmethod
     @abstractmethod
     def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
-        """The candidates of this kind that suit a table, and those that do not, with the reason."""
+        """The candidates of this class, one for each transform: suited to a table, or skipped with a reason."""
 
     @property
     @abstractmethod
@@ -154,38 +157,38 @@ class Candidate(ABC):
 
     @abstractmethod
     def fit(self, samples: Samples) -> Fitted:
-        """Fitted to labelled samples, all settings at once."""
+        """Fit all settings to labelled samples."""
 
     def fixed(self, samples: Samples) -> Candidate:
-        """The same with everything fixed that must not differ between folds."""
+        """The same candidate with settings that must not differ between folds learned from all samples."""
         return self
 
     def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
-        """Each sample by the fit without it; raises `NotExactError` where that takes refits."""
+        """Hold every sample out once; raises `NotExactError` where that takes refits."""
         fitted = self.fit(samples)
         found = fitted.leave_one_out(samples)
         return HeldOut(self, fitted, found, class_log_prior, ["leave-one-out"] * len(found))
 
     def seconds(self, profile: Profile) -> float:
-        """About how long it takes to hold the samples out."""
+        """Expected time of the held-out predictions."""
         return LEAST_SECONDS + profile.n_samples * profile.schema.n_columns * profile.schema.n_classes / CELLS
 
     @classmethod
     def in_words(cls, settings: Settings) -> str:
-        """What a setting does with the features."""
+        """Describe how a setting models the features."""
         first = ", columns made bell-shaped first (Yeo-Johnson)" if settings["transform"] == "power" else ""
         return cls.label + first
 
 
 def frequencies(table: Table, dirichlet: float) -> Floats:
-    """Log probabilities of the classes: (classes,)."""
+    """Log frequencies of the classes, with pseudo-counts: (classes,)."""
     assert table.labels is not None
     counts = np.bincount(table.labels, table.weights, minlength=table.schema.n_classes).astype(float)
     return densities.categorical(counts, dirichlet)
 
 
 def held_out_frequencies(table: Table, dirichlet: float) -> Floats:
-    """The same for every sample without it: (samples, classes)."""
+    """Leave-one-out `frequencies`: (samples, classes)."""
     assert table.labels is not None
     n_classes = table.schema.n_classes
     counts = np.bincount(table.labels, table.weights, minlength=n_classes)

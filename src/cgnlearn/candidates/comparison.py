@@ -1,4 +1,4 @@
-"""The comparison of candidates by samples that their fits have not seen."""
+"""The comparison of candidates on held-out samples, its scores and its table of results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,6 +16,7 @@ from cgnlearn.candidates.candidate import (
     Candidate,
     HeldOut,
     Samples,
+    Settings,
     Skipped,
     frequencies,
     held_out_frequencies,
@@ -28,40 +29,27 @@ from cgnlearn.networks.densities import is_correct, normalised, true_class_log_p
 from cgnlearn.networks.model import NotExactError
 
 FOLDS = 5
-NOTHING = "the samples weigh so little, or the columns vary so little, that nothing can be learned"
-NO_FOLDS = "no class has two samples, so that none can be held out"
+NOTHING = "nothing can be learned: weights of samples or variances of columns are too small"
+NO_FOLDS = "no class has two samples, so there are no folds"
 
 
 class Comparison:
-    """Samples, whole and in folds, and the candidates that are compared by them.
-
-    Parameters
-    ----------
-    samples : Samples
-        With transforms that are learned from all samples.
-    candidates : sequence of Candidate
-    dirichlet : float
-        Weight of every class before any sample is seen.
-    cv : int or None
-        How many folds; None: leave-one-out where it is exact, else `n_folds`.
-    seed : int
-    n_folds : int
-    """
+    """Candidates and the samples on which they are compared, by leave-one-out where it is exact, else in folds."""
 
     def __init__(
         self,
-        samples: Samples,
+        samples: Samples,  # with transforms learned from all samples
         candidates: Sequence[Candidate],
-        dirichlet: float,
+        dirichlet: float,  # pseudo-count of a class
         *,
-        cv: int | None,
+        cv: int | None,  # folds for all candidates; None: leave-one-out where it is exact, else `n_folds`
         seed: int,
         n_folds: int = FOLDS,
     ) -> None:
         self.samples = samples
         self.candidates = candidates
         self.dirichlet = dirichlet
-        self.leaves_one_out = cv is None and samples.groups is None  # which would part groups
+        self.has_leave_one_out = cv is None and samples.groups is None  # it would split groups
         self.n_folds = cv or n_folds
         self.seed = seed
 
@@ -72,67 +60,67 @@ class Comparison:
 
     @cached_property
     def folds(self) -> list[tuple[NDArray[np.intp], Samples, Samples]]:
-        """Of each fold the test indexes, and training and test samples, with transforms learned from the former."""
+        """Test indexes, training samples and test samples of each fold; transforms are learned from the training."""
         assert self.table.labels is not None
         groups = self.samples.groups
         transforms = sorted({candidate.transform for candidate in self.candidates})
-        found = []
+        folds = []
         for train, test in stratified(self.table.labels, self.n_folds, self.seed, groups).pairs:
-            inside = Samples.learning(transforms, self.table.rows(train), None if groups is None else groups[train])
-            found.append((test, inside, Samples(self.table.rows(test), inside.transforms)))
-        return found
+            training = Samples.learning(transforms, self.table.rows(train), None if groups is None else groups[train])
+            folds.append((test, training, Samples(self.table.rows(test), training.transforms)))
+        return folds
 
     @property
     def _has_folds(self) -> bool:
-        """Whether there are folds; where all candidates need them, it is an error if not."""
+        """Whether folds can be made; where all candidates need them, making them raises the error."""
         assert self.table.labels is not None
-        return not self.leaves_one_out or bool((np.bincount(self.table.labels) > 1).any())
+        return not self.has_leave_one_out or bool((np.bincount(self.table.labels) > 1).any())
 
     def held_out(self, n_jobs: int | None = None) -> Iterator[HeldOut | Skipped]:
-        """All candidates, in their order, one after the other or in several threads."""
+        """Hold the samples out for each candidate, in order, one by one or in threads."""
         if n_jobs in (None, 1):
             yield from map(self._held_out, self.candidates)
             return
-        _ = self._has_folds and self.folds  # not by several threads at once
+        _ = self._has_folds and self.folds  # computed before threads start
         for transform in sorted({candidate.transform for candidate in self.candidates}):
             _ = self.samples[transform]
         run = Parallel(n_jobs, prefer="threads", return_as="generator")
         yield from run(delayed(self._held_out)(candidate) for candidate in self.candidates)
 
     def _held_out(self, candidate: Candidate) -> HeldOut | Skipped:
-        found = None
-        if self.leaves_one_out:
+        held_out = None
+        if self.has_leave_one_out:
             with suppress(NotExactError):
                 class_log_prior = held_out_frequencies(self.table, self.dirichlet)
-                found = candidate.leave_one_out(self.samples, class_log_prior)
-        if found is None:
+                held_out = candidate.leave_one_out(self.samples, class_log_prior)
+        if held_out is None:
             if not self._has_folds:
                 return Skipped(candidate.name, candidate.transform, NO_FOLDS)
-            found = self._out_of_fold(candidate.fixed(self.samples))
-        return found if len(found.log_likelihood) else Skipped(candidate.name, candidate.transform, NOTHING)
+            held_out = self._out_of_fold(candidate.fixed(self.samples))
+        return held_out if len(held_out.log_likelihood) else Skipped(candidate.name, candidate.transform, NOTHING)
 
     def _out_of_fold(self, candidate: Candidate) -> HeldOut:
         shape = self.table.n_samples, self.table.schema.n_classes
         likelihood, prior = np.empty((len(candidate.settings), *shape)), np.empty(shape)
-        for test, inside, outside in self.folds:
-            likelihood[:, test] = candidate.fit(inside).log_likelihood(outside)
-            prior[test] = frequencies(inside.table, self.dirichlet)
+        for test, training, held_out in self.folds:
+            likelihood[:, test] = candidate.fit(training).log_likelihood(held_out)
+            prior[test] = frequencies(training.table, self.dirichlet)
         return HeldOut(candidate, None, likelihood, prior, [f"{len(self.folds)} folds"] * len(likelihood))
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Of all settings of all candidates; arrays (settings,) but for `truth`."""
+    """Scores of all settings of all candidates; arrays (settings,) except `truth`."""
 
     power: Floats  # of the likelihood
-    log_loss: Floats  # infinite where the samples do not allow the setting
+    log_loss: Floats  # infinite where estimates do not exist
     accuracy: Floats
     truth: Floats  # log probabilities of the true classes: (samples, settings)
-    second: Floats  # mean log probability of the class that comes second
+    second: Floats  # mean log probability of the likeliest wrong class
 
     @classmethod
     def of(cls, held_out: Sequence[HeldOut], table: Table, power: float | None = None) -> Scores:
-        """With the likelihood power that is given, or of each setting the best."""
+        """Score with the given likelihood power, or with the best one of each setting."""
         assert table.labels is not None
         labels, weights = table.labels, np.ones(table.n_samples) if table.weights is None else table.weights
         found: list[tuple[float, float, float, Floats, float]] = []
@@ -151,12 +139,12 @@ class Scores:
         return cls(np.array(powers), np.array(losses), np.array(accuracies), np.stack(truths, 1), np.array(seconds))
 
     def best(self, scoring: str = "log_loss") -> int:
-        """The best setting; equal ones go by the other score, then to the first."""
+        """Index of the best setting; ties go by the other score, then to the first."""
         keys = (-self.accuracy, self.log_loss) if scoring == "log_loss" else (self.log_loss, -self.accuracy)
         return int(np.lexsort(keys)[0])
 
     def as_columns(self) -> dict[str, NDArray[Any]]:
-        """As `cv_results_` has them."""
+        """Columns of ``cv_results_``."""
         return {
             "likelihood_power": self.power,
             "mean_test_log_loss": self.log_loss,
@@ -167,5 +155,49 @@ class Scores:
 
 
 def _ranks(values: Floats) -> NDArray[np.intp]:
-    """1 for the least; the same for equal ones."""
+    """Ranks from 1 for the smallest; ties share the lowest."""
     return np.asarray(1 + np.searchsorted(np.sort(values), values))
+
+
+class Member(NamedTuple):
+    """A setting of a candidate with its weight in the mixture."""
+
+    settings: Settings
+    likelihood_power: float
+    weight: float
+    log_loss: float  # of held-out samples
+
+    def __str__(self) -> str:
+        return ", ".join(
+            str(value) if isinstance(value, str) else f"{name} {value:.3g}"
+            for name, value in self.settings.items()
+            if (name, value) != ("transform", "none")
+        )
+
+
+def members(held_out: Sequence[HeldOut], scores: Scores, weight: Floats) -> list[Member]:
+    """All settings, those without weight included."""
+    settings = [settings for each in held_out for settings in each.candidate.settings]
+    columns = (scores.power.tolist(), weight.tolist(), scores.log_loss.tolist())
+    return [Member(*values) for values in zip(settings, *columns, strict=True)]
+
+
+def results(
+    held_out: Sequence[HeldOut], scores: Scores, weight: Floats, skipped: Sequence[Skipped] = ()
+) -> dict[str, NDArray[Any]]:
+    """``cv_results_``: a row for each setting and for each skipped candidate."""
+    rows: list[Settings] = [settings for each in held_out for settings in each.candidate.settings]
+    n_tried = len(rows)
+    rows += [{"candidate": each.name, "transform": each.transform} for each in skipped]
+    table: dict[str, NDArray[Any]] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        example = next(row[name] for row in rows if name in row)
+        absent = "" if isinstance(example, str) else np.nan
+        table[f"param_{name}"] = np.array([row.get(name, absent) for row in rows])
+    table["validation"] = np.array([name for each in held_out for name in each.validation] + [""] * len(skipped))
+    for name, values in scores.as_columns().items():
+        absent = n_tried + 1 if name.startswith("rank") else np.nan
+        table[name] = np.append(values, [absent] * len(skipped)).astype(values.dtype)
+    table["weight"] = np.append(weight, [0.0] * len(skipped))
+    table["reason"] = np.array([""] * n_tried + [each.reason for each in skipped])
+    return table

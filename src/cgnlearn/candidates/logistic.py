@@ -1,4 +1,4 @@
-"""Ridge logistic regression on features of the columns, at a path of penalties, as a candidate."""
+"""Ridge logistic regression on terms of the columns, at a path of penalties, as a candidate."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from cgnlearn.logistic.path import fits, penalties, steps
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
 
-N_STEPS = 8  # bins between whose edges features step
+N_STEPS = 8  # bins, at whose edges the terms step
 MOST_FEATURES = 1000  # besides the columns themselves
-MOST_TWICE = 5e8  # samples × parameters² of a regression that is tried of transformed columns too
-HESSIANS = 15  # that a path of penalties costs, holding samples out included
-FLOPS = 4e9  # of a slow processor, in a second
+MOST_TWICE = 5e8  # samples × parameters² up to which transformed columns are tried too
+HESSIANS = 15  # the cost of a path of penalties, held-out predictions included
+FLOPS = 4e9  # a second, on a slow processor
 OF_TERMS = {
     "squares": ", and its square",
     "products": ", and products of two",
@@ -47,25 +47,21 @@ class FittedLogistic(Fitted):
 
     transform: str
     expansion: Expansion
-    odds: LinearOdds  # beside the class's log frequencies
+    odds: LinearOdds  # in addition to the log frequencies of the classes
 
     has_density = False
 
     def log_likelihood(self, samples: Samples) -> Floats:
-        """The log odds but for the classes' frequencies: (settings, samples, classes)."""
         return self.odds.log_odds(self.expansion, samples[self.transform])
 
     def leave_one_out(self, samples: Samples) -> Floats:
-        """Not exact."""
-        raise NotExactError("leaving samples out of a logistic regression is not exact: take folds")
+        raise NotExactError("logistic regression has no exact leave-one-out: take folds")
 
     def contributions(self, samples: Samples, setting: int) -> Floats:
-        """The terms of every column, the intercept in equal parts: (samples, columns of X, classes)."""
         table, odds = samples[self.transform], self.odds[setting]
         return odds.contributions(self.expansion, table) + odds.intercept / table.schema.n_columns
 
     def restricted(self, which: Sequence[int]) -> FittedLogistic:
-        """Some of the penalties."""
         return replace(self, odds=self.odds[list(which)])
 
 
@@ -75,17 +71,16 @@ class LogisticCandidate(Candidate):
 
     transform: str
     terms: str  # as `Expansion` has them
-    dirichlet: float  # weight of every class before any sample is seen
-    path: tuple[float, ...] | None = None  # penalties; None: those that the samples suggest
+    dirichlet: float  # pseudo-count of a class
+    path: tuple[float, ...] | None = None  # penalties; None: chosen from the samples
 
     name = "logistic"
-    label = "a weight for each feature, fitted to the answers (logistic regression)"
+    label = "a coefficient for each feature (logistic regression)"
     has_density = False
     is_cheap = False
 
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[LogisticCandidate | Skipped]:
-        """All terms of each transform, as far as there are not too many; steps of the columns as they are."""
         for transform in profile.transforms:
             if not profile.why_no_transform(transform):
                 yield from cls._of_transform(profile, transform)
@@ -105,30 +100,26 @@ class LogisticCandidate(Candidate):
             if n_terms > MOST_FEATURES:
                 yield Skipped(f"{cls.name}, {terms}", transform, f"{n_terms} more features")
             elif transform != "none" and work > MOST_TWICE:
-                reason = "tried of the columns as they are, and would take as long again"
+                reason = "too expensive to try with transformed columns too"
                 yield Skipped(f"{cls.name}, {terms}", transform, reason)
             elif n_terms:
                 yield cls(transform, terms, profile.prior.dirichlet)
 
     @property
     def settings(self) -> list[Settings]:
-        """The penalties."""
         common = {"candidate": self.name, "transform": self.transform, "terms": self.terms}
         return [{**common, "penalty": penalty} for penalty in self.path or ()]
 
     @classmethod
     def in_words(cls, settings: Settings) -> str:
-        """What a setting does with the features."""
         return super().in_words(settings) + OF_TERMS.get(settings["terms"], "")
 
     def seconds(self, profile: Profile) -> float:
-        """Almost all of it are Hessians."""
         size = min(_n_features(profile, self.terms), profile.n_samples)
         work = profile.n_samples * float(size * (profile.schema.n_classes - 1)) ** 2
         return LEAST_SECONDS + HESSIANS * work / FLOPS
 
     def fixed(self, samples: Samples) -> LogisticCandidate:
-        """With the penalties that all samples suggest."""
         return replace(self, path=tuple(penalties(self._design(samples[self.transform])[1].samples)))
 
     def _design(self, table: Table) -> tuple[Expansion, Design]:
@@ -137,18 +128,16 @@ class LogisticCandidate(Candidate):
         return expansion, Design.of(expansion(table).values, table, frequencies(table, self.dirichlet))
 
     def fit(self, samples: Samples) -> FittedLogistic:
-        """The whole path."""
         expansion, design = self._design(samples[self.transform])
         path = penalties(design.samples) if self.path is None else self.path
         return FittedLogistic(self.transform, expansion, design.odds(list(fits(design.samples, path))))
 
     def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
-        """Up to where weaker penalties are no better; where one step would flatter, in folds."""
         expansion, design = self._design(samples[self.transform])
         labels, weights = design.samples.labels, design.samples.effective_weights
 
         def log_likelihood(log_proba: Floats) -> float:
-            """As the comparison will see it: with a likelihood power."""
+            # As in the comparison: with a likelihood power.
             likelihood = log_proba - class_log_prior
             power = likelihood_power(likelihood, class_log_prior, labels, weights)
             return float(weights @ true_class_log_proba(normalised(power * likelihood + class_log_prior), labels))
@@ -167,7 +156,7 @@ class LogisticCandidate(Candidate):
 
 
 def _n_features(profile: Profile, terms: str) -> int:
-    """Of a regression with these terms."""
+    """Number of terms of a regression."""
     m, base = profile.m, profile.m + profile.n_levels
     return {
         "linear": base,

@@ -1,4 +1,4 @@
-"""Candidates that are all in additive statistics: a learner under several estimations."""
+"""Candidates that are networks: a structure learner under several estimations, from the same statistics."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from cgnlearn.structures.tan_average import TANAverage
 SHARINGS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0)  # all from the same moments
 FEW_SHARINGS = (0.0, 0.1, 0.4, 1.0)  # in folds
 ROTATED_SHARINGS = (0.0, 0.3, 1.0)
-JEFFREYS = 0.5  # weight of a level, tried beside the prior's
+JEFFREYS = 0.5  # pseudo-count of a level, tried beside the prior's
 SCALES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # of the prior, for more columns than samples
-MOST_TREE = 150  # columns between whose pairs a tree is sought, in folds
-MOST_FORESTS = 25  # columns whose forests are averaged over
+MOST_TREE = 150  # columns of a TAN, which is learned in every fold
+MOST_FORESTS = 25  # columns of a TAN average
 CELLS_WITH_MISSING = 1e4  # in a second, where each pattern of missing values has its own networks
-SEARCHED = 2e4  # samples × columns² in a second, where groups of columns are sought
-MISSING = "values are missing, and it takes whole samples"
+SEARCHED = 2e4  # samples × columns² in a second, where groups of columns are searched
+MISSING = "it needs complete samples, and values are missing"
 NO_EVIDENCE = "the prior's location has no evidence"
 
 
@@ -49,12 +49,10 @@ class FittedNetworks(Fitted):
 
     @property
     def is_sum(self) -> bool:  # type: ignore[override]
-        """Whether log likelihoods are sums over features."""
         return self.learner.is_sum
 
     @property
     def accepts_missing(self) -> bool:  # type: ignore[override]
-        """Whether it predicts samples with missing values."""
         return self.learner.accepts_missing
 
     @cached_property
@@ -67,38 +65,31 @@ class FittedNetworks(Fitted):
         return [Indicated(model, indicators) for model in models]
 
     def log_likelihood(self, samples: Samples) -> Floats:
-        """ln p(x | class): (settings, samples, classes)."""
         return np.stack([model.log_likelihood(samples[self.transform]) for model in self.models])
 
     def leave_one_out(self, samples: Samples) -> Floats:
-        """The same for training samples, each by the model without it."""
-        if not self.learner.has_leave_one_out:
-            raise structure_is_learned(self.learner)
+        check_leave_one_out(self.learner)
         return np.stack([model.leave_one_out(samples[self.transform]).log_likelihood for model in self.models])
 
     def contributions(self, samples: Samples, setting: int) -> Floats:
-        """Each feature's log density: (samples, columns of X, classes)."""
         return self.models[setting].contributions(samples[self.transform])
 
     def restricted(self, which: Sequence[int]) -> Self:
-        """Some of the settings."""
         return replace(self, estimations=tuple(self.estimations[i] for i in which))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without cached properties
 
 
-def structure_is_learned(learner: Learner) -> NotExactError:
-    """Why there is no leave-one-out."""
-    return NotExactError(f"{learner!r} would have to be learned anew without every sample: take folds")
+def check_leave_one_out(learner: Learner) -> None:
+    """Raise `NotExactError` if the structure depends on the samples."""
+    if not learner.has_leave_one_out:
+        raise NotExactError(f"{learner!r} has no exact leave-one-out, as its structure is learned: take folds")
 
 
 @dataclass(frozen=True)
 class NetworkCandidate(Candidate):
-    """A learner under several estimations, counted once for all."""
+    """A learner under several estimations, from statistics that are collected once."""
 
     learner: Learner
     transform: str
@@ -106,27 +97,27 @@ class NetworkCandidate(Candidate):
     varying: tuple[str, ...] = ()  # what the estimations differ in: "sharing", "prior_scale", "dirichlet"
     missing_indicator: bool = False  # whether being missing is a feature too
 
-    make: ClassVar[Callable[..., Learner]]  # what the name stands for
+    make: ClassVar[Callable[..., Learner]]  # the learner with its default settings
     sharings: ClassVar[tuple[float, ...]] = SHARINGS
+    is_joint: ClassVar[bool] = False  # whether a missing value changes the densities of other features
 
     @classmethod
     def named_learner(cls, random_state: Any = 0) -> Learner:
-        """What the name stands for where one structure is fitted."""
+        """Return the learner that the name stands for in `CGNClassifier`."""
         return cls.make()
 
     @classmethod
     def is_of(cls, learner: Learner) -> bool:
-        """Whether a learner is of this kind."""
+        """Whether the name stands for such a learner."""
         return type(learner) is type(cls.named_learner())
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
-        """Why it does not suit a table, where it does not."""
+        """Return why it does not suit a table, or None."""
         return None
 
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
-        """One candidate for each transform."""
         own_units = isinstance(profile.prior.location, tuple) or isinstance(profile.prior.scale, tuple)
         for transform in profile.transforms:
             reason = profile.why_no_transform(transform)
@@ -137,7 +128,7 @@ class NetworkCandidate(Candidate):
 
     @classmethod
     def of(cls, profile: Profile, transform: str) -> Self:
-        """With all sharings, and levels smoothed more where there are any."""
+        """With all sharings and, where columns are discrete, Jeffreys' pseudo-count as well."""
         sharings = cls.sharings if profile.m else cls.sharings[:1]
         priors = [profile.prior]
         if profile.schema.discrete:
@@ -147,12 +138,11 @@ class NetworkCandidate(Candidate):
 
     @classmethod
     def learner_for(cls, profile: Profile) -> Learner:
-        """What the name stands for as a candidate."""
+        """Return the learner that the name stands for among candidates."""
         return cls.named_learner()
 
     @property
     def settings(self) -> list[Settings]:
-        """Kind and transform, and in what the estimations differ."""
         found: list[Settings] = []
         for estimation in self.estimations:
             values = {
@@ -165,11 +155,10 @@ class NetworkCandidate(Candidate):
         return found
 
     def choice(self, setting: int) -> tuple[Learner, Estimation]:
-        """What is fitted if one of the settings is chosen."""
+        """Return what is fitted if one of the settings is chosen."""
         return self.learner, self.estimations[setting]
 
     def fit(self, samples: Samples) -> Fitted:
-        """Counted once for all estimations."""
         table = samples[self.transform]
         learner = self.learner.resolved(table, self.estimations[0], samples.groups)
         statistics = collect(table, learner.families(table.schema))
@@ -178,17 +167,12 @@ class NetworkCandidate(Candidate):
         )
 
     def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
-        """Each sample by the models without it."""
-        if not self.learner.has_leave_one_out:
-            raise structure_is_learned(self.learner)
+        check_leave_one_out(self.learner)
         return super().leave_one_out(samples, class_log_prior)
 
     def seconds(self, profile: Profile) -> float:
-        """About how long it takes to hold the samples out."""
-        slower = CELLS / CELLS_WITH_MISSING if profile.has_missing and self._is_joint else 1.0
+        slower = CELLS / CELLS_WITH_MISSING if profile.has_missing and self.is_joint else 1.0
         return slower * super().seconds(profile)
-
-    _is_joint: ClassVar[bool] = False  # whether what is missing of one feature changes the others' densities
 
 
 def grid(priors: Sequence[Prior], sharings: Sequence[float]) -> tuple[Bayes, ...]:
@@ -198,18 +182,17 @@ def grid(priors: Sequence[Prior], sharings: Sequence[float]) -> tuple[Bayes, ...
 
 @dataclass(frozen=True)
 class LearnerCandidate(NetworkCandidate):
-    """A learner that a user has made."""
+    """A learner given by the user."""
 
     name: str = ""
 
     @classmethod
     def in_words(cls, settings: Settings) -> str:
-        """The learner's name."""
         return str(settings["candidate"])
 
 
 class FrequenciesCandidate(NetworkCandidate):
-    """The class frequencies, which always are among the candidates."""
+    """The class frequencies: the baseline, always among the candidates."""
 
     name = "frequencies"
     label = "the class frequencies alone"
@@ -217,12 +200,11 @@ class FrequenciesCandidate(NetworkCandidate):
 
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
-        """Always."""
         yield cls(Jan([]), "none", grid([profile.prior], (0.0,)))
 
 
 class NaiveBayesCandidate(NetworkCandidate):
-    """Every feature depends on the class alone."""
+    """Features that are independent in each class."""
 
     name = "naive_bayes"
     label = "each feature by itself (naive Bayes)"
@@ -230,16 +212,15 @@ class NaiveBayesCandidate(NetworkCandidate):
 
 
 class CompleteCandidate(NetworkCandidate):
-    """All continuous features together, discrete ones by themselves."""
+    """Continuous features joint, discrete ones independent."""
 
     name = "complete"
     label = "every feature with every other (complete)"
     make = Complete
-    _is_joint = True
+    is_joint = True
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
-        """Pairs of many columns are counted only where they outnumber the samples, by rotation."""
         if profile.m < 2:
             return "fewer than two continuous columns"
         if not profile.is_wide:
@@ -252,16 +233,16 @@ class CompleteCandidate(NetworkCandidate):
 
     @classmethod
     def of(cls, profile: Profile, transform: str) -> Self:
-        """By rotation with several scales of the prior as well."""
         if not profile.is_wide:
             return super().of(profile, transform)
+        # By rotation, where the scale of the prior matters.
         scales = SCALES if profile.prior.scale == "variance" else (profile.prior.scale,)
         priors = [replace(profile.prior, scale=scale) for scale in scales]
         return cls(Complete(), transform, grid(priors, ROTATED_SHARINGS), ("sharing", "prior_scale"))
 
     @classmethod
     def learner_for(cls, profile: Profile) -> Learner:
-        """Discrete columns by themselves: together they would make too many cells."""
+        # Joint discrete columns would have too many cells.
         return Jan([profile.schema.continuous, *([column] for column in profile.schema.discrete)])
 
 
@@ -269,30 +250,28 @@ class TANCandidate(NetworkCandidate):
     """The best tree of features."""
 
     name = "tan"
-    label = "each feature with the one that tells most of it (TAN)"
+    label = "each feature with the one most related to it (TAN)"
     make = TAN
     sharings = FEW_SHARINGS
-    _is_joint = True
+    is_joint = True
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
-        """All pairs are counted in every fold."""
         if profile.schema.n_columns < 2:
             return "one column"
         return f"more than {MOST_TREE} columns" if profile.schema.n_columns > MOST_TREE else None
 
 
 class SelectiveNaiveBayesCandidate(NetworkCandidate):
-    """Naive Bayes, averaged over which features depend on the class."""
+    """Naive Bayes, averaged over the subsets of features that depend on the class."""
 
     name = "selective_naive_bayes"
-    label = "each feature by itself, as far as it tells the classes apart (selective naive Bayes)"
+    label = "each feature by itself, weighted by its relevance (selective naive Bayes)"
     make = SelectiveNaiveBayes
     sharings = (0.0, 1.0)  # those that have an evidence
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
-        """Choices are weighted by their evidence."""
         return None if profile.prior.is_coherent else NO_EVIDENCE
 
 
@@ -300,13 +279,12 @@ class TANAverageCandidate(SelectiveNaiveBayesCandidate):
     """The average over all forests of features."""
 
     name = "tan_average"
-    label = "each feature with at most one other, averaged over all ways (TAN average)"
+    label = "each feature with at most one other, averaged over all choices (TAN average)"
     make = TANAverage
     by_default = False
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
-        """It takes whole samples of not too many columns."""
         if profile.has_missing:
             return MISSING
         if not 2 <= profile.schema.n_columns <= MOST_FORESTS:
@@ -315,40 +293,37 @@ class TANAverageCandidate(SelectiveNaiveBayesCandidate):
 
 
 class ForwardCandidate(NetworkCandidate):
-    """Groups of features, sought by adding them."""
+    """Groups of features, searched by adding and joining them."""
 
     name = "fwgjan"
-    label = "features in groups, sought by how well they predict (forward)"
+    label = "groups of features, found by forward search"
     by_default = False
     sharings = FEW_SHARINGS
     search: ClassVar[Any] = "forward"
 
     @classmethod
     def named_learner(cls, random_state: Any = 0) -> Learner:
-        """The paper's search."""
         return GreedyJan(cls.search, random_state=random_state)
 
     @classmethod
     def is_of(cls, learner: Learner) -> bool:
-        """Whether it is this search."""
         return isinstance(learner, GreedyJan) and learner.search == cls.search
 
     def seconds(self, profile: Profile) -> float:
-        """About how long the searches of all folds take."""
         return super().seconds(profile) + profile.n_samples * profile.schema.n_columns**2 / SEARCHED
 
 
 class BackwardCandidate(ForwardCandidate):
-    """Groups of features, sought by removing and joining them."""
+    """Groups of features, searched by removing and joining them."""
 
     name = "bwgjan"
-    label = "features in groups, sought by how well they predict (backward)"
+    label = "groups of features, found by backward search"
     search = "backward"
 
 
 class CondensedCandidate(ForwardCandidate):
-    """One group of features, sought by removing some."""
+    """One group of features, searched by removing some."""
 
     name = "wcgjan"
-    label = "some features in one group, sought by how well they predict"
+    label = "one group of features, found by backward search"
     search = "condensed"

@@ -1,4 +1,4 @@
-"""The likelihood power: how far the features are trusted, from log likelihoods of held-out samples."""
+"""The likelihood power, from log likelihoods of held-out samples."""
 
 from __future__ import annotations
 
@@ -9,24 +9,19 @@ from scipy.optimize import brentq
 from cgnlearn.data.arrays import Floats
 
 LEAST_POWER = 1e-4
-PSEUDO_COUNT = 0.25  # samples more, of the class that comes second: where none is wrong, a model is else too sure
-PRECISION = 0.8  # of the normal prior of ln power around 0
-ACCURACY = 1e-4  # of ln power
+PSEUDO_COUNT = 0.25  # of a sample in the likeliest wrong class: without errors a model would be overconfident
+PRECISION = 0.8  # of the normal prior of ln power, with mean 0
+ACCURACY = 1e-4  # tolerance of ln power
 
 
 def likelihood_power(
     log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np.intp], weights: Floats
 ) -> float:
-    """The power up to 1 of p(x | class) under which held-out samples have the least log loss.
+    """Return the power of p(x | class), at most 1, with the least log loss of held-out samples.
 
-    Log loss is convex in the power: the least is where its slope is 0. A weak log-normal prior holds the power near 1,
-    and part of a sample more, of the class that comes second, keeps it from being too sure where no sample is wrong.
-
-    Parameters
-    ----------
-    log_likelihood : ndarray (samples, classes)
-    class_log_prior : ndarray (samples, classes) or (classes,)
-    labels, weights : ndarray (samples,)
+    Log likelihoods are (samples, classes), the log prior is the same or (classes,). Log loss is convex in the power, so
+    the minimum is where its slope is 0. A weak log-normal prior keeps the power near 1, and a pseudo-count in the
+    likeliest wrong class keeps it finite where no sample is misclassified.
     """
     n = weights.sum()
     scores = np.ascontiguousarray(log_likelihood.T)  # (classes, samples): loops over samples are long
@@ -55,7 +50,7 @@ def likelihood_power(
 
 
 def second_best(log_proba: Floats, labels: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The likeliest class of each sample that is not its own."""
+    """The likeliest wrong class of each sample."""
     others = log_proba.copy()
     others[np.arange(len(labels)), labels] = -np.inf
     return others.argmax(axis=1)

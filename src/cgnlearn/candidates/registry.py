@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cgnlearn.networks.estimation import Estimation
     from cgnlearn.structures.learner import Learner
 
-# Where the candidate of each name stands. It is fetched on first use: `cgnlearn --help` must not wait for scikit-learn.
+# The class of each name, imported on first use: `cgnlearn --help` must not wait for scikit-learn.
 _HOMES = {
     "naive_bayes": "networks.NaiveBayesCandidate",
     "selective_naive_bayes": "networks.SelectiveNaiveBayesCandidate",
@@ -30,46 +30,46 @@ _HOMES = {
     "aode": "aode.AODECandidate",
     "logistic": "logistic.LogisticCandidate",
 }
-MIXTURE = "mixture"  # of candidates
+MIXTURE = "mixture"  # of the candidates
 NAMES = (*_HOMES, MIXTURE)
 NETWORKS = tuple(name for name, home in _HOMES.items() if home.startswith(("networks.", "bands.")))
 CANDIDATES = tuple(_HOMES)
 
 
 def candidate_class(name: str) -> type[Candidate]:
-    """The candidate of a name.
+    """Return the class of a candidate.
 
     Examples
     --------
     >>> candidate_class("tan").label
-    'each feature with the one that tells most of it (TAN)'
+    'each feature with the one most related to it (TAN)'
     """
-    module, _, of_class = _HOMES[name].partition(".")
-    found: type[Candidate] = getattr(import_module(f"cgnlearn.candidates.{module}"), of_class)
+    module, _, class_name = _HOMES[name].partition(".")
+    found: type[Candidate] = getattr(import_module(f"cgnlearn.candidates.{module}"), class_name)
     return found
 
 
 def in_words(settings: Settings) -> str:
-    """What a member of a mixture does with the features, in plain words."""
+    """Describe how a member of a mixture models the features."""
     from cgnlearn.candidates.networks import FrequenciesCandidate, LearnerCandidate
 
-    kind = settings["candidate"]
-    if kind == FrequenciesCandidate.name:
+    name = settings["candidate"]
+    if name == FrequenciesCandidate.name:
         return FrequenciesCandidate.label
-    return (candidate_class(kind) if kind in _HOMES else LearnerCandidate).in_words(settings)
+    return (candidate_class(name) if name in _HOMES else LearnerCandidate).in_words(settings)
 
 
 def suited(profile: Profile, wanted: Collection[str | Learner] | None) -> Iterator[Candidate | Skipped]:
-    """All candidates that suit a table, or of them those that are wanted; and those that do not suit it."""
+    """The default candidates, or those that are wanted: suited to the table, or skipped with a reason."""
     from cgnlearn.candidates.networks import FrequenciesCandidate
     from cgnlearn.networks.estimation import Bayes
     from cgnlearn.structures.learner import Learner
 
     yield from FrequenciesCandidate.suited(profile)
     for name in _HOMES:
-        kind = candidate_class(name)
-        if kind.by_default if wanted is None else name in wanted:
-            yield from kind.suited(profile)
+        candidate = candidate_class(name)
+        if candidate.by_default if wanted is None else name in wanted:
+            yield from candidate.suited(profile)
     for learner in (each for each in wanted or () if isinstance(each, Learner)):
         for transform in profile.transforms:
             yield candidate_of(learner, Bayes(profile.prior), profile.schema, transform)
@@ -84,7 +84,7 @@ def candidate_of(
     any_sharing: bool = False,
     missing_indicator: bool = False,
 ) -> NetworkCandidate:
-    """A learner as a candidate, with every k if that is open, and every sharing if that is."""
+    """A learner as a candidate: with every k if its k is "cv", and with every sharing if wanted."""
     from cgnlearn.candidates.networks import SHARINGS, LearnerCandidate, NetworkCandidate
     from cgnlearn.structures.band import Ordered
 
@@ -100,7 +100,7 @@ def candidate_of(
 
 
 def learner_of(structure: Any, random_state: Any = 0) -> Learner:
-    """What a user's ``structure=`` stands for; searches given by name cut their folds by ``random_state``."""
+    """Return the learner that ``structure=`` stands for; ``random_state`` is for searches given by name."""
     from cgnlearn.candidates.networks import NetworkCandidate
     from cgnlearn.networks.structure import Structure
     from cgnlearn.structures.fixed import Given

@@ -1,4 +1,4 @@
-"""Weights of candidates from their log probabilities of the true classes of held-out samples."""
+"""Weights of the mixture, from the log probabilities of the true classes of held-out samples."""
 
 from __future__ import annotations
 
@@ -11,24 +11,17 @@ from cgnlearn.candidates.power import PSEUDO_COUNT
 from cgnlearn.data.arrays import Floats
 
 N_BOOTSTRAPS = 400
-N_STEPS = 300  # of expectation and maximisation; the weights that still move then are of settings that are alike
-TRUSTED = 0.5  # of the samples: so many settings were fitted to them that they tell less than all
-SPREAD = 3.0  # samples that stacking supposes beforehand, spread over all settings
-N_SHARES = 101  # of the class frequencies, among which the best is sought
-MOST_DROPPED = 0.01  # of all weight, by leaving out the lightest
+N_STEPS = 300  # of EM; weights that still change then are of nearly equal settings
+TRUSTED = 0.5  # effective share of the samples, as many settings were fitted to them
+SPREAD = 3.0  # pseudo-count of all settings together in stacking
+N_SHARES = 101  # weights of the class frequencies that are tried
+MOST_DROPPED = 0.01  # total weight of the lightest settings, which are dropped
 
 
 def mixture_weights(scores: Scores, weights: Floats, floor: int, random_state: np.random.RandomState) -> Floats:
-    """Half by pseudo-BMA+ and half by stacking; no worse than one of the settings, the class frequencies.
+    """Half pseudo-BMA+, half stacking; never worse than the setting ``floor``, the class frequencies.
 
-    They are judged as if part of a sample more were of the class that comes second, as the likelihood power is.
-
-    Parameters
-    ----------
-    scores : Scores
-    weights : ndarray (samples,)
-    floor : int
-        The setting than which the mixture is not to be worse.
+    With the pseudo-count of the likelihood power in the likeliest wrong class.
     """
     truth, weights = np.vstack([scores.truth, scores.second]), np.append(weights, PSEUDO_COUNT)
     found = (pseudo_bma(truth, weights, random_state) + stacking(truth, weights)) / 2
@@ -37,15 +30,10 @@ def mixture_weights(scores: Scores, weights: Floats, floor: int, random_state: n
 
 
 def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomState) -> Floats:
-    """Pseudo-BMA+ (Yao, Vehtari, Simpson and Gelman 2018): exp(- n log loss), over Bayesian bootstraps.
+    """Pseudo-BMA+ (Yao, Vehtari, Simpson and Gelman 2018): the mean of exp(-n log loss) over Bayesian bootstraps.
 
-    Half of the samples are trusted: the best of many is best by luck too.
-
-    Parameters
-    ----------
-    truth : ndarray (samples, settings)
-        Log probability of the true class.
-    weights : ndarray (samples,)
+    ``truth`` are log probabilities of the true class: (samples, settings). n is half the number of samples, as the best
+    of many settings is partly best by chance.
     """
     drawn = random_state.standard_gamma(weights, (N_BOOTSTRAPS, len(weights)))
     drawn *= TRUSTED * weights.sum() / drawn.sum(axis=1, keepdims=True)
@@ -54,7 +42,7 @@ def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomSta
 
 
 def stacking(truth: Floats, weights: Floats) -> Floats:
-    """The weights whose mixture has the least log loss, with a weak Dirichlet prior, by EM."""
+    """Weights of the mixture with the least log loss, under a weak Dirichlet prior, by EM."""
     n = truth.shape[1]
     proba = np.exp(truth - truth.max(axis=1, keepdims=True))
     found = np.full(n, 1 / n)
@@ -66,7 +54,7 @@ def stacking(truth: Floats, weights: Floats) -> Floats:
 
 
 def not_worse_than(floor: int, weight: Floats, truth: Floats, weights: Floats) -> Floats:
-    """The weights, moved towards one of the settings as far as their mixture would else be worse than it alone."""
+    """Move weight to one setting as long as the mixture has a higher log loss than that setting alone."""
     mixed, alone = np.exp(truth) @ weight, np.exp(truth[:, floor])
     shares = np.linspace(0, 1, N_SHARES)
     with np.errstate(divide="ignore"):
@@ -78,7 +66,7 @@ def not_worse_than(floor: int, weight: Floats, truth: Floats, weights: Floats) -
 
 
 def worth_keeping(weights: Floats) -> NDArray[np.bool_]:
-    """All settings but the lightest, as long as these have next to no weight together."""
+    """All settings except the lightest, which together have at most `MOST_DROPPED`."""
     order = np.argsort(weights, kind="stable")
     gone = np.cumsum(weights[order]) <= MOST_DROPPED
     kept = np.ones(len(weights), bool)

@@ -1,4 +1,4 @@
-"""What a fitted network says: of samples, and of itself. No formula stands here."""
+"""The attributes and predictions of a fitted network. It has no formulas of its own."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class FittedNetwork(Predictions):
     _estimation: Estimation  # as the parameters were at the fit
     _learner: Learner  # needs no more samples
     _missing_indicator: bool
-    _reference: Table | Reference | NoReference | None  # training samples whose density others are compared with
+    _reference: Table | Reference | NoReference | None  # for the typicality
 
     @cached_property
     def _model(self) -> Model:
-        """Made of the statistics; anew after each `partial_fit`."""
+        """Computed from the statistics; again after each `partial_fit`."""
         check_is_fitted(self, "statistics_")
         model = self._learner.model(self.statistics_, self._estimation)
         if self._missing_indicator:
@@ -49,7 +49,7 @@ class FittedNetwork(Predictions):
 
     @property
     def _generative(self) -> Model:
-        """The model of the features, which a discriminative one starts from."""
+        """The model of the features, without a discriminative correction."""
         return self._model.network if isinstance(self._model, Discriminative) else self._model
 
     @property
@@ -59,17 +59,17 @@ class FittedNetwork(Predictions):
 
     @property
     def n_parameters_(self) -> int:
-        """Free parameters, the class's own included."""
+        """Number of free parameters, those of the class included."""
         return self._model.n_parameters
 
     @property
     def sharing_(self) -> float:
-        """How much the classes share, given or chosen."""
+        """Sharing, given or chosen."""
         return self._estimation.sharing
 
     @property
     def class_log_prior_(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a sample."""
+        """Log probabilities of the classes."""
         return self._model.class_log_prior
 
     @property
@@ -79,30 +79,30 @@ class FittedNetwork(Predictions):
 
     @property
     def inclusion_probability_(self) -> Floats:
-        """How probable it is that each column depends on the class, where that is averaged over."""
+        """Posterior probability that each column depends on the class, of an average over that."""
         return self._of_average("inclusion_probability")
 
     @property
     def edge_probability_(self) -> Floats:
-        """How probable each column is to be the parent (row) of each other (column), where that is averaged over."""
+        """Posterior probability of each arc from parent (row) to child (column), of an average over arcs."""
         return self._of_average("edge_probability")
 
     @property
     def order_probability_(self) -> Floats:
-        """Probability of every order of each column: (columns, k_max)."""
+        """Posterior probability of each order of each column: (columns, k_max)."""
         return self._of_average("order_probability")
 
     def _of_average(self, name: str) -> Any:
         average = without_indicators(self._model)
         if not hasattr(average, name):
-            raise AttributeError(f"{name}_ belongs to an average over structures that this is not")
+            raise AttributeError(f"{name}_ exists only for an average over such structures")
         return getattr(average, name)
 
     @property
     def search_path_(self) -> list[SearchState]:
         """The structures that a search visited, with their scores, the chosen one last."""
         if not hasattr(self._learner, "path"):
-            raise AttributeError("search_path_ belongs to a structure that was searched")
+            raise AttributeError("search_path_ exists only where the structure was searched")
         path: list[SearchState] = self._learner.path
         return path
 
@@ -136,20 +136,20 @@ class FittedNetwork(Predictions):
         self._estimation = replace(self._estimation, class_prior=class_prior)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Log p(class, x), the features' part tempered: (samples, classes)."""
+        """Log p(class) + likelihood_power · log p(x | class): (samples, classes)."""
         return self._log_scores(self._table(X))
 
     def contributions(self, X: Any) -> Floats:
-        """Each feature's log density under each class: (samples, features, classes).
+        """Log density of each feature under each class: (samples, features, classes).
 
-        Summed over features, times ``likelihood_power_``, plus ``class_log_prior_``, they are the joint log
-        probability. Features that are missing, not in the model, or constant in the training data, have 0; with
-        ``missing_indicator=True`` the log probability of being missing, or not, is added to a feature's own.
+        Their sum over features, times ``likelihood_power_``, plus ``class_log_prior_``, is `predict_joint_log_proba`.
+        Features that are missing, excluded from the model or constant in training have 0. With
+        ``missing_indicator=True`` the log probability of being missing, or not, is included.
         """
         return self._model.contributions(self._table(X))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
-        """Draw samples and their classes from the model's predictive distribution (likelihood power plays no part).
+        """Draw samples and their classes from the predictive distribution, with likelihood power 1.
 
         With ``estimation="discriminative"`` from that of ``"bayes"``.
 
@@ -160,9 +160,9 @@ class FittedNetwork(Predictions):
 
         Returns
         -------
-        X : array or data frame, as the training data was
-            Columns that are not in the model are 0, or their first level. There are missing values only with
-            ``missing_indicator=True``, as often as training had them in the class.
+        X : array or data frame, as in training
+            Columns that are excluded from the model are 0, or their first level. Values are missing only with
+            ``missing_indicator=True``, as often as in the training samples of the class.
         y : ndarray (n_samples,)
         """
         check_is_fitted(self, "statistics_")
@@ -172,9 +172,7 @@ class FittedNetwork(Predictions):
         labels = rng.choice(len(self.classes_), size=n_samples, p=np.exp(self.class_log_prior_))
         network = without_indicators(self._generative)
         if not isinstance(network, Network):
-            raise ValueError(
-                "samples can be drawn from one structure, neither averaged nor rotated: fit another and draw"
-            )
+            raise ValueError("samples can only be drawn from a single structure, neither averaged nor rotated")
         table = draw(network, labels, rng)
         if isinstance(self._model, Indicated):
             table = self._model.indicators.with_missing_values(table, rng)

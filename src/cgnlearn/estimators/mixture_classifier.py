@@ -1,31 +1,28 @@
-"""CGNClassifierCV: the estimator that tunes itself."""
+"""CGNClassifierCV: the public estimator that compares candidates and mixes them."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
+from html import escape
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, estimator_html_repr
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from cgnlearn.candidates.assembly import assembled
 from cgnlearn.candidates.candidate import Candidate, HeldOut, Profile, Samples, Skipped, held_out_frequencies
-from cgnlearn.candidates.comparison import Comparison, Scores
-from cgnlearn.candidates.mixture import Mixture
+from cgnlearn.candidates.comparison import Comparison, Scores, members, results
+from cgnlearn.candidates.mixture import Mixture, assembled
 from cgnlearn.candidates.registry import CANDIDATES, suited
-from cgnlearn.candidates.results import members, results
 from cgnlearn.candidates.weights import mixture_weights
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
 from cgnlearn.data.splits import stratified_part
 from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
-from cgnlearn.estimators.chart import bars
-from cgnlearn.estimators.classifier import fitting, without_weightless
-from cgnlearn.estimators.prediction import Predictions
+from cgnlearn.estimators.prediction import Predictions, fitting, without_weightless
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.moments import numeric_libraries
@@ -36,71 +33,82 @@ from cgnlearn.networks.typicality import Reference
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 
-MOST_SAMPLES = 10_000  # in which candidates are compared
-LONG = 5.0  # minutes of which a user is told before
+MOST_SAMPLES = 10_000  # on which candidates are compared
+LONG = 5.0  # minutes from which on a warning is given
+MOST_BARS = 12  # members in the HTML representation
 TRANSFORMS = ("none", "power")
 
 
 class CGNClassifierCV(Predictions, Watched):
-    """The classifier that tunes itself: a mixture of networks and logistic regressions, weighted by samples left out.
+    """Classifier that tunes itself: a mixture of networks and logistic regressions, weighted by held-out predictions.
 
-    Candidates are structures × sharing × transforms of the columns × parameters × likelihood power, and the class
-    frequencies, as far as they suit the table. Each says of every training sample, without having seen it, how probable
-    its class is: by exact leave-one-out where there is a closed form, else out of folds. Weights come of these, half
-    by pseudo-BMA+ and half by stacking, and the mixture predicts.
+    Candidates differ in structure, sharing, transform of the columns, penalty and so on; those that do not suit the
+    table are skipped. Each predicts held-out training samples: by exact leave-one-out where it has a closed form, else
+    in folds. Each setting has the likelihood power with the least held-out log loss. The weights of the mixture are the
+    mean of pseudo-BMA+ and stacking weights, and it predicts with the weighted mean of its members' probabilities.
 
     Parameters
     ----------
     candidates : collection of str and learners, optional
-        What is tried; None: ``"naive_bayes"``, ``"selective_naive_bayes"``, ``"complete"``, ``"tan"``, ``"aode"`` and
-        ``"logistic"``, and with ``ordered=True`` ``"band"`` and ``"band_average"``, as far as they suit the table.
-        Other names are ``"tan_average"``, ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` and ``"box"``. The class frequencies
-        always are tried.
+        What is tried. None: ``"naive_bayes"``, ``"selective_naive_bayes"``, ``"complete"``, ``"tan"``, ``"aode"`` and
+        ``"logistic"``, and with ``ordered=True`` also ``"band"`` and ``"band_average"``. Other names are
+        ``"tan_average"``, ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` and ``"box"``. The class frequencies are always
+        tried.
     transforms : sequence of {"none", "power"}, default=("none", "power")
-        Of continuous columns. ``"power"``: Yeo and Johnson's, learned from the training samples.
+        Transforms of the continuous columns that are tried. ``"power"``: Yeo-Johnson, learned from the training
+        samples.
     ordered : bool, default=False
-        Whether the order of the columns means something, as in spectra: bands are then tried.
+        Whether the order of the columns is meaningful, as in spectra.
     combine : {"mixture", "best"}, default="mixture"
-        ``"best"``: the one candidate with the best score.
+        ``"best"``: predict with the setting that has the least held-out log loss, alone.
     cv : int, optional
-        Folds for all candidates. None: leave-one-out where it is exact and no groups are given, else 5 folds.
+        Number of folds for all candidates. None: leave-one-out where it is exact and there are no groups, else 5 folds.
     prior : Prior, optional
-        What is believed beforehand; None means ``Prior()``.
+        Prior of the parameters of networks; None means ``Prior()``.
     class_prior : "uniform" or array, optional
-        Probabilities of the classes in predictions, in the order of ``classes_``; None learns them. Candidates are
-        compared with the training data's own.
-    categorical_features : "from_dtype" or list of names or indexes, or a mask, default="from_dtype"
-        Which columns are discrete; ``"from_dtype"``: those with a categorical dtype.
+        Probabilities of the classes in predictions, in the order of ``classes_``. None: the frequencies in the training
+        data, with which candidates are compared in any case.
+    categorical_features : "from_dtype", list of names or indexes, or mask, default="from_dtype"
+        Which columns are discrete. ``"from_dtype"``: those with a categorical dtype.
     handle_unknown : {"missing", "error"}, default="missing"
-        What a level that training never showed is at prediction: as if it had not been observed, with one warning
-        that counts such levels; or an error.
+        What to do with a level at prediction that training did not have: treat it as a missing value, with a warning,
+        or raise an error.
     n_jobs : int, optional
-        Candidates that are compared side by side, in threads. The numbers are the same whatever it is.
+        Number of threads that compare candidates. The results do not depend on it.
     random_state : int, RandomState or None, default=0
-        How folds are cut and samples bootstrapped: the same every time, unless it is None.
+        Seed of folds and bootstraps.
 
     Attributes
     ----------
     classes_ : ndarray (classes,)
+        Class labels.
     members_ : list of Member
-        The candidates in the mixture, the heaviest first, each with its ``settings``, ``likelihood_power``,
-        ``weight`` and ``log_loss``.
+        The settings in the mixture, the heaviest first. Each has ``settings`` (a mapping: ``"candidate"``,
+        ``"transform"`` and others), ``likelihood_power``, ``weight`` and ``log_loss`` of held-out samples.
     weights_ : ndarray (members,)
+        Weights of the members; they sum to 1.
     best_ : Member
-        The candidate with the best score.
+        The setting with the least held-out log loss.
     cv_results_ : dict of ndarray
-        A table with a row for each of the settings: ``param_candidate`` and other parameters (NaN where it has none),
-        ``likelihood_power``, ``mean_test_log_loss`` and ``mean_test_accuracy`` of held-out samples with their ranks,
-        how samples were held out (``by``), ``weight``; and a row for each candidate that was skipped, with the
-        ``reason``.
-    oof_log_proba_ : ndarray (samples compared in, classes)
-        What the members say of the training samples without them, mixed.
+        A table with a row for each setting. ``param_candidate``, ``param_transform`` and other ``param_*`` are its
+        settings (NaN or empty where they do not apply), ``validation`` is ``"leave-one-out"`` or the number of folds,
+        ``likelihood_power`` the best one, ``mean_test_log_loss`` and ``mean_test_accuracy`` are the scores of held-out
+        samples with their ranks ``rank_test_*``, and ``weight`` is that in the mixture. A skipped candidate has a row
+        with the ``reason``.
+    oof_log_proba_ : ndarray (tuning samples, classes)
+        Log probabilities of the held-out training samples by the mixture.
     tuning_indices_ : ndarray of int
-        The samples of X in which candidates were compared: all, or of a large table some.
+        The samples of X on which candidates were compared: all, or a stratified part of more than 10,000.
     class_log_prior_ : ndarray (classes,)
+        Log probabilities of the classes.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        Where X has string column names.
+        Only where X has string column names.
+
+    See Also
+    --------
+    CGNClassifier : One network, with given settings.
 
     Examples
     --------
@@ -147,7 +155,7 @@ class CGNClassifierCV(Predictions, Watched):
 
     @reported
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Compare the candidates and keep those that have weight.
+        """Compare the candidates and fit the mixture.
 
         Parameters
         ----------
@@ -155,22 +163,17 @@ class CGNClassifierCV(Predictions, Watched):
         y : array (samples,)
         sample_weight : array (samples,), optional
         groups : array (samples,), optional
-            Samples that belong together, such as a person's spectra: candidates are then compared in folds that never
-            part them.
+            Samples that belong together, such as the spectra of a person: candidates are then compared in folds that
+            never split them.
         """
         with fitting(self):
             self._check()
-            X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
-            validate_data(self, X, reset=True, skip_check_array=True)
-            table, self.classes_ = read_training(X, y, sample_weight, self.categorical_features)
-            if groups is not None:
-                check_consistent_length(table.codes, groups)
-                groups = np.asarray(groups)
+            table, groups = self._read_training(X, y, sample_weight, groups)
             prior = self.prior or Prior()
             prior.check_features(table.schema.n_columns)
             self._dirichlet = prior.dirichlet
             self._class_prior = class_prior_of(self.class_prior, table.schema.n_classes)
-            # Matrices this small only lose by being cut up for several threads, and sums must not depend on n_jobs.
+            # Matrices this small are slower in several threads, and sums must not depend on n_jobs.
             with numeric_libraries().limit(limits=1, user_api="blas"):
                 self._fit(table, groups, check_random_state(self.random_state))
             if self._class_prior is not None:
@@ -190,25 +193,22 @@ class CGNClassifierCV(Predictions, Watched):
             raise ValueError(f"cv must be None or a number of folds of at least 2, not {self.cv!r}")
 
     def _profile(self, table: Table, n_samples: int) -> Profile:
-        """What decides which candidates suit the table."""
-        prior = self.prior or Prior()
-        return Profile(
-            table.schema, n_samples, tuple(self.transforms), prior, bool(self.ordered), bool(table.incomplete)
-        )
+        prior, transforms = self.prior or Prior(), tuple(self.transforms)
+        return Profile(table.schema, n_samples, transforms, prior, bool(self.ordered), bool(table.incomplete))
 
     def _fit(self, table: Table, groups: Any, random_state: np.random.RandomState) -> None:
         seed = random_state.randint(np.iinfo(np.int32).max)
-        self.tuning_indices_ = _some(table, groups, seed)
-        whole = len(self.tuning_indices_) == table.n_samples
-        compared = table if whole else table.rows(self.tuning_indices_)
-        groups = groups if groups is None or whole else groups[self.tuning_indices_]
+        self.tuning_indices_ = _tuning_indices(table, groups, seed)
+        is_all = len(self.tuning_indices_) == table.n_samples
+        compared = table if is_all else table.rows(self.tuning_indices_)
+        groups = groups if groups is None or is_all else groups[self.tuning_indices_]
         profile = self._profile(table, compared.n_samples)
         suiting = list(suited(profile, self.candidates))
         candidates = [each for each in suiting if isinstance(each, Candidate)]
         expected = [each.seconds(profile) for each in candidates]
         if (minutes := sum(expected) / 60) > LONG:
             warnings.warn(
-                f"comparing these candidates may take {minutes:.0f} minutes: name fewer in candidates, or give n_jobs",
+                f"comparing these candidates may take {minutes:.0f} minutes: name fewer candidates, or set n_jobs",
                 UserWarning,
                 stacklevel=5,
             )
@@ -223,13 +223,13 @@ class CGNClassifierCV(Predictions, Watched):
             weight = (np.arange(len(scores.power)) == scores.best()).astype(float)
         else:
             weights = np.ones(compared.n_samples) if compared.weights is None else compared.weights
-            weight = mixture_weights(scores, weights, 0, random_state)  # the first are the class frequencies
-        found = members(held_out, scores, weight)
+            weight = mixture_weights(scores, weights, 0, random_state)  # 0 are the class frequencies
+        settings = members(held_out, scores, weight)
         self.cv_results_ = results(held_out, scores, weight, skipped)
-        self.best_ = found[scores.best()]
-        self.members_ = sorted((each for each in found if each.weight > 0), key=lambda each: -each.weight)
+        self.best_ = settings[scores.best()]
+        self.members_ = sorted((each for each in settings if each.weight > 0), key=lambda each: -each.weight)
         self.weights_ = np.array([each.weight for each in self.members_])
-        all_samples = samples if whole else Samples(table, transforms)
+        all_samples = samples if is_all else Samples(table, transforms)
         self._mixture, self.oof_log_proba_, self._reference = assembled(
             held_out, scores, weight, samples, all_samples, self._dirichlet
         )
@@ -239,7 +239,7 @@ class CGNClassifierCV(Predictions, Watched):
 
     @property
     def class_log_prior_(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a sample."""
+        """Log probabilities of the classes."""
         check_is_fitted(self, "statistics_")
         return self._mixture.class_log_prior
 
@@ -267,44 +267,55 @@ class CGNClassifierCV(Predictions, Watched):
         self._mixture = self._mixture.with_class_log_prior(np.log(class_prior))
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Log p(class | x) + log p(x), the latter as in `score_samples`: (samples, classes)."""
+        """Log p(class | x) + log p(x), with p(x) of `score_samples`: (samples, classes)."""
         table = self._table(X)
         return self._log_scores(table) + self._log_marginal(table)[:, None]
 
     def contributions(self, X: Any) -> Floats:
-        """The members' contributions, times their likelihood powers, averaged with their weights.
+        """Weighted mean of the members' contributions times their likelihood powers: (samples, features, classes).
 
-        Returns
-        -------
-        ndarray (samples, features, classes)
-            Summed over features, plus ``class_log_prior_``, about the log probabilities of the classes up to a
-            constant of the sample: `contributions_remainder` says how far from it.
+        Their sum over features plus ``class_log_prior_`` approximates the log probabilities of the classes, up to a
+        constant of the sample; `contributions_remainder` is the difference.
         """
-        table = self._table(X)
-        return self._mixture.contributions(table)
+        return self._mixture.contributions(self._table(X))
 
     def contributions_remainder(self, X: Any) -> Floats:
-        """What the sum of the `contributions` leaves unsaid of the log probabilities: (samples, classes).
+        """Log probabilities less the sum of the `contributions`, centred in each sample: (samples, classes).
 
-        Mixing probabilities is no mixing of their logarithms, and some members are no sums over features. Both sides
-        are centred: logarithms of probabilities count up to a constant of the sample.
+        It is not 0, as a mean of probabilities is not one of their logarithms, and some members are no sums over
+        features.
         """
-        told = self.contributions(X).sum(axis=1) + self.class_log_prior_
-        left = self.predict_log_proba(X) - normalised(told)
-        return np.asarray(left - left.mean(axis=1, keepdims=True))
+        approximation = normalised(self.contributions(X).sum(axis=1) + self.class_log_prior_)
+        remainder = self.predict_log_proba(X) - approximation
+        return np.asarray(remainder - remainder.mean(axis=1, keepdims=True))
 
     def _html_repr(self) -> str:
         page: str = estimator_html_repr(self)
         if not hasattr(self, "members_"):
             return page
         before, end, after = page.rpartition("</div>")
-        return before + bars([str(member) for member in self.members_], self.weights_.tolist()) + end + after
+        return before + _bars([(str(member), member.weight) for member in self.members_]) + end + after
 
     _repr_html_inner = _html_repr
 
 
-def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
-    """All samples, or of many some, the classes in their proportions and groups whole."""
+def _bars(weights: list[tuple[str, float]]) -> str:
+    """Members and their weights as an HTML table with bars, the last line for all that do not fit."""
+    if len(weights) > MOST_BARS:
+        rest = sum(weight for _, weight in weights[MOST_BARS:])
+        weights = [*weights[:MOST_BARS], (f"{len(weights) - MOST_BARS} more", rest)]
+    cell = '<td style="padding: 0 .5em; text-align: left; font-size: .9em">'
+    rows = "".join(
+        f"<tr>{cell}{escape(name)}</td>{cell}{weight:.3f}</td>{cell}"
+        f'<div style="height: .7em; width: {160 * min(weight / weights[0][1], 1.0):.0f}px; background: #4477aa"></div>'
+        "</td></tr>"
+        for name, weight in weights
+    )
+    return f'<table style="border-collapse: collapse; margin: .5em 0"><tbody>{rows}</tbody></table>'
+
+
+def _tuning_indices(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
+    """All samples, or a stratified part of many, which does not split groups."""
     if table.n_samples <= MOST_SAMPLES:
         return np.arange(table.n_samples)
     assert table.labels is not None
@@ -313,7 +324,7 @@ def _some(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
 
 
 def expected_seconds(model: CGNClassifierCV, X: Any, y: Any) -> float:
-    """About how long a fit takes."""
+    """Expected time of a fit."""
     X, y, _, _ = without_weightless(readable(X), y, None, None)
     table, _ = read_training(X, y, None, model.categorical_features)
     profile = model._profile(table, min(table.n_samples, MOST_SAMPLES))

@@ -1,29 +1,61 @@
-"""What both fitted estimators do alike. No formula stands here."""
+"""What both estimators have in common. It has no formulas of its own."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import softmax
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
-from cgnlearn.data.table import HandleUnknown, Table, read
+from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import NoReference, Reference
 
 
-class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The predicting half of an estimator, which supplies log probabilities and densities of a table."""
+@contextmanager
+def fitting(model: Any) -> Iterator[None]:
+    """Remove all fitted attributes before a fit, and again if it fails."""
+    _clear(model)
+    try:
+        yield
+    except BaseException:
+        _clear(model)
+        raise
 
+
+def _clear(model: Any) -> None:
+    parameters = model.get_params(deep=False)
+    for name in list(vars(model)):
+        if name not in parameters and not name.startswith(("_skl_", "_parent_callback", "_callback")):
+            delattr(model, name)
+
+
+def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
+    """Drop samples of weight 0: they must change nothing, neither levels nor folds."""
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    if weights is None or weights.ndim != 1 or weights.all() or not weights.any() or len(weights) != len(y):
+        return X, y, sample_weight, groups
+    kept = np.flatnonzero(weights)
+    X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
+    return X, y, weights[kept], groups
+
+
+class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Reading of samples and predictions, for estimators that supply log probabilities and densities of a table."""
+
+    categorical_features: Any
     classes_: NDArray[Any]
     statistics_: Statistics
     handle_unknown: HandleUnknown
@@ -32,7 +64,7 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     @abstractmethod
     def class_log_prior_(self) -> Floats:
-        """Log probabilities of the classes before anything is seen of a sample: (classes,)."""
+        """Log prior probabilities of the classes: (classes,)."""
 
     @abstractmethod
     def _log_scores(self, table: Table) -> Floats:
@@ -44,28 +76,43 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _leave_one_out(self, table: Table) -> Floats:
-        """As `_log_scores`, of training samples, each without itself."""
+        """Leave-one-out `_log_scores` of training samples."""
 
     @property
     @abstractmethod
     def _typical(self) -> Reference | NoReference:
-        """Training samples as models without them see them."""
+        """Log densities of held-out training samples, with which those of others are compared."""
 
     @property
     @abstractmethod
     def _given_class_prior(self) -> tuple[float, ...] | None:
-        """None where it is learned."""
+        """None where the class frequencies are learned."""
 
     @abstractmethod
     def _take_class_prior(self, class_prior: tuple[float, ...]) -> None:
         """Predict for another prevalence."""
 
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        """Samples in the model's form; with a y training samples, in which no level may be new."""
+        """Read samples for a fitted model; with a y training samples, which must not have unknown levels."""
         check_is_fitted(self, "statistics_")
         X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return read(X, self.statistics_.schema, y, sample_weight, self._handle_unknown if y is None else "error")
+
+    def _read_first(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Table:
+        """Read the samples from which columns and classes are learned."""
+        validate_data(self, X, reset=True, skip_check_array=True)
+        table, self.classes_ = read_training(X, y, sample_weight, self.categorical_features, classes)
+        return table
+
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Table, Any]:
+        """Read the samples of a fit, and their groups."""
+        X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
+        table = self._read_first(X, y, sample_weight)
+        if groups is not None:
+            check_consistent_length(table.codes, groups)
+            groups = np.asarray(groups)
+        return table, groups
 
     def _take_handle_unknown(self) -> None:
         if self.handle_unknown not in ("missing", "error"):
@@ -91,10 +138,10 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[best]
 
     def score_samples(self, X: Any) -> Floats:
-        """Log p(x), whatever the likelihood power: (samples,). Low where a sample is unlike the training data.
+        """Log density ln p(x), with likelihood power 1: (samples,). Low where a sample is unlike the training data.
 
-        With ``estimation="discriminative"`` that of ``"bayes"``; of a mixture that of the members that are densities,
-        or, where none is, of the best candidate that is.
+        With ``estimation="discriminative"`` that of ``"bayes"``. Of a mixture that of the members that are densities
+        or, if none is, of the best candidate that is.
         """
         return self._log_marginal(self._table(X))
 
@@ -102,11 +149,10 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(logsumexp(self._log_density(table) + self.class_log_prior_, axis=1))
 
     def typicality(self, X: Any) -> Floats:
-        """The share of the training samples that are less likely than each sample: (samples,). Near 0: unlike anything
-        seen.
+        """Share of the training samples with a lower density than each sample: (samples,).
 
-        Likely in the sense of `score_samples`, and each training sample, of at most 1,000 spread evenly, as the model
-        without it sees it.
+        1 is as typical as any, near 0 is unlike the training data. Densities are those of `score_samples`; the training
+        samples (at most 1,000, spread evenly) are held out.
 
         Examples
         --------
@@ -119,22 +165,21 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._typical.typicality_of(self.score_samples(X), self._given_class_prior)
 
     def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
-        """Log p(class | x) of the training samples, each by the model without it: (samples, classes).
+        """Leave-one-out log p(class | x) of the training samples: (samples, classes).
 
-        Exact, at about the price of one prediction; the prior stays as it is (its location and scale may come from
-        all samples), and so do a structure that was learned from the samples, and a mixture's weights, likelihood
-        powers and transforms. Of a mixture only where every member has a closed form; ``oof_log_proba_`` is there for
-        all.
+        Exact, at about the cost of one prediction. Held fixed are the prior (whose location and scale may depend on all
+        samples), a structure learned from the samples, and the weights, likelihood powers and transforms of a mixture.
+        A mixture needs members that all have a closed form; ``oof_log_proba_`` is there for every mixture.
 
         Parameters
         ----------
         X, y, sample_weight
-            The training samples again, or some of them, with the weights that they had in `fit`.
+            Training samples, all or some, with their weights in `fit`.
         """
         return normalised(self._leave_one_out(self._table(X, y, sample_weight)))
 
     def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
-        """A fitted copy for another prevalence of the classes (as the constructor takes it); this one stays as it is.
+        """Return a fitted copy for another prevalence of the classes, given as in the constructor.
 
         Examples
         --------
