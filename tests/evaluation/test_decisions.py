@@ -116,3 +116,15 @@ def test_least_expected_cost_by_hand():
     assert found.value == pytest.approx((0 + 2 + 20) / 3)
     half = norm.ppf(0.975) * np.std([0, 2, 20], ddof=1) / np.sqrt(3)
     assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
+
+
+def test_small_examples():
+    found = d.decisions([(np.array([0.9, 0.8, 0.4, 0.1]), np.array([True, True, False, False]))])
+    assert (found.sensitivity.value, found.sensitivity.low) == pytest.approx((1.0, 0.34), abs=0.005)
+    part = np.array([0.9, 0.3]), np.array([True, False])
+    curve = d.decision_curve([part], thresholds=np.array([0.2, 0.5]))
+    assert curve.net_benefit.tolist() == pytest.approx([0.375, 0.5])
+    assert curve.act_on_all.tolist() == pytest.approx([0.375, 0.0])
+    costs = d.Costs(("treat", "wait"), np.array([[0.0, 10.0], [1.0, 0.0]]))
+    decision, expected = costs.least(np.log([[0.2, 0.8]]))
+    assert (decision.tolist(), expected.tolist()) == ([0], pytest.approx([0.8]))

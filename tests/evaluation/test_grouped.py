@@ -42,3 +42,8 @@ def test_others_that_cross_validate_get_folds(rows, cv):
     for train, test in folds:
         assert not set(groups[train]) & set(groups[test])
     assert sorted(np.concatenate([test for _, test in folds])) == list(range(60))
+
+
+def test_the_last_step_of_a_pipeline_gets_the_groups():
+    model = make_pipeline(StandardScaler(), CGNClassifier(likelihood_power="cv"))
+    assert list(fit_options(model, np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]))) == ["cgnclassifier__groups"]

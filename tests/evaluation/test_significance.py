@@ -91,3 +91,11 @@ def test_critical_differences_are_demsar_s():
 
 def test_no_differences_are_no_finding():
     assert signed_rank(np.zeros(5)) == (1.0, 0.0)
+
+
+def test_small_examples():
+    assert compare(np.arange(20) + 0.5, np.arange(20.0), n_folds=10).mark == "win"
+    assert signed_rank(np.arange(1.0, 7.0)).p == 0.03125
+    assert holm(np.array([0.03, 0.01, 0.04])).tolist() == pytest.approx([0.06, 0.03, 0.06])
+    assert mean_ranks(np.array([[0.9, 0.8, 0.7], [0.5, 0.6, 0.5]])).tolist() == [1.75, 1.5, 2.75]
+    assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)

@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 
 from cgnlearn import CGNClassifier
 from cgnlearn.data.splits import repeated_splits
-from cgnlearn.evaluation.evidence import evidence_of
+from cgnlearn.evaluation.evidence import evidence_of, peaks
 from cgnlearn.evaluation.run import OtherResultsError, Run, Unit
 from cgnlearn.evaluation.study import Study, summarise
 from cgnlearn.evaluation.summaries import summary_text
@@ -145,3 +145,8 @@ def test_contributions_of_a_mixture_are_told_on_its_own_scale():
     found = evidence_of(Mixture(), X, log_proba, np.array([1, 0, 1]))
     np.testing.assert_allclose(found.for_truth, [(1 + 1 + 2) / 3, (2 + 3 - 1) / 3])
     assert dict(found.reasons[0]) == pytest.approx({0: 1.0, 1: 2.0})
+
+
+def test_bins_between_peaks_are_one_feature():
+    X = np.array([[0.0, 1.0, 9.0, 1.0, 0.0, 0.0, 7.0, 0.0]])
+    assert peaks(X, np.arange(100.0, 108.0), "m/z").names == ["m/z 102", "m/z 106", "between the peaks"]

@@ -16,6 +16,7 @@ from cgnlearn.plots import (
     StructureDisplay,
 )
 from cgnlearn.plots.structure import _places, pattern
+from cgnlearn.plots.style import wrapped
 
 
 @pytest.fixture(autouse=True)
@@ -240,3 +241,7 @@ def test_bars_join_methods_that_do_not_differ_significantly():
     for values, given in (([[1.0, 2.0]], names), ([1.0, 2.0], names[:2]), ([[1.0]], names[:1])):
         with pytest.raises(ValueError, match=r"columns|at least two"):
             RanksDisplay.from_values(values, given)
+
+
+def test_long_names_are_broken_after_underscores():
+    assert wrapped("nonflavanoid_phenols", 13) == "nonflavanoid_\nphenols"

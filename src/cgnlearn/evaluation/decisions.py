@@ -60,14 +60,7 @@ class Decisions:
 
 
 def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisions:
-    """Measures over the repetitions of a cross-validation; None: with the prevalence of the samples.
-
-    Examples
-    --------
-    >>> found = decisions([(np.array([0.9, 0.8, 0.4, 0.1]), np.array([True, True, False, False]))])
-    >>> found.sensitivity.value, round(found.sensitivity.low, 2)
-    (1.0, 0.34)
-    """
+    """Measures over the repetitions of a cross-validation; None: with the prevalence of the samples."""
     parts = [part for part in parts if 0 < part[1].sum() < len(part[1])]  # an interrupted run may have others
     if not parts:
         raise ValueError("no repetition has samples of the class and samples of others: finish the evaluation first")
@@ -83,16 +76,9 @@ def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisio
     else:
         positive_value = predictive_value(hits, n_positive, rejections, n_negative, prevalence)
         negative_value = predictive_value(rejections, n_negative, hits, n_positive, 1 - prevalence)
-    return Decisions(
-        round(n_positive),
-        round(n_negative),
-        n_positive / (n_positive + n_negative) if prevalence is None else prevalence,
-        auc(parts),
-        share(hits, n_positive),
-        share(rejections, n_negative),
-        positive_value,
-        negative_value,
-    )
+    own_prevalence = n_positive / (n_positive + n_negative) if prevalence is None else prevalence
+    shares = share(hits, n_positive), share(rejections, n_negative), positive_value, negative_value
+    return Decisions(round(n_positive), round(n_negative), own_prevalence, auc(parts), *shares)
 
 
 def predictive_value(
@@ -165,14 +151,7 @@ class DecisionCurve(NamedTuple):
 def decision_curve(
     parts: Sequence[Part], prevalence: float | None = None, thresholds: Floats = THRESHOLDS
 ) -> DecisionCurve:
-    """True positives minus false positives weighted by the odds of the threshold, per sample.
-
-    Examples
-    --------
-    >>> curve = decision_curve([(np.array([0.9, 0.3]), np.array([True, False]))], thresholds=np.array([0.2, 0.5]))
-    >>> curve.net_benefit, curve.act_on_all
-    (array([0.375, 0.5  ]), array([0.375, 0.   ]))
-    """
+    """True positives minus false positives weighted by the odds of the threshold, per sample."""
     happened = np.concatenate([happened for _, happened in parts])
     probability = np.concatenate([probability for probability, _ in parts])
     if prevalence is None:
@@ -195,14 +174,7 @@ class Costs:
     matrix: Floats  # (classes, decisions)
 
     def least(self, log_proba: Floats) -> tuple[NDArray[np.intp], Floats]:
-        """Position of the decision with the lowest expected cost for each sample, and that cost.
-
-        Examples
-        --------
-        >>> costs = Costs(("treat", "wait"), np.array([[0.0, 10.0], [1.0, 0.0]]))
-        >>> costs.least(np.log([[0.2, 0.8]]))
-        (array([0]), array([0.8]))
-        """
+        """Position of the decision with the lowest expected cost for each sample, and that cost."""
         expected = np.exp(log_proba) @ self.matrix
         best = expected.argmin(axis=1)
         return best, expected[np.arange(len(best)), best]

@@ -29,13 +29,7 @@ class Estimate(NamedTuple):
         return int(self.low > 0) - int(self.high < 0)
 
     def through(self, function: Callable[[float], float]) -> Estimate:
-        """The estimate transformed by a monotone function.
-
-        Examples
-        --------
-        >>> Estimate(1.0, 0.5, 2.0).through(lambda value: -value)
-        Estimate(value=-1.0, low=-2.0, high=-0.5)
-        """
+        """The estimate transformed by a monotone function."""
         if self.low is None or self.high is None:
             return Estimate(function(self.value))
         return Estimate(function(self.value), *sorted((function(self.low), function(self.high))))
@@ -46,13 +40,7 @@ class Estimate(NamedTuple):
 
 
 def share(n_of: float, n_all: float) -> Estimate:
-    """A share with Wilson's interval.
-
-    Examples
-    --------
-    >>> [round(value, 3) for value in share(8, 10)]
-    [0.8, 0.49, 0.943]
-    """
+    """A share with Wilson's interval."""
     p = n_of / n_all
     low, high = wilson(p, n_all)
     return Estimate(p, float(low) if n_of else 0.0, float(high) if n_of < n_all else 1.0)
@@ -70,23 +58,12 @@ def inflation(n_folds: int) -> float:
 
     Folds share training samples, so their errors are correlated. This is the correction of Nadeau and Bengio (2003),
     applied to samples instead of folds: the variance between few folds is too imprecise.
-
-    Examples
-    --------
-    >>> inflation(5)
-    2.25
     """
     return 1 + n_folds / (n_folds - 1)
 
 
 def mean(units: Floats, n_folds: int) -> Estimate:
-    """The mean over the independent units (samples or groups) of a cross-validation.
-
-    Examples
-    --------
-    >>> mean(np.array([1.0, 2.0, 3.0]), n_folds=3)
-    Estimate(value=2.0, low=-1.92..., high=5.92...)
-    """
+    """The mean over the independent units (samples or groups) of a cross-validation."""
     centre = float(units.mean())
     if len(units) < 2 or not np.isfinite(units).all():
         return Estimate(centre)
@@ -99,11 +76,6 @@ def difference(units: Floats, n_folds: int, widest: float) -> Estimate:
 
     Two units are added, one without a difference and half a unit with the widest difference in each direction, as by
     Agresti and Min (2005) for differences of shares.
-
-    Examples
-    --------
-    >>> difference(np.zeros(50), n_folds=5, widest=1.0)
-    Estimate(value=0.0, low=-0.082..., high=0.082...)
     """
     value = float(units.mean())
     if len(units) < 2 or not np.isfinite(units).all():

@@ -33,16 +33,6 @@ def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dic
 
     A last step whose ``fit`` has ``groups`` gets them. The ``cv`` of one that cross-validates in another way, such as
     LogisticRegressionCV, is set to the same number of folds with groups kept together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from cgnlearn import CGNClassifier
-    >>> model = make_pipeline(StandardScaler(), CGNClassifier(likelihood_power="cv"))
-    >>> list(fit_options(model, np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])))
-    ['cgnclassifier__groups']
     """
     if groups is None:
         return {}

@@ -96,7 +96,7 @@ BRIER = Metric(
 CALIBRATION_ERROR = Metric(
     "calibration_error",
     "calibration error",
-    "Calibration error (predicted probability against accuracy)",
+    "Calibration error (probability minus accuracy)",
     "Mean difference between the probability of the predicted class and its accuracy. 0 is perfect; the band shows "
     "the error expected by chance.",
     sign=-1,

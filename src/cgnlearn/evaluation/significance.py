@@ -51,14 +51,7 @@ def mark(p: float, effect: float) -> Mark:
 
 
 def compare(first: Floats, second: Floats, *, n_folds: int) -> Comparison:
-    """Compare the values of two methods on the same folds of a repeated cross-validation.
-
-    Examples
-    --------
-    >>> first, second = np.arange(20) + 0.5, np.arange(20.0)
-    >>> compare(first, second, n_folds=10).mark
-    'win'
-    """
+    """Compare the values of two methods on the same folds of a repeated cross-validation."""
     difference = first - second
     if not difference.any():
         return Comparison(0.0, 1.0, 0.0, 1.0, 0.5, 1.0)
@@ -85,13 +78,7 @@ class SignedRank(NamedTuple):
 
 
 def signed_rank(difference: Floats) -> SignedRank:
-    """Test whether paired differences are symmetric about 0; differences of 0 are excluded.
-
-    Examples
-    --------
-    >>> signed_rank(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).p
-    0.03125
-    """
+    """Test whether paired differences are symmetric about 0; differences of 0 are excluded."""
     nonzero = difference[difference != 0]
     if not len(nonzero):
         return SignedRank(1.0, 0.0)
@@ -102,13 +89,7 @@ def signed_rank(difference: Floats) -> SignedRank:
 
 
 def holm(p: Floats) -> Floats:
-    """P values of several tests, corrected for the family-wise error rate (Holm 1979).
-
-    Examples
-    --------
-    >>> holm(np.array([0.03, 0.01, 0.04]))
-    array([0.06, 0.03, 0.06])
-    """
+    """P values of several tests, corrected for the family-wise error rate (Holm 1979)."""
     order = np.argsort(p)
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
@@ -116,24 +97,12 @@ def holm(p: Floats) -> Floats:
 
 
 def mean_ranks(values: Floats) -> Floats:
-    """Mean rank of each method (columns) over data sets (rows), 1 for the highest value; ties share ranks.
-
-    Examples
-    --------
-    >>> mean_ranks(np.array([[0.9, 0.8, 0.7], [0.5, 0.6, 0.5]]))
-    array([1.75, 1.5 , 2.75])
-    """
+    """Mean rank of each method (columns) over data sets (rows), 1 for the highest value; ties share ranks."""
     ranks: Floats = stats.rankdata(-values, axis=1).mean(axis=0)
     return ranks
 
 
 def critical_difference(n_methods: int, n_sets: int) -> float:
-    """Smallest significant difference of two mean ranks at the 5% level (Nemenyi's test; Demšar 2006).
-
-    Examples
-    --------
-    >>> round(critical_difference(4, 14), 2)
-    1.25
-    """
+    """Smallest significant difference of two mean ranks at the 5% level (Nemenyi's test; Demšar 2006)."""
     spread = stats.studentized_range.ppf(1 - ALPHA, n_methods, np.inf) / np.sqrt(2)
     return float(spread * np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))

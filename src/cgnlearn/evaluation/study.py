@@ -17,8 +17,7 @@ from cgnlearn import SampleNotAcceptableError
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import Split
 from cgnlearn.data.warning import DataWarning
-from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, evidence_of
-from cgnlearn.evaluation.features import Features, peaks, single_columns
+from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, Features, evidence_of, peaks, single_columns
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import Tally
 from cgnlearn.evaluation.run import Row, Unit, Work

@@ -146,10 +146,8 @@ def calibration(study: Study, model: str) -> Calibration:
     first = [result for result in study.results if result.unit.name == model and not result.unit.repeat]
     log_proba, true = pooled(first, study.true)
     predicted = np.exp(log_proba.max(axis=1))
-    accuracy = float(is_correct(log_proba, true).mean())
-    return Calibration(
-        CALIBRATION_ERROR(log_proba, true), _error_by_chance(predicted), float(predicted.mean()), accuracy
-    )
+    error, accuracy = CALIBRATION_ERROR(log_proba, true), float(is_correct(log_proba, true).mean())
+    return Calibration(error, _error_by_chance(predicted), float(predicted.mean()), accuracy)
 
 
 def _error_by_chance(predicted: Floats) -> float:
@@ -261,7 +259,7 @@ class Verdict:
     @property
     def figures(self) -> list[Figure]:
         """Accuracy, typical probability of the true class, and calibration error."""
-        found, typical = self.calibration, self.log_loss.through(_typical)
+        found, typical = self.calibration, self.log_loss.through(lambda loss: float(np.exp(-loss)))
         interval = _ci(typical, _percent).strip(" ()")
         if self.accuracy.value == 1:  # no interval: the cost of an error is unknown
             least = min(
@@ -272,7 +270,7 @@ class Verdict:
         if answered(self.study, BASELINE):
             accuracy, log_loss = (value(self.study, BASELINE, metric).value for metric in base)
             base["accuracy"] = f"{BASELINE}: {_percent(accuracy)}"
-            base["log_loss"] = f"{BASELINE}: {_percent(_typical(log_loss))}"
+            base["log_loss"] = f"{BASELINE}: {_percent(float(np.exp(-log_loss)))}"
         accuracy_interval = _ci(self.accuracy, _percent).strip(" ()")
         chance = f"expected by chance: up to {found.by_chance:.3f}"
         return [
@@ -295,10 +293,6 @@ def _percent(share: float) -> str:
     if percent in (0.0, 100.0):
         return f"{percent:.0f}%"
     return f"{percent:.{1 if 0.05 <= percent < 99.95 else 2}f}%"
-
-
-def _typical(log_loss: float) -> float:
-    return float(np.exp(-log_loss))
 
 
 def _ci(estimate: Estimate, form: Callable[[float], str]) -> str:

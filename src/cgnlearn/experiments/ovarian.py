@@ -16,8 +16,7 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import repeated_splits
 from cgnlearn.datasets import make_spectra
 from cgnlearn.evaluation.run import Row, Unit, Work
-from cgnlearn.experiments.scores import fold_scores
-from cgnlearn.experiments.uci import description, folds_work
+from cgnlearn.experiments.uci import description, fold_scores, folds_work
 from cgnlearn.networks.densities import normalised
 from cgnlearn.spectra import Bin, read
 

@@ -18,12 +18,13 @@ from cgnlearn.datasets import UCI, load, make_waveform
 from cgnlearn.evaluation.run import Row, Unit, Work, fingerprint
 from cgnlearn.evaluation.significance import Comparison, compare
 from cgnlearn.experiments import published
-from cgnlearn.experiments.scores import fold_scores
+from cgnlearn.networks.densities import is_correct, normalised, true_class_log_proba
 
 SEARCHES = ("forward", "backward", "condensed")
 FRACTIONS = (1.0, 0.2)
 LOCATIONS = ("paper", "pooled", "cell")
 METRICS = ("cll", "accuracy")
+LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the smallest positive double
 Compute = Callable[..., list[Row]]
 Settings = Mapping[str, Any]
 # Fraction of the training samples of the fold; CLL summed over the test samples; zeros: true classes with probability
@@ -92,6 +93,22 @@ def fold_rows(X: Floats, y: NDArray[np.str_], unit: Unit, n_folds: int, seed: in
     ]
 
 
+class Scores(NamedTuple):
+    """Sums over the test samples of a fold."""
+
+    correct: int
+    cll: float  # summed log probability of the true classes
+    zeros: int  # true classes with a probability below the smallest positive double, counted as that
+
+
+def fold_scores(log_joint: Floats, true: NDArray[np.intp]) -> Scores:
+    """Scores of log joint or log conditional probabilities (samples, classes)."""
+    log_proba = normalised(log_joint)
+    truth = true_class_log_proba(log_proba, true)
+    n_right, n_zeros = is_correct(log_proba, true).sum(), (truth < LEAST).sum()
+    return Scores(int(n_right), float(np.maximum(truth, LEAST).sum()), int(n_zeros))
+
+
 def _search_rows(
     X: Floats, y: NDArray[np.str_], train: NDArray[np.intp], test: NDArray[np.intp], search: Any, seed: int
 ) -> Iterator[Row]:
@@ -144,11 +161,8 @@ class Cell(NamedTuple):
     published: str  # the paper's mark
 
 
-# "no_attributes" as in the published result files
-CELL_COLUMNS = (
-    *(*Cell._fields[:10], "no_attributes"),
-    *(*Comparison._fields, "mark", "unpaired_mark", "published"),
-)
+_MARKS = "mark", "unpaired_mark", "published"
+CELL_COLUMNS = (*Cell._fields[:10], "no_attributes", *Comparison._fields, *_MARKS)  # as in the published files
 
 
 def cells(rows: Sequence[Mapping[str, str]], *, n_folds: int) -> list[Cell]:

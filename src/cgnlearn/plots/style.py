@@ -76,14 +76,7 @@ class TwoPanels(ABC):
 
 
 def wrapped(name: str, most: int) -> str:
-    """Break a name into lines of at most ``most`` letters, if possible after spaces and underscores.
-
-    Examples
-    --------
-    >>> print(wrapped("nonflavanoid_phenols", 13))
-    nonflavanoid_
-    phenols
-    """
+    """Break a name into lines of at most ``most`` letters, if possible after spaces and underscores."""
     lines = [""]
     for piece in re.split(r"(?<=[_ ])", name):
         for part in (piece[start : start + most] for start in range(0, len(piece), most)):

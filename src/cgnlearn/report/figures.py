@@ -14,7 +14,7 @@ from sklearn.metrics import roc_curve
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.decisions import Decisions, Part, answers, decision_curve, decisions, one_class
-from cgnlearn.evaluation.features import mean_spectrum
+from cgnlearn.evaluation.evidence import mean_spectrum
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.evaluation.verdict import answered
 from cgnlearn.networks.structure import Structure
