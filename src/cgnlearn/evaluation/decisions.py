@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.estimates import Estimate, Z, share
-from cgnlearn.evaluation.study import FoldResult, Study, pooled, repetitions
+from cgnlearn.evaluation.study import FoldResult, Study, pooled
 
 THRESHOLD = 0.5
 THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve
@@ -30,11 +30,11 @@ Answers = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities and true cl
 
 def answers(study: Study) -> dict[str, Answers]:
     """The predictions of each model, by repetition."""
-    of_models: dict[str, list[FoldResult]] = {name: [] for name in study.models}
+    of_models: dict[str, dict[int, list[FoldResult]]] = {name: {} for name in study.models}
     for result in study.results:
         if result.log_proba is not None:
-            of_models[result.unit.name].append(result)
-    return {name: [pooled(part, study.true) for part in repetitions(own)] for name, own in of_models.items() if own}
+            of_models[result.unit.name].setdefault(result.unit.repeat, []).append(result)
+    return {name: [pooled(own[r], study.true) for r in sorted(own)] for name, own in of_models.items() if own}
 
 
 def one_class(predictions: Answers, position: int) -> list[Part]:

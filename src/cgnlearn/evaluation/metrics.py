@@ -47,23 +47,11 @@ class Metric:
         return self.value(self.totals(log_proba, true), len(true))
 
 
-def _is_right(log_proba: Floats, true: Labels) -> Floats:
-    return is_correct(log_proba, true).astype(float)
-
-
-def _loss(log_proba: Floats, true: Labels) -> Floats:
-    return 0.0 - true_class_log_proba(log_proba, true)  # no negative zero
-
-
 def _squared_distance(log_proba: Floats, true: Labels) -> Floats:
     distance = np.exp(log_proba)
     distance[np.arange(len(true)), true] -= 1.0
     squared: Floats = (distance**2).sum(axis=1)
     return squared
-
-
-def _excess(log_proba: Floats, true: Labels) -> Floats:
-    return np.exp(log_proba.max(axis=1)) - is_correct(log_proba, true)
 
 
 ACCURACY = Metric(
@@ -73,7 +61,7 @@ ACCURACY = Metric(
     "Share of samples whose most probable class is the true one. Higher is better.",
     sign=1,
     most=1.0,
-    of_samples=_is_right,
+    of_samples=lambda log_proba, true: is_correct(log_proba, true).astype(float),
 )
 LOG_LOSS = Metric(
     "log_loss",
@@ -82,7 +70,7 @@ LOG_LOSS = Metric(
     "Mean negative logarithm of the probability of the true class. Lower is better, 0 is perfect.",
     sign=-1,
     most=np.inf,
-    of_samples=_loss,
+    of_samples=lambda log_proba, true: 0.0 - true_class_log_proba(log_proba, true),  # no negative zero
 )
 BRIER = Metric(
     "brier",
@@ -101,7 +89,7 @@ CALIBRATION_ERROR = Metric(
     "the error expected by chance.",
     sign=-1,
     most=1.0,
-    of_samples=_excess,
+    of_samples=lambda log_proba, true: np.exp(log_proba.max(axis=1)) - is_correct(log_proba, true),
     in_bins=True,
 )
 METRICS = {metric.name: metric for metric in (ACCURACY, LOG_LOSS, BRIER, CALIBRATION_ERROR)}

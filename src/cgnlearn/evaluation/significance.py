@@ -38,11 +38,6 @@ class Comparison(NamedTuple):
         return mark(self.mann_whitney_p, self.superiority - 0.5)
 
 
-def corrected_error(values: Floats, n_folds: int) -> float:
-    """Standard error of a mean over folds that share training samples (Nadeau and Bengio 2003)."""
-    return float(np.sqrt((1 / len(values) + 1 / (n_folds - 1)) * values.var(ddof=1)))
-
-
 def mark(p: float, effect: float) -> Mark:
     """Win or loss by the sign of a significant effect, else a draw."""
     if p >= ALPHA or effect == 0:
@@ -58,7 +53,7 @@ def compare(first: Floats, second: Floats, *, n_folds: int) -> Comparison:
     paired = signed_rank(difference)
     unpaired = stats.mannwhitneyu(first, second)
     n = len(difference)
-    error = corrected_error(difference, n_folds)
+    error = np.sqrt((1 / n + 1 / (n_folds - 1)) * difference.var(ddof=1))  # Nadeau and Bengio (2003)
     t = difference.mean() / error if error > 0 else np.copysign(np.inf, difference.mean())
     return Comparison(
         mean_difference=float(difference.mean()),

@@ -111,12 +111,6 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
     return summaries
 
 
-def repetitions(results: Sequence[FoldResult]) -> list[list[FoldResult]]:
-    """The results of each repetition."""
-    numbers = sorted({result.unit.repeat for result in results})
-    return [[result for result in results if result.unit.repeat == number] for number in numbers]
-
-
 def pooled(results: Sequence[FoldResult], true: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
     """Log probabilities and true classes of all samples of some folds."""
     answered = [(result.rows, result.log_proba) for result in results if result.log_proba is not None]

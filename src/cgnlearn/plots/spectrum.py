@@ -171,11 +171,11 @@ class SpectrumDisplay(TwoPanels):
         ax.set_title(f"{self.subject}; between the peaks {self.between_:+.2f}", fontsize=9, color=INK, loc="left")
         without_frame(ax)
 
-    def _labelled(self, apart: float) -> list[int]:
+    def _labelled(self, distance: float) -> list[int]:
         """The strongest peaks whose labels do not overlap those of stronger ones."""
         chosen: list[int] = []
         for peak in np.argsort(-np.abs(self.evidence_), kind="stable").tolist():
-            clear = all(abs(self.peaks_[peak] - self.peaks_[other]) > apart for other in chosen)
+            clear = all(abs(self.peaks_[peak] - self.peaks_[other]) > distance for other in chosen)
             if clear and self.evidence_[peak] != 0 and len(chosen) < MOST_LABELS:
                 chosen.append(peak)
         return chosen

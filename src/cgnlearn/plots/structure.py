@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_NODES = 60  # larger graphs are unreadable
 FONT_SIZE = 8.5
-GAP = 1.4  # between neighbours in a sample
+GAP = 1.4  # between neighbours in a row
 PIXELS = 400  # largest side of the pattern: all 11,300² marks would need too much memory
 
 
@@ -94,7 +94,7 @@ def pattern(structure: Structure) -> NDArray[np.intp]:
 
 
 def _places(structure: Structure) -> dict[Any, tuple[float, float]]:
-    """Position of each node: connected components as trees or rings, isolated nodes in samples."""
+    """Position of each node: connected components as trees or rings, isolated nodes in rows."""
     import networkx as nx
 
     graph = structure.to_networkx()

@@ -42,16 +42,15 @@ def comparisons() -> Iterator[Comparison]:
         full = repeated_splits(y)
         few = [subsampled(split, y, 0.2, seed=number) for number, split in enumerate(full)]
         for structure in ("naive_bayes", "complete"):
-            models = {name: CGNClassifier(structure, estimation=name) for name in ("ml", "bayes")}
+            models = {"ml": CGNClassifier(structure, estimation="ml"), "bayes": CGNClassifier(structure)}
             for splits in (full, few):
                 yield Comparison(structure, Study(name, X, y.astype(str), models, splits))
 
 
 def _study(name: str, X: Any, y: NDArray[np.str_], models: dict[str, Any], n_folds: int, **more: Any) -> Study:
     settings = {"Cross-validation": f"stratified, {n_folds} folds, seed 0"} | more.pop("settings")
-    return Study(
-        name, X, y, models, repeated_splits(y, n_folds=n_folds, groups=more.get("groups")), settings=settings, **more
-    )
+    splits = repeated_splits(y, n_folds=n_folds, groups=more.get("groups"))
+    return Study(name, X, y, models, splits, settings=settings, **more)
 
 
 def wine_study() -> Study:
@@ -88,8 +87,7 @@ def planted_truth(study: Study) -> str:
     assert evidence is not None
     assert study.positions is not None
     assert study.marks is not None
-    mean = study.X.to_numpy().mean(axis=0)
-    rank = region_ranks(study.positions, mean, evidence.for_truth, study.marks)
+    rank = region_ranks(study.positions, study.X.to_numpy().mean(axis=0), evidence.for_truth, study.marks)
     n = len(rank)
     return (
         f"of {n} planted markers {int((rank <= n).sum())} are among the {n} regions with the largest evidence, "
