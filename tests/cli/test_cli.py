@@ -574,7 +574,7 @@ def test_every_prediction_has_its_typicality_and_unusual_rows_are_marked(patient
     works("merge", statistics, "-s", "tan", "-o", merged)
     code, out, err = run("predict", merged, path)
     assert code == 0
-    assert re.search("the column typicality is empty: .* only fit has them\n", err)
+    assert re.search("the column typicality is empty: .* only fit computes them\n", err)
     assert pd.read_csv(io.StringIO(out))["typicality"].isna().all()
 
 

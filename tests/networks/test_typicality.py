@@ -77,9 +77,9 @@ def test_it_says_why_it_cannot_tell(mixed):
     with pytest.raises(NotExactError, match='location "paper"'):
         CGNClassifier(prior=Prior(location="paper")).fit(X, y).typicality(rows)
     streamed = CGNClassifier().partial_fit(X[:45], y[:45], classes=[0, 1, 2])
-    with pytest.raises(ValueError, match="only fit has them"):
+    with pytest.raises(ValueError, match="only fit computes them"):
         streamed.typicality(rows)
-    with pytest.raises(ValueError, match="only fit has them"):
+    with pytest.raises(ValueError, match="only fit computes them"):
         CGNClassifier().fit(X, y).partial_fit(X, y).typicality(rows)
 
 

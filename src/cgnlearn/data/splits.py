@@ -1,4 +1,4 @@
-"""Samples divided into folds: one rule for rare classes and for groups, wherever something is cross-validated."""
+"""Folds of cross-validation, with one rule for rare classes and for groups."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Folds(NamedTuple):
     """Folds of a cross-validation; each sample is tested in one of them."""
 
     pairs: list[tuple[Rows, Rows]]  # training and test samples
-    fewer: str | None  # why there are fewer folds than were asked for, where there are
+    fewer: str | None  # why there are fewer folds than requested, if so
 
 
 class Split(NamedTuple):
-    """Which samples one fold of a repeated cross-validation trains on and which it predicts."""
+    """Training and test samples of one fold of a repeated cross-validation."""
 
     repeat: int
     fold: int
@@ -39,49 +39,49 @@ def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[An
     >>> len(folds.pairs), folds.fewer
     (3, 'the smallest class has 3 samples, so that 3 folds are used instead of 5')
     """
-    pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in _cut(labels, n_folds, seed, groups)]
+    pairs = [(train.astype(np.intp), test.astype(np.intp)) for train, test in _divided(labels, n_folds, seed, groups)]
     return Folds(pairs, fewer(labels, n_folds, groups))
 
 
 def stratified_part(labels: NDArray[Any], n_parts: int, seed: Any, groups: NDArray[Any] | None = None) -> Rows:
-    """The samples of one of so many parts, the classes in their proportions and groups whole; in ascending order."""
-    _, part = next(_cut(labels, n_parts, seed, groups))
+    """A stratified part, 1 / ``n_parts`` of the samples, in ascending order; groups are not split."""
+    _, part = next(_divided(labels, n_parts, seed, groups))
     return np.sort(part.astype(np.intp))
 
 
-def _cut(
+def _divided(
     labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    # scikit-learn's splitters take a quarter of a second to import, which most users need not wait for.
+    # The import of the splitters takes a quarter of a second, and most users do not need them.
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     codes = np.unique(labels, return_inverse=True)[1]
     if _sizes(labels, groups).max(initial=0) < 2:
         what = "samples" if groups is None else "groups"
-        raise ValueError(f"the {what} cannot be cut into folds, as no class has two: give more {what}")
-    n_cut = allowed(labels, n_folds, groups)
-    splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(n_cut, shuffle=True, random_state=seed)
+        raise ValueError(f"the {what} cannot be divided into folds, because no class has two: give more {what}")
+    n_used = allowed(labels, n_folds, groups)
+    splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(n_used, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # a class of one sample will do
         yield from splitter.split(codes, codes, groups)
 
 
 def allowed(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> int:
-    """How many folds there are where ``n_folds`` are asked for."""
+    """Number of folds if ``n_folds`` are requested."""
     return min(n_folds, max(2, int(_sizes(labels, groups).min(initial=n_folds))))
 
 
 def fewer(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> str | None:
-    """Why there are fewer folds than are asked for, where there are."""
-    n_cut, rarest = allowed(labels, n_folds, groups), int(_sizes(labels, groups).min())
-    if n_cut == n_folds:
+    """Why there are fewer folds than requested, if so."""
+    n_used, rarest = allowed(labels, n_folds, groups), int(_sizes(labels, groups).min())
+    if n_used == n_folds:
         return None
     has = f"{rarest} {'sample' if groups is None else 'group'}{'s' if rarest > 1 else ''}"
-    return f"the smallest class has {has}, so that {n_cut} folds are used instead of {n_folds}"
+    return f"the smallest class has {has}, so that {n_used} folds are used instead of {n_folds}"
 
 
 def _sizes(labels: NDArray[Any], groups: NDArray[Any] | None) -> Rows:
-    """The number of samples, or of groups, of each class."""
+    """Number of samples, or of groups, of each class."""
     codes = np.unique(labels, return_inverse=True)[1]
     if groups is not None:
         codes = np.unique(np.column_stack([codes, np.unique(groups, return_inverse=True)[1]]), axis=0)[:, 0]
@@ -91,7 +91,7 @@ def _sizes(labels: NDArray[Any], groups: NDArray[Any] | None) -> Rows:
 def repeated_splits(
     y: NDArray[Any], *, groups: NDArray[Any] | None = None, n_folds: int = 10, n_repeats: int = 1, seed: int = 0
 ) -> list[Split]:
-    """The folds of a repeated stratified cross-validation; refused if a class cannot be both trained on and tested.
+    """Folds of a repeated stratified cross-validation; each class must be in training and in test samples.
 
     The random seed of repetition r is ``seed + r``; groups are as in `stratified`.
 
@@ -108,8 +108,8 @@ def repeated_splits(
     sizes = _sizes(codes, groups)
     if sizes.min() < 2:
         raise ValueError(
-            f"class {labels.tolist()[sizes.argmin()]!r} has 1 of the {what}, but must be both trained on and tested: "
-            f"add {what} of it or remove it"
+            f"class {labels.tolist()[sizes.argmin()]!r} has 1 of the {what}, but must be in training and test "
+            f"samples: add {what} of it or remove it"
         )
     if n_folds < 2 or n_repeats < 1:
         raise ValueError(f"cross-validation needs at least 2 folds and 1 repetition, not {n_folds}x{n_repeats}")
@@ -122,16 +122,16 @@ def repeated_splits(
         for fold, (train, test) in enumerate(stratified(codes, n_folds, seed + repeat, groups).pairs)
     ]
     for split in splits:
-        gone = np.setdiff1d(codes, codes[split.train])
-        if len(gone):
+        absent = np.setdiff1d(codes, codes[split.train])
+        if len(absent):
             raise ValueError(
-                f"a fold leaves no training samples of class {labels[gone[0]]!s}: use other folds or more {what}"
+                f"a fold has no training samples of class {labels[absent[0]]!s}: use other folds or more {what}"
             )
     return splits
 
 
 def subsampled(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Split:
-    """The same fold with a stratified part of its training samples: how a model does with little data.
+    """The fold with a stratified part of its training samples.
 
     Examples
     --------
@@ -144,9 +144,6 @@ def subsampled(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Spl
 
     part, _ = train_test_split(split.train, train_size=fraction, stratify=y[split.train], random_state=seed)
     return split._replace(train=part)
-
-
-# ---- samples too many to be listed
 
 
 def hashed(numbers: NDArray[np.integer[Any]], seed: int) -> NDArray[np.uint64]:

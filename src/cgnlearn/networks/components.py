@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from cgnlearn.data.arrays import Floats
+from cgnlearn.data.arrays import Floats, rows_by_cell
 from cgnlearn.data.table import Table
 from cgnlearn.networks.elimination import Plan, bits, plans, with_observed_descendants, without
 from cgnlearn.networks.implied import Implied, Node, Tasks
@@ -37,7 +37,6 @@ class Component:
     network: Network
     columns: list[int]
     parents_of: dict[int, tuple[int, ...]]
-    discrete_parents_of: dict[int, tuple[int, ...]]
     node_of: dict[int, Node]  # the continuous features
 
     @cached_property
@@ -192,28 +191,20 @@ class Component:
     # ---- integrals over continuous features
 
     def _integrate_continuous(self, table: Table, rows: NDArray[np.intp], by_column: Floats) -> None:
-        schema, estimation = table.schema, self.network.estimation
         missing = np.isnan(table.values[rows][:, [node.value for node in self.nodes]])
-        conditions = sorted({column for node in self.nodes for column in self.discrete_parents_of[node.column]})
-        codes = np.maximum(table.codes[rows][:, [schema.position[column] for column in conditions]], 0)
-        if conditions:
-            cells, of_row = np.unique(codes, axis=0, return_inverse=True)
-        else:
-            cells, of_row = codes[:1], np.zeros(len(rows), int)
-        for number, cell in enumerate(cells):
-            here = np.flatnonzero(of_row.ravel() == number)
-            level = dict(zip(conditions, cell.tolist(), strict=True))
-            configurations = [self._configuration(node, level) for node in self.nodes]
+        filled = replace(table, codes=np.maximum(table.codes, 0))
+        codes = sorted({code for node in self.nodes for code in node.cells.codes})
+        of_row = np.zeros(len(rows), np.intp)
+        if codes:
+            of_row = np.unique(filled.codes[rows][:, codes], axis=0, return_inverse=True)[1].ravel()
+        for _, here in rows_by_cell(of_row, int(of_row.max()) + 1):
+            first = filled.rows(rows[here[:1]])
+            configurations = [int(node.cells.index(first)[0]) for node in self.nodes]
             patterns, pattern_of_row = distinct(~missing[here])
             for nodes, tasks in self._tasks(patterns, pattern_of_row, rows[here]):
                 of_nodes = [configurations[i] for i in nodes]
-                Implied.of([self.nodes[i] for i in nodes], of_nodes, estimation).log_densities(table, tasks, by_column)
-
-    def _configuration(self, node: Node, level: dict[int, int]) -> int:
-        schema, columns = self.network.statistics.schema, sorted(self.discrete_parents_of[node.column])
-        if not columns:
-            return 0
-        return int(np.ravel_multi_index([level[c] for c in columns], [len(schema.levels_of(c)) for c in columns]))
+                implied = Implied.of([self.nodes[i] for i in nodes], of_nodes, self.network.estimation)
+                implied.log_densities(table, tasks, by_column)
 
     def _tasks(
         self, patterns: Mask, of_row: NDArray[np.intp], rows: NDArray[np.intp]

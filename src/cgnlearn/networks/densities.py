@@ -1,7 +1,6 @@
-"""The formulas: log probabilities, log densities and log evidences, on stacked arrays.
+"""The formulas of the model (``docs/model.md``): log probabilities, log densities and log evidences.
 
-Each is one expression of the paper (see ``docs/model.md``); nothing else in the package has
-one. Shapes broadcast.
+Arguments are arrays of shapes that broadcast.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def categorical_leave_one_out(counts: Floats, weight: float, labels: Any, levels
 
 
 def categorical_evidence(counts: Floats, weight: float) -> Floats:
-    """ln p(the counted samples, in their order) under a Dirichlet of ``weight`` per level: (…,)."""
+    """ln p(counted samples, in their order) under a Dirichlet of ``weight`` per level: (…,)."""
     n_levels = counts.shape[-1]
     n = counts.sum(axis=-1)
     inside = (gammaln(weight + counts) - gammaln(weight)).sum(axis=-1)
@@ -46,10 +45,9 @@ def categorical_evidence(counts: Floats, weight: float) -> Floats:
 def categorical_of_sample(
     weight: Floats, count: Floats, n: Floats, n_levels: int, dirichlet: float
 ) -> tuple[Floats, Floats]:
-    """ln p(level | cell) without a sample that has it, and what `categorical_evidence` loses with that sample.
+    """Leave-one-out ln p(level | cell) of a sample, and what `categorical_evidence` loses with the sample.
 
-    Both are the same if the sample has the weight 1. ``count`` and ``n`` are those of the level and of its cell, the
-    sample included.
+    Both are equal if its weight is 1. ``count`` and ``n`` are those of the level and of its cell, the sample included.
     """
     level, total = count + dirichlet, n + dirichlet * n_levels
     level_left = np.maximum(count - weight, 0.0) + dirichlet
@@ -87,28 +85,20 @@ def multivariate_normal(distance: ArrayLike, log_det: ArrayLike, size: ArrayLike
 
 
 def multivariate_student(
-    log_given: ArrayLike,
-    log_whole: ArrayLike,
-    log_det: ArrayLike,
-    size: ArrayLike,
-    shape: ArrayLike,
+    log_given: ArrayLike,  # ln h before the first own member, summed over the blocks
+    log_whole: ArrayLike,  # ln h after the last
+    log_det: ArrayLike,  # Σ ln F over all own members: for a block with nothing given, ln|Ψ'|
+    size: ArrayLike,  # own members of each block
+    shape: ArrayLike,  # ρ' of the first
     n_blocks: int = 1,
 ) -> Floats:
-    """The sum of `student` over the ``size`` own members of a block, each given those before it.
+    """Sum of `student` over the own members of blocks, each given the members before it.
 
-    From one member to the next the leverage h grows by w², so that h (1 + w²/h) is the next one's, and ρ' by a half:
-    all terms but the first and the last cancel.
-
-    Parameters
-    ----------
-    log_given, log_whole : ln h before the first own member and after the last, summed over the blocks
-    log_det : Σ ln F over all own members: for a block with nothing given, ln|Ψ'|
-    size : own members of each block
-    shape : ρ' of the first
-    n_blocks : how many blocks of this size have been summed over
+    From one member to the next, the leverage h grows by w² to h (1 + w²/h) and ρ' by a half: all terms but the first
+    and the last cancel.
     """
     shape, half = np.asarray(shape), np.asarray(size) / 2
-    # What is the same for many samples is put together first.
+    # First the terms that are the same for many samples.
     constant = n_blocks * (gammaln(shape + half) - gammaln(shape) - half * np.log(np.pi)) - np.asarray(log_det) / 2
     density: Floats = shape * np.asarray(log_given) + constant - (shape + half) * np.asarray(log_whole)
     return density
@@ -123,25 +113,14 @@ def log_gamma_ratio(n: ArrayLike, shape: ArrayLike) -> Floats:
 
 def regression_evidence(
     n: ArrayLike,
-    shape: ArrayLike,
-    prior_scale: ArrayLike,
-    spread: ArrayLike,
-    log_det_ratio: ArrayLike,
-    log_strength_ratio: ArrayLike,
-    log_gammas: ArrayLike | None = None,
+    shape: ArrayLike,  # ρ0
+    prior_scale: ArrayLike,  # Ψ0 of the child, 2φ
+    spread: ArrayLike,  # F = 2φ'
+    log_det_ratio: ArrayLike,  # ln|Ψ0| - ln|Ψ'| over the parents
+    log_strength_ratio: ArrayLike,  # ln(κ0/κ'), summed over the classes that share the regression
+    log_gammas: ArrayLike | None = None,  # `log_gamma_ratio`, if computed before
 ) -> Any:
-    """ln p(the child's n values | its parents' values): the normal inverse gamma's marginal likelihood.
-
-    Parameters
-    ----------
-    n : samples
-    shape : ρ0, the inverse gamma's prior shape
-    prior_scale : Ψ0 of the child, 2φ
-    spread : F, the posterior's 2φ'
-    log_det_ratio : ln|Ψ0| - ln|Ψ'| over the parents
-    log_strength_ratio : ln(κ0/κ'), summed over the classes that share the regression
-    log_gammas : `log_gamma_ratio`, where a table of it serves many regressions
-    """
+    """ln p(n values of the child | values of its parents), with a normal inverse gamma prior."""
     n, shape = np.asarray(n), np.asarray(shape)
     after = shape + n / 2
     return (
@@ -158,11 +137,7 @@ def evidence_of_sample(
 ) -> Floats:
     """Log evidence that a feature without parents loses with a sample: for weight 1, its `student` density.
 
-    Parameters
-    ----------
-    weight : of the sample
-    shape, spread, strength : ρ', F and κ' with the sample
-    left : which share of F is left without it
+    ``shape``, ``spread`` and ``strength`` are ρ', F and κ' with the sample; ``left`` is the share of F without it.
     """
     shape, strength, half = np.asarray(shape), np.asarray(strength), np.asarray(weight) / 2
     lost: Floats = gammaln(shape) - gammaln(shape - half) + (shape - half) * np.log(left)
@@ -172,25 +147,13 @@ def evidence_of_sample(
 
 def block_evidence(
     n: ArrayLike,
-    shape: float,
+    shape: float,  # ρ0 of the first member
     size: int,
-    log_det: ArrayLike,
-    log_det_ratio: ArrayLike,
-    log_strength_ratio: ArrayLike,
+    log_det: ArrayLike,  # ln|Ψ'|
+    log_det_ratio: ArrayLike,  # ln|Ψ0| - ln|Ψ'|
+    log_strength_ratio: ArrayLike,  # ln(κ0/κ'), summed over the classes that share the regressions
 ) -> Floats:
-    """The sum of `regression_evidence` over the ``size`` members of a block, each given those before it.
-
-    Every member counts its own Ψ0 and F with its shape and a half for each member after it: determinants remain.
-
-    Parameters
-    ----------
-    n : samples
-    shape : ρ0 of the first member
-    size : how many members
-    log_det : ln|Ψ'| over the block
-    log_det_ratio : ln|Ψ0| - ln|Ψ'|
-    log_strength_ratio : ln(κ0/κ'), summed over the classes that share the regressions
-    """
+    """Sum of `regression_evidence` over the members of a block, each given the members before it."""
     n = np.asarray(n)
     shapes = shape + np.arange(size) / 2
     gammas = (gammaln(shapes + n[..., None] / 2) - gammaln(shapes)).sum(axis=-1)
@@ -203,12 +166,9 @@ def block_evidence(
     return evidence
 
 
-# ---- of classes
-
-
 def normalised(log_joint: Floats) -> Floats:
-    """Log probabilities of the classes, along the last axis, from log joint ones."""
-    classes = range(log_joint.shape[-1])  # one after the other: loops over samples are long
+    """Log probabilities of the classes, along the last axis, from joint log probabilities."""
+    classes = range(log_joint.shape[-1])  # one after another: inner loops run over samples
     highest = reduce(np.maximum, (log_joint[..., c] for c in classes))
     log_proba: Floats = log_joint - highest[..., None]
     log_proba -= np.log(sum(np.exp(log_proba[..., c]) for c in classes))[..., None]
@@ -216,11 +176,11 @@ def normalised(log_joint: Floats) -> Floats:
 
 
 def is_correct(log_proba: Floats, true: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Whether the most probable class is the true one, row by row."""
-    found: NDArray[np.bool_] = log_proba.argmax(axis=1) == true
-    return found
+    """Whether the most probable class of each sample is the true one."""
+    correct: NDArray[np.bool_] = log_proba.argmax(axis=1) == true
+    return correct
 
 
 def true_class_log_proba(log_proba: Floats, true: NDArray[np.intp]) -> Floats:
-    """The log probability of the true class, row by row."""
+    """Log probability of the true class of each sample."""
     return log_proba[np.arange(len(true)), true]

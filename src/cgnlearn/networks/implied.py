@@ -20,6 +20,7 @@ from cgnlearn.kernels import arguments
 from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.networks.estimation import Estimation, Posterior, Terms
 from cgnlearn.networks.factors import factorised, sums_before
+from cgnlearn.networks.layout import Cells
 from cgnlearn.networks.moments import COMPILED_PAYS
 
 CHUNK = 1 << 20  # entries of factors that are held at once
@@ -34,6 +35,7 @@ class Node(NamedTuple):
     parents: tuple[int, ...]  # columns of X
     given: NDArray[np.intp]  # positions of the parents among the features of the partition
     own: int  # position of the feature itself
+    cells: Cells  # the configurations of its discrete parents
 
     def of_cell(self, part: Floats, configuration: int) -> Floats:
         """``n``, ``shape`` or ``least_leverage`` of the posterior in a configuration: (classes,)."""

@@ -82,45 +82,38 @@ class Indicators:
 
 @dataclass(frozen=True, eq=False)
 class Indicated:
-    """A model of the features with missing indicators beside it."""
+    """A `Model` of the features and of missing indicators, which are independent given the class."""
 
     features: Model
     indicators: Indicators
 
     @property
     def structure(self) -> Structure:
-        """Structure of the features."""
         return self.features.structure
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters, those of the class and of the indicators included."""
         return self.features.n_parameters + self.indicators.counts[..., 0].size
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes."""
         return self.features.class_log_prior
 
     @property
     def log_evidence(self) -> float:
-        """ln p(training data and indicators), the classes included."""
         evidence = densities.categorical_evidence(self.indicators.counts, self.indicators.dirichlet)
         return self.features.log_evidence + float(evidence.sum())
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(observed values and indicators | class): (samples, classes)."""
         return self.features.log_likelihood(table) + self.indicators.log_likelihood(table)
 
     def contributions(self, table: Table) -> Floats:
-        """Log density of each feature, that of its indicator added: (samples, columns, classes)."""
         by_column = self.features.contributions(table)
         for column, log_density in self.indicators.log_densities(table):
             by_column[:, column] += log_density
         return by_column
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
-        """Leave-one-out results of the training samples."""
         held_out = self.features.leave_one_out(table)
         return held_out._replace(log_likelihood=held_out.log_likelihood + self.indicators.leave_one_out(table))
 

@@ -43,25 +43,17 @@ class Integration:
                         own, given = int(members[j]), members[:j]
                         columns = tuple(partition.columns[given].tolist())
                         column, value = int(partition.columns[own]), int(partition.values[own])
-                        nodes[column] = Node(column, value, posterior, columns, given, own)
+                        nodes[column] = Node(column, value, posterior, columns, given, own, partition.cells)
         return nodes
 
     @cached_property
-    def discrete_parents(self) -> dict[int, tuple[int, ...]]:
-        """The discrete parents of every feature in the model."""
+    def parents(self) -> dict[int, tuple[int, ...]]:
+        """The parents of every feature in the model, without absent features."""
         levels = self.network.statistics.schema.levels
         return {
-            child: tuple(parent for parent in parents if levels[parent] is not None)
+            child: tuple(parent for parent in parents if levels[parent] is not None or parent in self.nodes)
             for child, parents in self.network.structure.families
             if levels[child] is not None or child in self.nodes
-        }
-
-    @cached_property
-    def parents(self) -> dict[int, tuple[int, ...]]:
-        """All parents of every feature in the model."""
-        return {
-            child: (*discrete, *(self.nodes[child].parents if child in self.nodes else ()))
-            for child, discrete in self.discrete_parents.items()
         }
 
     @cached_property
@@ -81,7 +73,7 @@ class Integration:
         for child in self.parents:
             by_root.setdefault(top(child), []).append(child)
         return [
-            Component(self.network, columns, self.parents, self.discrete_parents, self.nodes)
+            Component(self.network, columns, self.parents, self.nodes)
             for columns in by_root.values()
             if len(columns) > 1
         ]

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.data.arrays import Floats
-from cgnlearn.data.picking import rows_by_cell
+from cgnlearn.data.arrays import Floats, rows_by_cell
 from cgnlearn.data.table import Table
 from cgnlearn.kernels import downdate
 from cgnlearn.networks.estimation import Estimation, Posterior

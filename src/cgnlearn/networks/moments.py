@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from cgnlearn.data.arrays import Floats
-from cgnlearn.data.picking import rows_by_cell, take
+from cgnlearn.data.arrays import Floats, rows_by_cell, take
 from cgnlearn.data.table import Table
 from cgnlearn.networks.layout import Cells, Pairs, Partition
 

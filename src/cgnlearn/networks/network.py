@@ -41,7 +41,7 @@ def solver_for(partition: Partition, posterior: Posterior, estimation: Estimatio
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Log densities of the features under each class, given their parents."""
+    """A `Model`: log densities of the features under each class, given their parents."""
 
     structure: Structure  # over columns of X
     statistics: Statistics  # of the families of the structure
@@ -75,12 +75,10 @@ class Network:
 
     @property
     def class_log_prior(self) -> Floats:
-        """Log probabilities of the classes."""
         return self.estimation.class_log_prior(self.statistics)
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters, those of the class included."""
         schema = self.statistics.schema
         levels = {i: len(schema.levels_of(i)) for i in self.structure.nodes if schema.levels[i] is not None}
         return self.structure.n_parameters(schema.n_classes, levels, sharing=self.estimation.sharing)
@@ -97,7 +95,6 @@ class Network:
         return Integration(self)
 
     def log_likelihood(self, table: Table) -> Floats:
-        """ln p(x | class): (samples, classes)."""
         if table.incomplete:
             return self.integration.log_likelihood(table)
         total = np.zeros((table.schema.n_classes, table.n_samples)).T  # transposed: inner loops run over samples
@@ -108,7 +105,6 @@ class Network:
         return total
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
-        """Leave-one-out results of the training samples."""
         if isinstance(self.estimation, Bayes) and self.estimation.prior.location == "paper":
             raise NotExactError('leave-one-out has no closed form with the prior location "paper": use folds')
         assert table.labels is not None
@@ -199,7 +195,6 @@ class Network:
 
     @property
     def log_evidence(self) -> float:
-        """ln p(training data), the classes included."""
         if not isinstance(self.estimation, Bayes) or not self.estimation.has_evidence:
             raise AttributeError(
                 'log_evidence_ is defined for estimation="bayes", sharing 0 or 1, and a prior location that is '

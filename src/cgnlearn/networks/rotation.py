@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from cgnlearn.data.arrays import Floats
-from cgnlearn.data.picking import rows_by_cell
+from cgnlearn.data.arrays import Floats, rows_by_cell
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
@@ -76,11 +75,6 @@ class Rotation:
         """Number of features that are rotated."""
         return len(self.columns)
 
-    def of_point(self, point: Floats) -> Floats:
-        """A point of the space, given one value for every column of X."""
-        rotated: Floats = ((point[self.columns] - self.origin) / self.unit) @ self.basis
-        return rotated
-
     def parts(self, table: Table) -> Iterator[tuple[slice, Floats, Floats]]:
         """Samples in parts: which, rotated (dimensions, samples), and the squared length of the part outside."""
         step = max(64, (CHUNK << 6) // max(self.size, 1))
@@ -122,7 +116,8 @@ class RotatedBlock:
         units = Units(moments.origin, np.ones(n))
         location = None
         if not isinstance(prior.location, str):
-            location = rotation.of_point(np.array(prior.location)) - moments.origin
+            point = np.array(prior.location)[rotation.columns]
+            location = ((point - rotation.origin) / rotation.unit) @ rotation.basis - moments.origin
         multiple = 1.0 if prior.multiple is None else prior.multiple
         # Rotated columns that are equal in all samples are not absent: the location may be elsewhere.
         posterior = estimation.posterior_in(units, moments, np.zeros(n, bool), location, multiple)

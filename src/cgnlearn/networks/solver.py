@@ -11,8 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.data.arrays import Floats
-from cgnlearn.data.picking import rows_by_cell, take
+from cgnlearn.data.arrays import Floats, rows_by_cell, take
 from cgnlearn.data.table import Table
 from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.networks.estimation import Terms, Units

@@ -38,21 +38,20 @@ class Reference:
     def typicality_of(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
         """Share of the training samples with a lower ln p(x); ``class_prior`` None: as learned."""
         prior = self.class_log_prior if class_prior is None else np.log(class_prior)
-        seen = logsumexp(self.log_likelihood + prior, axis=1)
-        order = np.argsort(seen)
-        below = np.concatenate([[0.0], np.cumsum(self.weights[order])])
-        share: Floats = below[np.searchsorted(seen[order], log_density)] / below[-1]
+        held_out = logsumexp(self.log_likelihood + prior, axis=1)
+        order = np.argsort(held_out)
+        weight_below = np.concatenate([[0.0], np.cumsum(self.weights[order])])
+        share: Floats = weight_below[np.searchsorted(held_out[order], log_density)] / weight_below[-1]
         return share
 
 
 @dataclass(frozen=True)
 class NoReference:
-    """Stands for a reference that does not exist."""
+    """The reason why there is no reference."""
 
-    why: str = "only fit has them"
+    why: str = "only fit computes them"
 
     def typicality_of(self, log_density: Floats, class_prior: Sequence[float] | None) -> Floats:
-        """Raise an error with the reason."""
         raise NotExactError(f"typicality needs leave-one-out densities of training samples, and {self.why}")
 
 
