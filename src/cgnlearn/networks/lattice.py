@@ -163,8 +163,8 @@ class Lattice:
 
         orders, n_classes = self.orders, table.schema.n_classes
         wanted = np.array([shape in shapes for shape in SHAPES])
-        # Of shapes and orders that are not wanted nothing is allocated or added.
-        asked = np.ix_([SHAPES.index(shape) for shape in shapes], range(lowest - 1, orders))
+        # Only the shapes and orders requested are allocated.
+        requested = np.ix_([SHAPES.index(shape) for shape in shapes], range(lowest - 1, orders))
         total = np.zeros((len(shapes), orders - lowest + 1, table.n_samples, n_classes))
         exists = np.ones(total.shape[:2], bool)
 
@@ -177,9 +177,9 @@ class Lattice:
 
         for rows, width, values in self.batches(table):
             for label, sums in self._in_threads(partial(of_stretch, width, values), n_classes):
-                found = sums.constant[asked][..., None] + sums.varying[asked]
-                total[:, :, rows, label] += found[:, :, : rows.stop - rows.start]
-                exists &= sums.missing[asked] == 0
+                by_order = sums.constant[requested][..., None] + sums.varying[requested]
+                total[:, :, rows, label] += by_order[:, :, : rows.stop - rows.start]
+                exists &= sums.missing[requested] == 0
         return EveryOrder(total, exists)
 
     def _chain(self, label: int) -> Chain:
