@@ -15,7 +15,7 @@ from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation import estimates
 from cgnlearn.evaluation.run import Run, Unit
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, FoldResult, Study
-from cgnlearn.evaluation.verdict import Calibration, Verdict, beside, calibration, standings
+from cgnlearn.evaluation.verdict import Calibration, Verdict, calibration, improvement, standings
 
 
 @pytest.fixture(scope="module")
@@ -231,8 +231,8 @@ def test_rows_of_one_group_count_once(study):
     ]
     copied = replace(study, X=study.X.iloc[thrice], y=study.y[thrice], results=results, groups=thrice)
     for metric in ("accuracy", "log_loss", "brier"):
-        assert beside(copied, "proposed", LOGISTIC, metric) == pytest.approx(
-            beside(study, "proposed", LOGISTIC, metric)
+        assert improvement(copied, "proposed", LOGISTIC, metric) == pytest.approx(
+            improvement(study, "proposed", LOGISTIC, metric)
         )
         assert [s.value for s in standings(copied, metric)] == pytest.approx(
             np.array([s.value for s in standings(study, metric)])
@@ -245,12 +245,12 @@ def test_models_that_answer_on_some_folds_are_compared_on_those(study):
         FoldResult(r.unit, r.rows, None) if r.unit.name == LOGISTIC and r.unit[1:] in gone else r for r in study.results
     ]
     some = replace(study, results=part)
-    margin = beside(some, "proposed", LOGISTIC, "log_loss")
+    margin = improvement(some, "proposed", LOGISTIC, "log_loss")
     assert margin.value == pytest.approx(paired(some, "proposed", LOGISTIC, "log_loss").mean())
     assert (margin.low, margin.high) == pytest.approx(expected_pair(some, "proposed", LOGISTIC, "log_loss"))
     assert "(on the 8 of 10 folds with predictions of both)" in Verdict(some).sentences[1]
     none = [FoldResult(r.unit, r.rows, None) if r.unit.name == LOGISTIC else r for r in study.results]
-    assert beside(replace(study, results=none), "proposed", LOGISTIC, "log_loss") is None
+    assert improvement(replace(study, results=none), "proposed", LOGISTIC, "log_loss") is None
     assert all(LOGISTIC not in sentence for sentence in Verdict(replace(study, results=none)).sentences)
 
 

@@ -157,9 +157,9 @@ def _decided(
     study: Study, positive: str | None, prevalence: float | None, costs: Costs | None
 ) -> tuple[dict[str, Decisions], dict[str, Estimate]]:
     """What models are worth to those who decide, by their names."""
-    from cgnlearn.evaluation.decisions import answers, decisions, one_class
+    from cgnlearn.evaluation.decisions import decisions, one_class, predictions_by_model
 
-    said = answers(study)
+    said = predictions_by_model(study)
     decided: dict[str, Decisions] = {}
     if positive is not None:
         place = study.classes.index(positive)
@@ -169,11 +169,11 @@ def _decided(
 
 def _curve_text(study: Study, positive: str, prevalence: float | None) -> str:
     """The net benefit of every model at every threshold, as csv."""
-    from cgnlearn.evaluation.decisions import answers, decision_curve, one_class
+    from cgnlearn.evaluation.decisions import decision_curve, one_class, predictions_by_model
     from cgnlearn.evaluation.run import csv_text
 
     rows: list[list[Any]] = [["model", "threshold", "net_benefit", "act_on_all"]]
-    for model, found in answers(study).items():
+    for model, found in predictions_by_model(study).items():
         curve = decision_curve(one_class(found, study.classes.index(positive)), prevalence)
         rows += [[model, *map(float, of)] for of in zip(*curve, strict=True)]
     return csv_text(*rows)

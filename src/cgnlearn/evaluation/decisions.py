@@ -25,10 +25,10 @@ THRESHOLD = 0.5
 THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve
 
 Part = tuple[Floats, NDArray[np.bool_]]  # probability and happened in one repetition
-Answers = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities and true classes of each repetition
+Predictions = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities and true classes of each repetition
 
 
-def answers(study: Study) -> dict[str, Answers]:
+def predictions_by_model(study: Study) -> dict[str, Predictions]:
     """The predictions of each model, by repetition."""
     of_models: dict[str, dict[int, list[FoldResult]]] = {name: {} for name in study.models}
     for result in study.results:
@@ -37,7 +37,7 @@ def answers(study: Study) -> dict[str, Answers]:
     return {name: [pooled(own[r], study.true) for r in sorted(own)] for name, own in of_models.items() if own}
 
 
-def one_class(predictions: Answers, position: int) -> list[Part]:
+def one_class(predictions: Predictions, position: int) -> list[Part]:
     """The predictions for one class against the others."""
     return [(np.exp(log_proba[:, position]), true == position) for log_proba, true in predictions]
 
@@ -179,7 +179,7 @@ class Costs:
         best = expected.argmin(axis=1)
         return best, expected[np.arange(len(best)), best]
 
-    def mean(self, predictions: Answers) -> Estimate:
+    def mean(self, predictions: Predictions) -> Estimate:
         """The mean cost per sample of these decisions."""
         parts = [self.matrix[true, self.least(log_proba)[0]] for log_proba, true in predictions]
         value = float(np.mean([costs.mean() for costs in parts]))

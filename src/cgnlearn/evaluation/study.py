@@ -113,8 +113,8 @@ def summarise(results: Iterable[FoldResult], true: NDArray[np.intp]) -> list[Sum
 
 def pooled(results: Sequence[FoldResult], true: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
     """Log probabilities and true classes of all samples of some folds."""
-    answered = [(result.rows, result.log_proba) for result in results if result.log_proba is not None]
-    rows, log_proba = zip(*answered, strict=True)
+    predicted = [(result.rows, result.log_proba) for result in results if result.log_proba is not None]
+    rows, log_proba = zip(*predicted, strict=True)
     return np.concatenate(log_proba), true[np.concatenate(rows)]
 
 
@@ -223,14 +223,14 @@ class Study:
         return summarise(self.results, self.true)
 
     @cached_property
-    def able(self) -> list[Summary]:
+    def eligible(self) -> list[Summary]:
         """The summaries of the models with predictions in every fold and contributions, and of the proposed one."""
         complete = [summary for summary in self.summaries if summary.metrics and not summary.n_without]
         return [s for s in complete if s.model == self.proposed or hasattr(last_step(self.models[s.model]), EXPLAINS)]
 
     @cached_property
     def chosen(self) -> str | None:
-        """The proposed model, or else the one with the lowest log loss, of the `able` ones; None without one."""
-        if self.proposed in [summary.model for summary in self.able]:
+        """The proposed model, or else the one with the lowest log loss, of the `eligible` ones; None without one."""
+        if self.proposed in [summary.model for summary in self.eligible]:
             return self.proposed
-        return min(self.able, key=lambda summary: summary.metrics["log_loss"].mean).model if self.able else None
+        return min(self.eligible, key=lambda summary: summary.metrics["log_loss"].mean).model if self.eligible else None

@@ -15,7 +15,7 @@ import numpy as np
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import estimates
-from cgnlearn.evaluation.decisions import answers
+from cgnlearn.evaluation.decisions import predictions_by_model
 from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.metrics import CALIBRATION_ERROR, MEANS, N_BINS, bin_of
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
@@ -35,7 +35,7 @@ CALIBRATIONS = {
 # ---- comparison of models
 
 
-def answered(study: Study, model: str) -> set[tuple[int, int]]:
+def predicted_folds(study: Study, model: str) -> set[tuple[int, int]]:
     """Repetition and fold of those in which the model has predictions."""
     return {result.unit[1:] for result in study.results if result.unit.name == model and result.log_proba is not None}
 
@@ -74,7 +74,7 @@ def value(study: Study, model: str, metric: str) -> Estimate:
 
     Log loss and Brier score have no interval if there are no errors: the cost of an error is then unknown.
     """
-    folds = answered(study, model)
+    folds = predicted_folds(study, model)
     values = units(study, by_sample(study, model, metric, folds))
     if metric == "accuracy":
         n = len(values) / estimates.inflation(n_folds(study))
@@ -85,9 +85,9 @@ def value(study: Study, model: str, metric: str) -> Estimate:
     return mean if mean.low is None else mean._replace(low=max(mean.low, 0.0))
 
 
-def beside(study: Study, model: str, other: str, metric: str) -> Estimate | None:
+def improvement(study: Study, model: str, other: str, metric: str) -> Estimate | None:
     """By how much a model is better than another one on their common folds; None without such a fold."""
-    common = answered(study, model) & answered(study, other)
+    common = predicted_folds(study, model) & predicted_folds(study, other)
     if not common:
         return None
     first, second = (by_sample(study, name, metric, common) for name in (model, other))
@@ -104,7 +104,7 @@ class Standing(NamedTuple):
 
     model: str
     value: Estimate
-    n_answered: int  # folds
+    n_predicted: int  # folds
     is_best: bool  # significantly better than every other model
     is_worse: bool  # than the class frequencies, on the common folds
 
@@ -114,11 +114,13 @@ def standings(study: Study, metric: str) -> list[Standing]:
     models = [summary.model for summary in study.summaries if summary.metrics]
     found = []
     for model in models:
-        others = [beside(study, model, other, metric) for other in models if other != model]
-        base = beside(study, model, BASELINE, metric) if model != BASELINE and BASELINE in models else None
+        others = [improvement(study, model, other, metric) for other in models if other != model]
+        base = improvement(study, model, BASELINE, metric) if model != BASELINE and BASELINE in models else None
         is_best = bool(others) and all(margin is not None and margin.sign > 0 for margin in others)
         is_worse = base is not None and base.value < 0
-        found.append(Standing(model, value(study, model, metric), len(answered(study, model)), is_best, is_worse))
+        found.append(
+            Standing(model, value(study, model, metric), len(predicted_folds(study, model)), is_best, is_worse)
+        )
     return found
 
 
@@ -188,7 +190,7 @@ class Verdict:
     def over(self) -> dict[str, dict[str, Estimate]]:
         """By metric: by how much it is better than each other model that has a fold in common with it."""
         others = [s.model for s in self.study.summaries if s.metrics and s.model != self.model]
-        found = {metric: {o: beside(self.study, self.model, o, metric) for o in others} for metric in MEANS}
+        found = {metric: {o: improvement(self.study, self.model, o, metric) for o in others} for metric in MEANS}
         return {metric: {o: m for o, m in of.items() if m is not None} for metric, of in found.items()}
 
     @cached_property
@@ -240,7 +242,7 @@ class Verdict:
     def _compared(self, other: str) -> str:
         accuracy, loss = self.over["accuracy"][other], self.over["log_loss"][other]
         judgement = {1: "clearly better", 0: "no clear difference", -1: "clearly worse"}[loss.sign]
-        own, of_other = (answered(self.study, model) for model in (self.model, other))
+        own, of_other = (predicted_folds(self.study, model) for model in (self.model, other))
         part = f" (on the {len(own & of_other)} of {len(own)} folds with predictions of both)" if own - of_other else ""
         return f"Compared with {_called(other)}: {_points(accuracy)}; {_times(loss)}: {judgement}{part}."
 
@@ -263,11 +265,12 @@ class Verdict:
         interval = _ci(typical, _percent).strip(" ()")
         if self.accuracy.value == 1:  # no interval: the cost of an error is unknown
             least = min(
-                true_class_log_proba(log_proba, true).min() for log_proba, true in answers(self.study)[self.model]
+                true_class_log_proba(log_proba, true).min()
+                for log_proba, true in predictions_by_model(self.study)[self.model]
             )
             interval = f"at least {_percent(np.exp(least))} in every sample"
         base = dict.fromkeys(("accuracy", "log_loss"), "")
-        if answered(self.study, BASELINE):
+        if predicted_folds(self.study, BASELINE):
             accuracy, log_loss = (value(self.study, BASELINE, metric).value for metric in base)
             base["accuracy"] = f"{BASELINE}: {_percent(accuracy)}"
             base["log_loss"] = f"{BASELINE}: {_percent(float(np.exp(-log_loss)))}"

@@ -13,10 +13,10 @@ from sklearn.metrics import roc_curve
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.chosen import Chosen
-from cgnlearn.evaluation.decisions import Decisions, Part, answers, decision_curve, decisions, one_class
+from cgnlearn.evaluation.decisions import Decisions, Part, decision_curve, decisions, one_class, predictions_by_model
 from cgnlearn.evaluation.evidence import mean_spectrum
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
-from cgnlearn.evaluation.verdict import answered
+from cgnlearn.evaluation.verdict import predicted_folds
 from cgnlearn.networks.structure import Structure
 from cgnlearn.plots import PathDisplay, ReliabilityDisplay, SpectrumDisplay, StructureDisplay
 from cgnlearn.plots.style import GREY, INK, LINES, TINT, without_frame, wrapped
@@ -72,7 +72,7 @@ def _svg(
 
 def _common(study: Study, models: list[str]) -> tuple[dict[str, Floats], Any]:
     """Log probabilities of the models on their common folds, repetitions pooled, and the true classes."""
-    common = set.intersection(*(answered(study, model) for model in models))
+    common = set.intersection(*(predicted_folds(study, model) for model in models))
     log_proba: dict[str, Floats] = {}
     for model in models:
         results = {r.unit[1:]: r for r in study.results if r.unit.name == model}
@@ -85,7 +85,7 @@ def _shown(study: Study) -> list[str]:
     assert study.chosen is not None
     first = {r.unit[1:] for r in study.results if r.unit.name == study.chosen}
     others = [s for s in study.summaries if s.metrics and s.model not in (study.chosen, BASELINE)]
-    others = [s for s in others if first & answered(study, s.model)]
+    others = [s for s in others if first & predicted_folds(study, s.model)]
     others.sort(key=lambda s: (s.model != LOGISTIC, s.metrics["log_loss"].mean))
     return [study.chosen, *(s.model for s in others[:1])]
 
@@ -126,7 +126,7 @@ def deciding(study: Study, name: str) -> Deciding | None:
     if positive.all() or not positive.any():
         return None
     parts = {model: [(np.exp(log_proba[:, code]), positive)] for model, log_proba in found.items()}
-    predictions = answers(study)
+    predictions = predictions_by_model(study)
     of_models = {model: decisions(one_class(predictions[model], code), study.prevalence) for model in shown}
 
     def draw(ax: Axes) -> None:

@@ -113,9 +113,9 @@ def _warnings(study: Study) -> list[str]:
             compared = " (compared on the other folds)" if summary.metrics else ""
             folds = f"{summary.n_without} of {summary.n_folds} folds{compared}"
             found.append(f"{summary.model} has no predictions in {folds}: {before or reason}.")
-    if study.chosen is not None and study.proposed is None and len(study.able) > 1:
+    if study.chosen is not None and study.proposed is None and len(study.eligible) > 1:
         found.append(
-            f"{study.chosen} is the best of {len(study.able)} models on the same folds: its results are slightly "
+            f"{study.chosen} is the best of {len(study.eligible)} models on the same folds: its results are slightly "
             "optimistic."
         )
     if study.proposed is not None and study.chosen != study.proposed:

@@ -43,8 +43,8 @@ def _calibrations(study: Study) -> list[Standing]:
     for summary in study.summaries:
         if any(r.log_proba is not None and not r.unit.repeat for r in study.results if r.unit.name == summary.model):
             own = calibration(study, summary.model)
-            value, n_answered = Estimate(own.error, 0.0, own.by_chance), summary.n_folds - summary.n_without
-            found.append(Standing(summary.model, value, n_answered, False, own.judgement == "miscalibrated"))
+            value, n_predicted = Estimate(own.error, 0.0, own.by_chance), summary.n_folds - summary.n_without
+            found.append(Standing(summary.model, value, n_predicted, False, own.judgement == "miscalibrated"))
     return found
 
 
@@ -57,7 +57,7 @@ def _panel(study: Study, metric: Metric, found: list[Standing]) -> Panel:
 
     dots = []
     for of in found:
-        part = "" if of.n_answered == n_all else f"{of.n_answered} of {n_all} folds"
+        part = "" if of.n_predicted == n_all else f"{of.n_predicted} of {n_all} folds"
         is_out = not low <= of.value.value <= high
         dots.append(Dot(of, of.value.through(place), is_out, of.model == study.chosen, part))
     base = next((dot.place.value for dot in dots if dot.of.model == BASELINE and not dot.is_out), None)
