@@ -21,10 +21,10 @@ from cgnlearn.evaluation.metrics import (
     Metric,
     Tally,
     reliability,
+    summary_text,
 )
 from cgnlearn.evaluation.run import Unit
 from cgnlearn.evaluation.study import FoldResult, Study
-from cgnlearn.evaluation.summaries import summary_text
 from cgnlearn.report.panels import panels
 
 

@@ -11,9 +11,9 @@ from sklearn.model_selection import cross_val_score
 from cgnlearn import CGNClassifier
 from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation.evidence import evidence_of, peaks
+from cgnlearn.evaluation.metrics import summary_text
 from cgnlearn.evaluation.run import OtherResultsError, Run, Unit
 from cgnlearn.evaluation.study import Study, summarise
-from cgnlearn.evaluation.summaries import summary_text
 
 X, Y = load_iris(return_X_y=True)
 LABELS = np.array(["a", "b", "c"])[Y]

@@ -29,8 +29,8 @@ from cgnlearn.cli.terminal import (
 if TYPE_CHECKING:
     from cgnlearn.evaluation.decisions import Costs, Decisions
     from cgnlearn.evaluation.estimates import Estimate
+    from cgnlearn.evaluation.metrics import Summary
     from cgnlearn.evaluation.study import Study
-    from cgnlearn.evaluation.summaries import Summary
     from cgnlearn.tables.read import Data
     from cgnlearn.tables.roles import Roles
 
@@ -82,9 +82,9 @@ def evaluate(
         evaluate_in_parts(models, given, cv, seed, output, report, refused, as_json=as_json)
         return
     from cgnlearn.data.splits import fewer, repeated_splits
+    from cgnlearn.evaluation.metrics import summary_text
     from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.study import Study
-    from cgnlearn.evaluation.summaries import summary_text
     from cgnlearn.files import write_whole
 
     read: Any = given.spectra() if of_spectra else given.table()

@@ -44,9 +44,9 @@ def evaluate_in_parts(
     for option, value in refused.items():
         if value is not None:
             raise click.UsageError(f"{option} needs all rows in memory: leave it out, or give more --memory")
+    from cgnlearn.evaluation.metrics import summary_text
     from cgnlearn.evaluation.streamed import evaluated
     from cgnlearn.evaluation.study import BASELINE
-    from cgnlearn.evaluation.summaries import summary_text
     from cgnlearn.files import write_whole
 
     data = given.data

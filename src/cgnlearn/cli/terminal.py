@@ -17,8 +17,8 @@ import click
 if TYPE_CHECKING:
     from cgnlearn.evaluation.decisions import Decisions
     from cgnlearn.evaluation.estimates import Estimate
+    from cgnlearn.evaluation.metrics import Summary
     from cgnlearn.evaluation.run import Run
-    from cgnlearn.evaluation.summaries import Summary
     from cgnlearn.report.demonstration import Comparison
 
 SECONDS_BETWEEN_LINES = 10.0

@@ -19,9 +19,8 @@ from cgnlearn.data.splits import hashed
 from cgnlearn.data.table import Table
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
-from cgnlearn.evaluation.metrics import Tally
+from cgnlearn.evaluation.metrics import Place, Summary, Tally
 from cgnlearn.evaluation.study import BASELINE, fitted
-from cgnlearn.evaluation.summaries import Place, Summary
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import SampleNotAcceptableError
 from cgnlearn.networks.moments import numeric_libraries

@@ -19,9 +19,8 @@ from cgnlearn.data.splits import Split
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, Features, evidence_of, peaks, single_columns
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
-from cgnlearn.evaluation.metrics import Tally
+from cgnlearn.evaluation.metrics import Summary, Tally
 from cgnlearn.evaluation.run import Row, Unit, Work
-from cgnlearn.evaluation.summaries import Summary
 
 BASELINE = "class frequencies"  # the classifier that ignores all features
 EXPLAINS = "contributions"  # the method of models with an explanation

@@ -114,13 +114,11 @@ def standings(study: Study, metric: str) -> list[Standing]:
     models = [summary.model for summary in study.summaries if summary.metrics]
     found = []
     for model in models:
-        others = [improvement(study, model, other, metric) for other in models if other != model]
-        base = improvement(study, model, BASELINE, metric) if model != BASELINE and BASELINE in models else None
-        is_best = bool(others) and all(margin is not None and margin.sign > 0 for margin in others)
+        margins = {other: improvement(study, model, other, metric) for other in models if other != model}
+        is_best = bool(margins) and all(margin is not None and margin.sign > 0 for margin in margins.values())
+        base, n_predicted = margins.get(BASELINE), len(predicted_folds(study, model))
         is_worse = base is not None and base.value < 0
-        found.append(
-            Standing(model, value(study, model, metric), len(predicted_folds(study, model)), is_best, is_worse)
-        )
+        found.append(Standing(model, value(study, model, metric), n_predicted, is_best, is_worse))
     return found
 
 
@@ -264,10 +262,8 @@ class Verdict:
         found, typical = self.calibration, self.log_loss.through(lambda loss: float(np.exp(-loss)))
         interval = _ci(typical, _percent).strip(" ()")
         if self.accuracy.value == 1:  # no interval: the cost of an error is unknown
-            least = min(
-                true_class_log_proba(log_proba, true).min()
-                for log_proba, true in predictions_by_model(self.study)[self.model]
-            )
+            parts = predictions_by_model(self.study)[self.model]
+            least = min(true_class_log_proba(log_proba, true).min() for log_proba, true in parts)
             interval = f"at least {_percent(np.exp(least))} in every sample"
         base = dict.fromkeys(("accuracy", "log_loss"), "")
         if predicted_folds(self.study, BASELINE):
