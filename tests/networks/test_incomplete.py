@@ -14,7 +14,7 @@ from cgnlearn.streams import predict_stream
 
 
 @pytest.fixture
-def holed():
+def incomplete_data():
     """Iris with a categorical column; two columns have missing values, the first one more in the last class."""
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
@@ -29,8 +29,8 @@ def test_the_tag_says_so():
     assert get_tags(CGNClassifier()).input_tags.allow_nan
 
 
-def test_every_library_gives_the_same_answer(holed):
-    frame, y = holed
+def test_every_library_gives_the_same_answer(incomplete_data):
+    frame, y = incomplete_data
     expected = CGNClassifier("naive_bayes").fit(frame, y).predict_proba(frame)
     assert np.isfinite(expected).all()
     objects = frame.astype(object).where(frame.notna(), None)
@@ -50,8 +50,8 @@ def test_every_library_gives_the_same_answer(holed):
 
 
 @pytest.mark.parametrize("structure", ["naive_bayes", "complete", Structure.from_parents({0: [], 1: [0], 2: [1]})])
-def test_a_column_that_is_missing_throughout_says_nothing(structure, holed):
-    frame, y = holed
+def test_a_column_that_is_missing_throughout_says_nothing(structure, incomplete_data):
+    frame, y = incomplete_data
     frame = frame[["a", "b", "c"]]
     whole = frame.assign(d=np.nan)
     larger = structure
@@ -65,8 +65,8 @@ def test_a_column_that_is_missing_throughout_says_nothing(structure, holed):
     np.testing.assert_allclose(model.predict_proba(whole.assign(d=3.0)), expected.predict_proba(frame), rtol=1e-9)
 
 
-def test_a_categorical_column_without_a_level_says_nothing(holed):
-    frame, y = holed
+def test_a_categorical_column_without_a_level_says_nothing(incomplete_data):
+    frame, y = incomplete_data
     X = frame[["a", "b"]]
     expected = CGNClassifier().fit(X, y).predict_proba(X)
     for empty in ([None] * 150, pd.Categorical([None] * 150), pd.Categorical([None] * 150, categories=["u", "v"])):
@@ -82,8 +82,8 @@ def test_a_categorical_column_without_a_level_says_nothing(holed):
     assert drawn["e"].isna().all()
 
 
-def test_missing_labels_and_weights_are_still_refused(holed):
-    frame, y = holed
+def test_missing_labels_and_weights_are_still_refused(incomplete_data):
+    frame, y = incomplete_data
     with pytest.raises(ValueError, match=r"y has missing values \(NaN\), the first in sample 2"):
         CGNClassifier().fit(frame, np.where(np.arange(150) == 2, np.nan, y))
     with pytest.raises(ValueError, match="sample_weight contains NaN"):
@@ -97,12 +97,12 @@ def test_missing_labels_and_weights_are_still_refused(holed):
 def test_more_columns_than_rows_take_whole_rows():
     X = np.random.default_rng(0).normal(size=(8, 301))
     y = np.arange(8) % 2
-    holed = np.where(np.arange(301) == 7, np.nan, X)
+    incomplete_data = np.where(np.arange(301) == 7, np.nan, X)
     model = CGNClassifier("complete").fit(X, y)
     for work in (
-        lambda: CGNClassifier("complete").fit(holed, y),
-        lambda: model.predict(holed),
-        lambda: model.leave_one_out_log_proba(holed, y),
+        lambda: CGNClassifier("complete").fit(incomplete_data, y),
+        lambda: model.predict(incomplete_data),
+        lambda: model.leave_one_out_log_proba(incomplete_data, y),
     ):
         with pytest.raises(ValueError, match=r"column 7 has missing values, and .*: impute them or drop"):
             work()
@@ -111,8 +111,8 @@ def test_more_columns_than_rows_take_whole_rows():
 # ---- unknown levels
 
 
-def test_handle_unknown_are_missing_with_a_warning_or_refused(holed):
-    frame, y = holed
+def test_handle_unknown_are_missing_with_a_warning_or_refused(incomplete_data):
+    frame, y = incomplete_data
     other = frame.assign(site=["above"] * 3 + ["left"] * 146 + [None])
     as_missing = frame.assign(site=pd.Categorical([None] * 3 + ["left"] * 146 + [None]))
     model = CGNClassifier("complete", categorical_features=["site"]).fit(frame, y)
@@ -138,22 +138,22 @@ def test_handle_unknown_are_missing_with_a_warning_or_refused(holed):
 
 def with_columns(frame):
     """The same, and what the indicators of its columns with missing values would be as columns."""
-    holes = [name for name in frame if frame[name].isna().any()]
-    return frame.assign(**{f"{name} is missing": pd.Categorical(frame[name].isna()) for name in holes}), holes
+    incomplete = [name for name in frame if frame[name].isna().any()]
+    return frame.assign(**{f"{name} is missing": pd.Categorical(frame[name].isna()) for name in incomplete}), incomplete
 
 
 def explicit(model, frame):
     """The structure of a model and parentless indicators."""
-    _, holes = with_columns(frame)
-    return Structure.from_parents(model.structure_.parents | {f"{name} is missing": [] for name in holes})
+    _, incomplete = with_columns(frame)
+    return Structure.from_parents(model.structure_.parents | {f"{name} is missing": [] for name in incomplete})
 
 
 @pytest.mark.parametrize("structure", ["naive_bayes", "complete"])
 @pytest.mark.parametrize("options", [{}, {"sharing": 1.0}, {"estimation": "ml"}], ids=str)
-def test_indicators_are_columns_that_depend_on_the_class_alone(structure, options, holed):
-    frame, y = holed
-    whole, holes = with_columns(frame)
-    assert holes == ["b", "site"]
+def test_indicators_are_columns_that_depend_on_the_class_alone(structure, options, incomplete_data):
+    frame, y = incomplete_data
+    whole, incomplete = with_columns(frame)
+    assert incomplete == ["b", "site"]
     model = CGNClassifier(structure, missing_indicator=True, **options).fit(frame, y)
     other = CGNClassifier(explicit(model, frame), **options).fit(whole, y)
     joint = model.predict_joint_log_proba(frame)
@@ -178,8 +178,8 @@ def test_indicators_are_columns_that_depend_on_the_class_alone(structure, option
     )
 
 
-def test_the_likelihood_power_is_chosen_with_the_indicators(holed):
-    frame, y = holed
+def test_the_likelihood_power_is_chosen_with_the_indicators(incomplete_data):
+    frame, y = incomplete_data
     whole, _ = with_columns(frame)
     for groups in (None, np.arange(150) // 2):
         options = {"sharing": "cv", "likelihood_power": "cv"}
@@ -194,8 +194,8 @@ def test_the_likelihood_power_is_chosen_with_the_indicators(holed):
         assert model.likelihood_power_ == pytest.approx(other.likelihood_power_, rel=1e-6)
 
 
-def test_indicators_add_up_however_the_rows_come(holed):
-    frame, y = holed
+def test_indicators_add_up_however_the_rows_come(incomplete_data):
+    frame, y = incomplete_data
     # Of a given graph: fit alone can look at all samples, and orders the members of a group by how complete they are.
     graph = Structure.from_parents({"site": [], "a": ["site"], "b": ["a"], "c": ["a", "b"], "d": []})
     whole = CGNClassifier(graph, missing_indicator=True).fit(frame, y)
@@ -205,10 +205,10 @@ def test_indicators_add_up_however_the_rows_come(holed):
         parts.partial_fit(frame[rows], y[rows], classes=[0, 1, 2])
     np.testing.assert_allclose(parts.predict_proba(frame), expected, rtol=1e-9)
     # Where missing values lie may differ from part to part.
-    no_holes = frame["b"].notna()
+    complete = frame["b"].notna()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one part lacks a column
-        pieces = [CGNClassifier(graph).fit(frame[which], y[which]).statistics_ for which in (no_holes, ~no_holes)]
+        pieces = [CGNClassifier(graph).fit(frame[which], y[which]).statistics_ for which in (complete, ~complete)]
     merged = CGNClassifier.from_statistics(sum(pieces), structure=graph, missing_indicator=True)
     np.testing.assert_allclose(merged.predict_proba(frame), expected, rtol=1e-9)
     doubled = CGNClassifier(graph, missing_indicator=True).fit(frame, y, sample_weight=np.full(150, 2.0))
@@ -216,8 +216,8 @@ def test_indicators_add_up_however_the_rows_come(holed):
     np.testing.assert_allclose(doubled.predict_proba(frame), repeated.predict_proba(frame), rtol=1e-9)
 
 
-def test_indicators_beside_an_average(holed):
-    frame, y = holed
+def test_indicators_beside_an_average(incomplete_data):
+    frame, y = incomplete_data
     model = CGNClassifier(SelectiveNaiveBayes(), missing_indicator=True).fit(frame, y)
     plain = CGNClassifier(SelectiveNaiveBayes()).fit(frame, y)
     np.testing.assert_array_equal(model.inclusion_probability_, plain.inclusion_probability_)
@@ -229,8 +229,8 @@ def test_indicators_beside_an_average(holed):
     np.testing.assert_allclose(added[b_missing][0] - added[b_observed][0], odds, rtol=1e-10)
 
 
-def test_rows_are_drawn_with_holes_as_often_as_training_had_them(holed):
-    frame, y = holed
+def test_rows_are_drawn_with_missing_values_as_often_as_training_had_them(incomplete_data):
+    frame, y = incomplete_data
     model = CGNClassifier(missing_indicator=True).fit(frame, y)
     drawn, labels = model.sample(20_000, random_state=0)
     assert not drawn["a"].isna().any()
@@ -241,8 +241,8 @@ def test_rows_are_drawn_with_holes_as_often_as_training_had_them(holed):
     assert not CGNClassifier().fit(frame, y).sample(100, random_state=0)[0].isna().any(axis=None)
 
 
-def test_what_indicators_cannot_do_is_said_in_one_line(holed):
-    frame, y = holed
+def test_what_indicators_cannot_do_is_said_in_one_line(incomplete_data):
+    frame, y = incomplete_data
     frame = frame.assign(a=frame["a"].where(np.arange(150) > 5))
     for options, kind, message in (
         (
@@ -258,8 +258,8 @@ def test_what_indicators_cannot_do_is_said_in_one_line(holed):
         assert "\n" not in str(caught.value)
 
 
-def test_statistics_with_few_holes_are_not_given_away(holed, tmp_path):
-    frame, y = holed
+def test_statistics_with_few_missing_values_are_not_given_away(incomplete_data, tmp_path):
+    frame, y = incomplete_data
     frame = frame[["a", "b"]].assign(b=np.where(np.arange(150) < 3, np.nan, 1.0 + frame["a"]))
     statistics = CGNClassifier().fit(frame, y).statistics_
     save(statistics, tmp_path / "a.stats", minimum_cell=3)
@@ -270,8 +270,8 @@ def test_statistics_with_few_holes_are_not_given_away(holed, tmp_path):
 # ---- files and streams
 
 
-def test_models_of_tables_with_holes_are_saved(holed, tmp_path):
-    frame, y = holed
+def test_models_of_tables_with_missing_values_are_saved(incomplete_data, tmp_path):
+    frame, y = incomplete_data
     model = CGNClassifier("complete", missing_indicator=True, handle_unknown="error").fit(frame, y)
     save(model, tmp_path / "model.skops")
     again = load(tmp_path / "model.skops")
@@ -282,8 +282,8 @@ def test_models_of_tables_with_holes_are_saved(holed, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_streams_count_observed_values(form, holed, tmp_path):
-    frame, y = holed
+def test_streams_count_observed_values(form, incomplete_data, tmp_path):
+    frame, y = incomplete_data
     rows = frame.assign(site=frame["site"].astype(object), nothing=np.nan, target=np.array(list("xyz"))[y])
     path = tmp_path / f"samples.{form}"
     getattr(rows, f"to_{form}")(path, index=False)
@@ -299,12 +299,12 @@ def test_streams_count_observed_values(form, holed, tmp_path):
         fit_stream(model, tmp_path / "no_label.csv", "target")
 
 
-def test_dask_counts_what_rows_with_holes_have(holed):
+def test_dask_counts_what_rows_with_missing_values_have(incomplete_data):
     dd = pytest.importorskip("dask.dataframe")
     da = pytest.importorskip("dask.array")
     from cgnlearn import fit_dask, predict_dask
 
-    frame, y = holed
+    frame, y = incomplete_data
     model = CGNClassifier("naive_bayes", missing_indicator=True)
     expected = model.fit(frame, y).predict_proba(frame)
     rows = dd.from_pandas(frame.assign(y=y), npartitions=3)

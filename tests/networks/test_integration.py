@@ -42,10 +42,10 @@ def continuous(seed=0, n=60, m=5, n_classes=2):
     return rng.normal(size=(n, m)) @ rng.normal(size=(m, m)) + 0.7 * y[:, None] + 3.0, y
 
 
-def punched(X, share=0.3, seed=1, columns=slice(None)):
-    holed = X.copy()
-    holed[:, columns][np.random.default_rng(seed).random(holed[:, columns].shape) < share] = np.nan
-    return holed
+def with_missing(X, share=0.3, seed=1, columns=slice(None)):
+    incomplete_data = X.copy()
+    incomplete_data[:, columns][np.random.default_rng(seed).random(incomplete_data[:, columns].shape) < share] = np.nan
+    return incomplete_data
 
 
 def table_of(X, y=None, discrete=(), levels=(), weights=None, n_classes=2):
@@ -88,7 +88,7 @@ def test_maximum_likelihood_of_any_graph_is_the_dense_gaussians_marginal(seed, d
     structure = Structure.from_parents(
         {child: [p for p in order[:i] if rng.random() < density] for i, child in enumerate(order)}
     )
-    H = punched(X, 0.4, seed)
+    H = with_missing(X, 0.4, seed)
     network = network_of(structure, table_of(X, y), MaximumLikelihood())
     found = network.log_likelihood(table_of(H))
     for label in (0, 1):
@@ -101,7 +101,7 @@ def test_maximum_likelihood_of_any_graph_is_the_dense_gaussians_marginal(seed, d
 
 def test_a_long_band_is_integrated_in_windows(monkeypatch):
     X, y = continuous(3, n=60, m=30)
-    H = punched(X, 0.1, 3)
+    H = with_missing(X, 0.1, 3)
     structure = Structure.band(30, 3)
     network = network_of(structure, table_of(X, y), MaximumLikelihood())
     monkeypatch.setattr(components, "FEW_NODES", 5)
@@ -131,7 +131,7 @@ def student(everything, own, location):
 def test_groups_are_sub_blocks_of_a_multivariate_student(location, compiled_from, monkeypatch):
     monkeypatch.setattr(implied, "COMPILED_PAYS", compiled_from)
     X, y = continuous(n=400, m=6)
-    H = punched(X, 0.4)[:80]
+    H = with_missing(X, 0.4)[:80]
     groups = [[4, 0, 2, 5], [3, 1]]
     model = CGNClassifier(Jan(groups), prior=Prior(location=location)).fit(X, y)
     found = model._model.log_likelihood(model._table(H))
@@ -149,7 +149,7 @@ def test_groups_are_sub_blocks_of_a_multivariate_student(location, compiled_from
 
 def test_naive_bayes_leaves_out_what_is_missing():
     X, y = continuous()
-    H = punched(X)
+    H = with_missing(X)
     model = CGNClassifier().fit(X, y)
     whole, found = model.contributions(X), model.contributions(H)
     np.testing.assert_allclose(found, np.where(np.isnan(H)[..., None], 0.0, whole), rtol=1e-12)
@@ -190,7 +190,7 @@ def mixed(seed=0, n=80):
 )
 def test_missing_discrete_parents_are_summed_over(estimation):
     X, y = mixed()
-    H = punched(X, 0.4, columns=slice(3, 6))
+    H = with_missing(X, 0.4, columns=slice(3, 6))
     network = network_of(MIXED, table_of(X, y, **LEVELS), estimation)
     found = network.log_likelihood(table_of(H, **LEVELS))
     for row in range(len(H)):
@@ -208,7 +208,7 @@ FOREST = Structure.from_parents({3: [], 4: [3], 5: [4], 0: [5], 1: [0], 2: [4]})
 @pytest.mark.parametrize("estimation", [Bayes(), Bayes(sharing=1.0), MaximumLikelihood()])
 def test_a_forest_is_summed_from_its_leaves(estimation, monkeypatch):
     X, y = mixed()
-    H = table_of(punched(X, 0.4, columns=slice(0, 6)), **LEVELS)
+    H = table_of(with_missing(X, 0.4, columns=slice(0, 6)), **LEVELS)
     network = network_of(FOREST, table_of(X, y, **LEVELS), estimation)
     along, total = network.contributions(H), network.log_likelihood(H)
     monkeypatch.setattr(components.Component, "is_forest", False)
@@ -259,7 +259,7 @@ def test_too_many_combinations_are_refused(monkeypatch):
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 def test_each_family_is_counted_by_the_rows_in_which_it_is_observed(estimation, location, sharing):
     X, y = mixed(n=200)
-    H = punched(X, 0.2)
+    H = with_missing(X, 0.2)
     parents = {3: [], 4: [3], 0: [3], 1: [0, 3], 2: [0, 1]}
     model = CGNClassifier(
         parents, estimation=estimation, sharing=sharing, prior=Prior(location=location), categorical_features=[3, 4, 5]
@@ -305,7 +305,7 @@ def assert_equal(a, b):
 def test_statistics_add(seed, which, cut):
     X, y = mixed(seed, n=40)
     rng = np.random.default_rng(seed)
-    H = punched(X, rng.random() / 2, seed, columns=rng.integers(0, 6, 3))
+    H = with_missing(X, rng.random() / 2, seed, columns=rng.integers(0, 6, 3))
     weights = rng.uniform(0.5, 2.0, 40)
     table = table_of(H, y, weights=weights, **LEVELS)
     families = bags(table.schema)[which]
@@ -317,7 +317,7 @@ def test_statistics_add(seed, which, cut):
     assert_equal(2 * whole, twice)
 
 
-def test_statistics_without_holes_and_prepared_for_some_say_the_same():
+def test_statistics_without_missing_values_and_prepared_for_some_say_the_same():
     X, y = mixed()
     table = table_of(X, y, **LEVELS)
     for structure in (MIXED, Structure.naive_bayes(6), Structure.ending_in_band((3, 4, 5), (0, 1, 2), 2)):
@@ -343,7 +343,7 @@ def test_a_group_is_ordered_so_that_nested_patterns_lose_nothing():
 
 def test_pairs_are_judged_by_the_rows_that_have_both():
     X, y = mixed(n=120)
-    H = punched(X, 0.3, columns=[0, 3])
+    H = with_missing(X, 0.3, columns=[0, 3])
     table = table_of(H, y, **LEVELS)
     for estimation in (Bayes(), None):
         alone, joined = pair_scores(collect(table, pair_families(table.schema)), estimation)
@@ -358,7 +358,7 @@ def test_pairs_are_judged_by_the_rows_that_have_both():
 @pytest.mark.parametrize("sharing", [0.0, 0.3])
 def test_leave_one_out_equals_refits(structure, sharing):
     X, y, weights = discrete_and_continuous(0, n=30)
-    H = punched(X, 0.2)
+    H = with_missing(X, 0.2)
     model = CGNClassifier(STRUCTURES[structure], sharing=sharing, prior=HELD, categorical_features=[0, 1])
     model.partial_fit(H, y, classes=[0, 1, 2], sample_weight=weights)
     assert_same(joint(model, H, y, weights), refitted(model, H, y, weights))
@@ -393,9 +393,9 @@ WAYS = {
 
 @pytest.mark.filterwarnings("ignore:.*is observed in")
 @pytest.mark.parametrize("way", WAYS)
-def test_fit_and_predict_with_holes(way):
+def test_fit_and_predict_with_missing_values(way):
     X, y = mixed(n=150)
-    H = punched(X, 0.2)
+    H = with_missing(X, 0.2)
     model = CGNClassifier(**WAYS[way], categorical_features=[3, 4, 5]).fit(H, y)
     log_joint = model.predict_joint_log_proba(H)
     assert np.isfinite(log_joint).all()
@@ -415,12 +415,12 @@ def test_fit_and_predict_with_holes(way):
     assert np.mean(model.predict(H) == y) >= 0.45
 
 
-def test_more_rows_may_bring_the_first_holes(tmp_path):
+def test_more_rows_may_bring_the_first_missing_values(tmp_path):
     from cgnlearn import load, save
 
     X, y = mixed(n=120)
     H = X.copy()
-    H[60:] = punched(X[60:], 0.3)
+    H[60:] = with_missing(X[60:], 0.3)
     whole = CGNClassifier("tan", categorical_features=[3, 4, 5]).fit(H, y)
     parts = CGNClassifier("tan", categorical_features=[3, 4, 5])
     for rows in (slice(0, 60), slice(60, 120)):
@@ -445,24 +445,24 @@ def test_more_rows_may_bring_the_first_holes(tmp_path):
 def test_what_needs_complete_columns_says_so(structure, words):
     X, y = continuous()
     with pytest.raises(ValueError, match=words):
-        CGNClassifier(structure).fit(punched(X), y)
+        CGNClassifier(structure).fit(with_missing(X), y)
 
 
 @pytest.mark.parametrize("structure", [BandAverage(3), TANAverage()])
-def test_averages_refuse_holes_at_prediction(structure):
+def test_averages_refuse_missing_values_at_prediction(structure):
     X, y = continuous()
     model = CGNClassifier(structure).fit(X, y)
     with pytest.raises(ValueError, match="missing values"):
-        model.predict(punched(X))
+        model.predict(with_missing(X))
 
 
-def test_more_columns_than_rows_refuse_holes():
+def test_more_columns_than_rows_refuse_missing_values():
     X, y = continuous(n=10, m=301)
     with pytest.raises(ValueError, match="complete samples"):
-        CGNClassifier("complete").fit(punched(X, 0.01), y)
+        CGNClassifier("complete").fit(with_missing(X, 0.01), y)
     model = CGNClassifier("complete").fit(X, y)
     with pytest.raises(ValueError, match="complete samples"):
-        model.predict(punched(X, 0.01))
+        model.predict(with_missing(X, 0.01))
 
 
 def test_a_column_that_is_never_observed_says_nothing():
