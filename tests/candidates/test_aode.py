@@ -63,7 +63,7 @@ def test_likelihood_equals_explicit_loops(rows, backoff, weighted):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_left_out_equals_refits(rows):
+def test_leave_one_out_equals_refits(rows):
     codes, labels, weights = rows
     found = AODE(PairCounts.of(codes, labels, weights, LEVELS, 3), 1.0, 0.3).leave_one_out(codes, labels, weights)
     for i in range(len(codes)):
@@ -72,13 +72,13 @@ def test_left_out_equals_refits(rows):
         np.testing.assert_allclose(found[i], refit.log_likelihood(codes[[i]])[0], rtol=1e-10, atol=1e-10)
 
 
-def test_the_last_row_of_a_class_can_be_left_out():
+def test_leave_one_out_of_the_only_sample_of_a_class():
     codes, labels = np.array([[0, 0], [1, 1], [1, 0]]), np.array([0, 1, 1])
     model = AODE(PairCounts.of(codes, labels, None, (2, 2), 2), 1.0, 0.5)
     assert np.exp(model.leave_one_out(codes, labels)[0, 0]) == pytest.approx(0.25)  # nothing is known of that class
 
 
-def test_probabilities_of_all_rows_sum_to_one(rows):
+def test_probabilities_of_all_samples_sum_to_one(rows):
     codes, labels, weights = rows
     model = AODE(PairCounts.of(codes, labels, weights, LEVELS, 3), 2.0, 0.1)
     every = np.array(list(itertools.product(*map(range, LEVELS))))

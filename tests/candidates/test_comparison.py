@@ -86,7 +86,7 @@ def test_powers_of_hostile_columns_are_finite(scale):
     assert np.isfinite(Power.of(table_of(X))(table_of(X)).values).all()
 
 
-def test_bins_have_as_many_rows_each():
+def test_bins_have_equally_many_samples():
     X = np.column_stack([np.random.default_rng(0).permutation(100), np.repeat([0.0, 1.0], [90, 10]), np.ones(100)])
     binned = Bins.of(table_of(X), 5)(table_of(X))
     assert np.bincount(binned.codes[:, 0]).tolist() == [20] * 5
@@ -117,7 +117,7 @@ def test_the_likelihood_power_is_the_best_of_a_fine_grid(stretch):
     assert likelihood_power(scores, prior, y, weights) == pytest.approx(best, rel=5e-3)
 
 
-def test_where_no_row_is_wrong_a_quarter_of_one_is_supposed_to_be():
+def test_without_errors_a_quarter_of_a_sample_counts_as_one():
     y, even = np.arange(10) % 2, np.log([0.5, 0.5])
     assert likelihood_power(2.0 * np.eye(2)[y], even, y, np.ones(10)) == 1.0  # not sure anyway
     for margin in (10.0, 30.0):
@@ -138,13 +138,13 @@ def test_a_mixture_that_was_always_right_is_not_sure():
     assert proba.max() < 1 - 0.25 / 12.25  # 0.994 without any doubt
 
 
-def left_out_truth(n=40, k=4, seed=0):
+def held_out_truth(n=40, k=4, seed=0):
     rng = np.random.default_rng(seed)
     return np.log(rng.beta(2, 1, size=(n, k)) * [0.9, 0.8, 0.95, 0.1]), rng.uniform(0.5, 2.0, n)
 
 
 def test_pseudo_bma_by_a_loop_over_bootstraps():
-    truth, weights = left_out_truth()
+    truth, weights = held_out_truth()
     found = pseudo_bma(truth, weights, np.random.RandomState(3))
     drawn = np.random.RandomState(3).standard_gamma(weights, (N_BOOTSTRAPS, len(weights)))
     expected = np.mean([softmax(TRUSTED * weights.sum() * (row / row.sum()) @ truth) for row in drawn], axis=0)
@@ -152,7 +152,7 @@ def test_pseudo_bma_by_a_loop_over_bootstraps():
 
 
 def test_stacking_has_the_best_penalised_likelihood():
-    truth, weights = left_out_truth()
+    truth, weights = held_out_truth()
 
     def loss(free):
         w = softmax(free)
@@ -170,7 +170,7 @@ def test_only_what_has_next_to_no_weight_is_dropped():
 # ---- what candidates say of samples left out
 
 
-def test_left_out_scores_are_those_of_refits():
+def test_leave_one_out_scores_are_those_of_refits():
     X, y = two_classes(24)
     model = CGNClassifierCV(candidates=["naive_bayes", "complete"], transforms=["none"]).fit(X, y)
     held = Prior(location=X.mean(axis=0), scale=X.var(axis=0))
@@ -214,7 +214,7 @@ def test_one_column_has_a_logistic_regression():
     assert linear.min() == pytest.approx(-said[np.arange(400), y].mean(), abs=2e-3)
 
 
-def test_where_nothing_can_be_learned_a_row_says_so():
+def test_where_nothing_can_be_learned_there_is_a_reason():
     X, y = two_classes(30)
     model = CGNClassifierCV(candidates=["naive_bayes", "logistic"]).fit(X, y, sample_weight=np.full(30, 1e-6))
     results = model.cv_results_
@@ -282,7 +282,7 @@ def test_the_whole_life_on_mixed_columns(tmp_path):
     assert html.count("<div") == html.count("</div>")
 
 
-def test_leaving_out_again_gives_what_was_left_out():
+def test_leave_one_out_log_proba_equals_oof_log_proba():
     X, y = two_classes(40)
     model = CGNClassifierCV(candidates=["naive_bayes", "complete", "aode"]).fit(X, y)
     np.testing.assert_allclose(model.leave_one_out_log_proba(X, y), model.oof_log_proba_, atol=1e-9)
@@ -379,7 +379,7 @@ def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
     assert {part.fitted.statistics.classes.sum() for part in model._mixture.parts} == {400}
 
 
-def test_rows_of_no_weight_change_nothing():
+def test_samples_of_weight_zero_change_nothing():
     X, y = two_classes(60)
     weights = np.r_[np.ones(50), np.zeros(10)]
     model = CGNClassifierCV(candidates=FEW).fit(X, y, sample_weight=weights)
@@ -438,7 +438,7 @@ def test_in_a_pipeline_and_cloned(tmp_path):
     [CGNClassifierCV(candidates=["naive_bayes"], transforms=("none",))],
     expected_failed_checks=lambda _: dict.fromkeys(
         ["check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"],
-        "leaving out a sample of weight 2 is not leaving out one of two",
+        "a sample of weight 2 is held out as a whole, one of two equal samples is not",
     ),
 )
 def test_scikit_learn_contract(estimator, check):
@@ -450,13 +450,13 @@ def test_scikit_learn_contract(estimator, check):
 
 def test_missing_values_are_taken_in_training_and_in_prediction():
     X, y = mixed(120)
-    holes = X.copy()
+    incomplete = X.copy()
     rng = np.random.default_rng(0)
     for name in ("length", "colour"):
-        holes.loc[rng.random(len(X)) < 0.3, name] = np.nan
-    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "tan_average", "aode"]).fit(holes, y)
-    assert np.isfinite(model.predict_log_proba(holes)).all()
-    assert np.isfinite(model.score_samples(holes)).all()
+        incomplete.loc[rng.random(len(X)) < 0.3, name] = np.nan
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "tan_average", "aode"]).fit(incomplete, y)
+    assert np.isfinite(model.predict_log_proba(incomplete)).all()
+    assert np.isfinite(model.score_samples(incomplete)).all()
     reasons = set(model.cv_results_["reason"])
     assert "it needs complete samples, and values are missing" in reasons
     nothing = X.iloc[:1].copy()
@@ -501,18 +501,18 @@ def test_what_is_skipped_has_a_reason(ordered):
     assert reason.startswith("fewer than three" if ordered else "the columns have no order")
 
 
-def test_rows_with_holes_are_left_to_the_members_that_take_them():
+def test_incomplete_samples_are_predicted_by_the_members_that_accept_them():
     X, y = two_classes(60)
     model = CGNClassifierCV(candidates=["tan_average", "naive_bayes"]).fit(X, y)
     able = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
     assert "tan_average" in {member.settings["candidate"] for member in model.members_}
-    holed = X[:5].copy()
-    holed[::2, 1] = np.nan
-    found = model.predict_proba(holed)
+    incomplete = X[:5].copy()
+    incomplete[::2, 1] = np.nan
+    found = model.predict_proba(incomplete)
     np.testing.assert_array_equal(found[1::2], model.predict_proba(X[1:5:2]))
-    np.testing.assert_allclose(found[::2], able.predict_proba(holed)[::2], atol=0.1)
-    assert model.contributions(holed).shape == (5, 3, 2)
-    assert (model.contributions(holed)[::2, 1] == model.contributions(holed)[::2, 1][0]).all()
+    np.testing.assert_allclose(found[::2], able.predict_proba(incomplete)[::2], atol=0.1)
+    assert model.contributions(incomplete).shape == (5, 3, 2)
+    assert (model.contributions(incomplete)[::2, 1] == model.contributions(incomplete)[::2, 1][0]).all()
 
 
 def test_a_mixture_worse_than_its_floor_is_moved_to_it():

@@ -50,7 +50,7 @@ def curve(make, X, y, likelihood_powers, cv, seed=0, weights=None):
 PAPER = Prior(location="paper")  # whose leave-one-out has no closed form, so that folds are cut
 
 
-def left_out(model, X, y, weights=None):
+def held_out_scores(model, X, y, weights=None):
     """Log loss and accuracy of training samples, each by the fitted model without it."""
     log_proba = model.leave_one_out_log_proba(X, y, weights)
     right = log_proba.argmax(axis=1) == y
@@ -78,7 +78,7 @@ def test_k_is_the_best_by_leave_one_out(wine, structure, estimation):
     for k in range(1, 7):
         found = results.loc[k - 1, ["mean_test_log_loss", "mean_test_accuracy"]].astype(float)
         np.testing.assert_allclose(
-            found, left_out(CGNClassifier(structure(k), **estimation).fit(X, y), X, y), rtol=1e-8
+            found, held_out_scores(CGNClassifier(structure(k), **estimation).fit(X, y), X, y), rtol=1e-8
         )
     assert model.k_ == results["mean_test_log_loss"].argmin() + 1
     plain = CGNClassifier(structure(model.k_), **estimation).fit(X, y)
@@ -99,7 +99,7 @@ def test_likelihood_power_and_sharing_by_leave_one_out(wine, structure):
                 X, y, weights
             )
             wrong = -likeliest_wrong(plain.leave_one_out_log_proba(X, y, weights), y)
-            loss, accuracy = left_out(plain, X, y, weights)
+            loss, accuracy = held_out_scores(plain, X, y, weights)
             penalty = 0.25 * np.average(wrong, weights=weights) + 0.4 * np.log(likelihood_power) ** 2
             losses.append((loss + penalty / weights.sum(), loss, accuracy))
         assert losses[0][0] <= min(losses)[0] + 1e-9
@@ -183,7 +183,7 @@ def test_likelihood_power_of_any_structure(wine, structure):
     np.testing.assert_allclose(model.predict_proba(X), given.predict_proba(X))
 
 
-def test_a_search_is_made_anew_in_every_fold_and_leaves_the_parameter_alone(wine):
+def test_a_search_is_repeated_in_every_fold_and_does_not_change_the_parameter(wine):
     X, y = wine
     structure = GreedyJan(cv=2)
     model = CGNClassifier(structure, likelihood_power="cv", random_state=1).fit(X[:, :3], y)
@@ -199,7 +199,7 @@ def test_repeated_columns_are_trusted_less():
     assert 0.05 < model.likelihood_power_ < 0.2  # ten copies of one column are worth one
 
 
-def test_no_more_certainty_than_the_rows_bear_out():
+def test_probabilities_are_no_more_certain_than_the_samples_support():
     """Classes far apart: any likelihood power classifies all samples, and 60 samples are no reason to be surer than 1
     in 240.
     """

@@ -78,7 +78,7 @@ def test_shifting_and_scaling_a_column_changes_nothing(exponent, shift, structur
     assert np.abs(model.fit(moved[::2], y[::2]).predict_proba(moved[1::2]) - before).max() < 1e-9
 
 
-def test_bayes_tends_to_ml_as_rows_are_repeated():
+def test_bayes_tends_to_ml_as_samples_are_repeated():
     X, y = IRIS
     ml = CGNClassifier("complete", estimation="ml").fit(X, y).predict_log_proba(X)
     distance = [
@@ -128,7 +128,7 @@ def test_partial_fit_knows_its_classes_and_refits(mixed):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["naive_bayes", "complete"]), st.sampled_from([0.0, 0.5]))
-def test_a_weight_of_two_is_the_row_twice(seed, structure, sharing):
+def test_a_weight_of_two_is_the_sample_twice(seed, structure, sharing):
     X, y = IRIS
     weights = np.random.default_rng(seed).integers(0, 3, len(y))
     weights[[0, 1, 50, 51, 100, 101]] = 1
@@ -505,7 +505,7 @@ def test_the_density_integrates_to_one_whatever_the_likelihood_power(likelihood_
     ],
     ids=str,
 )
-def test_rows_of_weight_zero_change_nothing(rng, model):
+def test_samples_of_weight_zero_change_nothing(rng, model):
     X, y = IRIS
     X = X.round()
     weights = rng.uniform(0.5, 2, len(y))
@@ -551,7 +551,7 @@ def test_odd_parameters_are_refused_in_one_line(parameters, message):
 # ---- count first, decide later
 
 
-def test_rows_are_counted_as_often_as_they_have_to_be(monkeypatch):
+def test_samples_are_counted_no_more_often_than_needed(monkeypatch):
     """Once, also where something is chosen by leave-one-out; once more in folds where a structure is learned anew."""
     X, y = IRIS
     counted = []

@@ -7,7 +7,7 @@ from cgnlearn import Band, Box, CGNClassifier
 
 FOLDS = "a sample repeated may fall into two folds, a sample of weight 2 may not"
 NO_VARIANCE = "the check's data have a class without variance in some column: maximum likelihood does not exist"
-LEFT_OUT = "a sample repeated is held out once at a time, a sample of weight 2 with all its weight"
+WEIGHT_TWO = "a sample repeated is held out once at a time, a sample of weight 2 with all its weight"
 
 HAS_MISSING = "several k at once take the same samples: no missing values, which this check puts in"
 
@@ -16,7 +16,7 @@ def expected_failures(model):
     if model.likelihood_power == "cv":
         return {"check_sample_weight_equivalence_on_dense_data": FOLDS, "check_estimators_pickle": HAS_MISSING}
     if model.estimation == "discriminative":
-        return {"check_sample_weight_equivalence_on_dense_data": LEFT_OUT}
+        return {"check_sample_weight_equivalence_on_dense_data": WEIGHT_TWO}
     if model.estimation != "ml":
         return {}
     return dict.fromkeys(

@@ -86,7 +86,7 @@ def sound(tmp_path_factory):
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", [lambda kept: kept[:0], lambda kept: kept[:-20], lambda _: b"\x93garbage" * 9])
 @pytest.mark.slow
-def test_damaged_files_are_made_anew(sound, tmp_path, ending, damage):
+def test_damaged_files_are_compiled_again(sound, tmp_path, ending, damage):
     cache = shutil.copytree(sound / "cache", tmp_path / "cache")
     (file,) = cache.rglob(f"*twice*.{ending}")
     file.write_bytes(damage(file.read_bytes()))
@@ -94,7 +94,7 @@ def test_damaged_files_are_made_anew(sound, tmp_path, ending, damage):
     assert call(sound, cache) == (42, 1, "")
 
 
-def test_an_edit_of_a_callee_compiles_the_caller_anew_and_one_outside_the_room_nothing(tmp_path):
+def test_an_edit_of_a_callee_compiles_the_caller_again_and_one_outside_the_folder_nothing(tmp_path):
     folder = package(tmp_path)
     cache = folder / "cache"
     assert call(folder, cache) == (42, 0, "")

@@ -22,9 +22,9 @@ def leverages(rng, *, size, n_given, n_samples, n_classes=2, n_blocks=3, logs=Tr
     factor = np.linalg.cholesky(A @ A.swapaxes(-1, -2) + np.eye(size))
     least = rng.uniform(1, 2, n_classes)
     rows = rng.permutation(n_samples)
-    given, whole = np.zeros((2, n_classes, n_samples))
+    sums = np.zeros((2, n_classes, n_samples))
     members, scales = Members(columns, origin, per_unit), Scales(centre, factor)
-    gathered_leverages(values, rows, members, scales, least, n_given, logs, given, whole)
+    gathered_leverages(values, rows, members, scales, least, n_given, logs, sums)
     expected = np.zeros((2, n_classes, n_samples))
     for c in range(n_classes):
         for b in range(n_blocks):
@@ -33,7 +33,7 @@ def leverages(rng, *, size, n_given, n_samples, n_classes=2, n_blocks=3, logs=Tr
             for place, stop in enumerate((n_given, size)):
                 h = least[c] + (white[:stop] ** 2).sum(axis=0)
                 expected[place, c] += np.log(h) if logs else h
-    return given, whole, expected
+    return *sums, expected
 
 
 @pytest.mark.parametrize("logs", [True, False])
@@ -141,7 +141,7 @@ def test_moments_keep_their_digits_at_a_large_mean(rng, weighted):
     assert_moments(values, rng.integers(0, 3, 20_000), weights=rng.random(20_000) if weighted else None, rtol=1e-11)
 
 
-def test_an_outlier_in_the_first_row_costs_the_other_cells_no_digits(rng):
+def test_an_outlier_in_the_first_sample_costs_the_other_cells_no_digits(rng):
     values, cell = rng.normal(size=(20_000, 4)), rng.integers(0, 3, 20_000)
     values[0] = 1e12
     assert_moments(values, cell)
@@ -152,7 +152,7 @@ def test_classes_far_apart_keep_their_digits(rng):
     assert_moments(rng.normal(size=(20_000, 4)) + 1e9 * cell[:, None], cell, rtol=1e-10)
 
 
-def test_cells_without_rows_and_rows_without_weight(rng):
+def test_cells_without_samples_and_samples_without_weight(rng):
     values, cell = rng.normal(size=(5000, 3)), rng.choice([1, 4, 5], 5000)
     weights = rng.integers(0, 2, 5000).astype(float)
     weights[cell == 4] = 0.0
@@ -192,7 +192,7 @@ def test_moments_do_not_depend_on_the_number_of_threads(rng, monkeypatch):
             np.testing.assert_array_equal(a, b)
 
 
-def test_weight_two_is_the_row_twice(rng):
+def test_weight_two_is_the_sample_twice(rng):
     values, cell, weights = rng.normal(size=(9000, 5)), rng.integers(0, 3, 9000), rng.integers(0, 3, 9000)
     once = diagonal_moments(values, np.arange(5), cell, weights.astype(float), 3, values[0])
     again = np.repeat(np.arange(9000), weights)

@@ -1,5 +1,5 @@
 """Compiled loops: every function of the package that numba compiles.
 
-This room imports nothing else of the package, so that what is compiled depends on its files alone. Modules other than
-`limits` and `downdate` import numba, which takes half a second: import them where a large job begins.
+The kernels import nothing else of the package, so compiled code depends on these files alone. All modules except
+`arguments`, `limits` and `downdate` import numba, which takes half a second: import them where a large job begins.
 """

@@ -1,4 +1,4 @@
-"""What the compiled loops are given. Importing this module does not import numba."""
+"""The arguments of the compiled loops. Importing this module does not import numba."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Members(NamedTuple):
-    """Where the members of blocks stand, and their standard units: arrays (blocks, members) or (blocks,)."""
+    """The columns of the members of blocks and their standard units: arrays (blocks, members) or (blocks,)."""
 
     columns: Any  # of a table's values
     origin: Any
@@ -21,25 +21,25 @@ class Scales(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """What is known of the samples that leave; one stands for all if they are alike."""
+    """The samples of a class that are held out, one at a time; if all are alike, one entry stands for all."""
 
     label: int  # their class
     before: Any  # h at the centre: (classes, samples)
-    loss: Any  # how much of e eᵀ a scale loses: (classes, samples)
+    loss: Any  # the factor of e eᵀ that a scale loses: (classes, samples)
     growth: Any  # (samples,)
-    crossing: bool  # whether other classes lose them too
+    crossing: bool  # whether other classes lose them too, by sharing
 
 
 class Students(NamedTuple):
     """Log densities constant - power · ln(least + ((standard value - centre) · shrink)²) of single features.
 
-    The first of the densities is the one that all classes have in common.
+    The first density is that of all classes together.
     """
 
     columns: Any  # of a table's values: (features,)
     origin: Any
     per_unit: Any
-    sure: Any  # whether the feature depends on the class beyond doubt
+    sure: Any  # whether the feature certainly depends on the class
     centre: Any  # (1 + classes, features)
     shrink: Any
     constant: Any
@@ -51,26 +51,26 @@ class PairStudents(NamedTuple):
     """Student densities of all pairs of continuous features under one class, in standard units."""
 
     centre: Any  # (features,)
-    shrink: Any  # by which a distance from the centre is multiplied: (features,)
+    shrink: Any  # factor of a distance from the centre: (features,)
     slope: Any  # of the second on the first: (features, features), as the rest
-    own_shrink: Any  # the same of what is left of the second
+    own_shrink: Any  # the same for the residual of the second
     constant: Any
     least: float  # h at the centre
     power: float  # of the leverages of single features
 
 
 class Elimination(NamedTuple):
-    """How the sum over forests comes about when nodes are eliminated from the last to the first.
+    """The sum over forests by elimination of nodes, from the last to the first.
 
-    It says what becomes of the sum if each weight is multiplied by a factor: the arc's factor after a step is a mean of
-    its factor before and of the factors along the way through the node, with the weights' own shares as proportions.
-    So factors that are near one stay so, whatever the weights are.
+    It gives the sum if each weight is multiplied by a factor: the factor of an arc after a step is a weighted mean of
+    its factor before and of the product of factors along the path through the node. So factors near one stay near one,
+    whatever the weights are.
     """
 
     log_total: float
     parents: Any  # for node v, from v (v + 1) / 2 on: the share of the root and of every earlier node in D
     kept: Any  # for node v, from (v - 1) v (v + 1) / 3 on: (1 + v, v), the share of each arc's weight before
-    passed: Any  # the same: the share of the way through v
+    passed: Any  # the same: the share of the path through v
 
 
 class Stretch(NamedTuple):
@@ -84,8 +84,8 @@ class Stretch(NamedTuple):
     backward: Any  # kb
     spread: Any  # F
     back_spread: Any  # B
-    sound: Any  # how many orders have kept their digits: (nodes,)
-    existing: Any  # how many orders have a regression: (nodes,)
+    sound: Any  # number of orders with all digits: (nodes,)
+    existing: Any  # number of orders that have a regression: (nodes,)
 
 
 class Chain(NamedTuple):
@@ -96,48 +96,48 @@ class Chain(NamedTuple):
     own_spread: Any
     log_unit: Any
     absent: Any
-    n_before: Any  # how many of the nodes before each are present: (nodes + 1,)
+    n_before: Any  # number of nodes present before each: (nodes + 1,)
 
 
 class PathLaw(NamedTuple):
-    """The law of all orders under one class."""
+    """The density of all orders under one class."""
 
     base: Any  # the log density at f = 0 and h = F = 1, for each number of parents
     shape: float  # ρ' without parents
     least: float  # h at the centre
-    bayes: bool  # whether it is Student's, or Gauss's
-    shifted: bool  # whether nodes have a shift and a spread of their own
+    bayes: bool  # whether it is Student's; else it is normal
+    shifted: bool  # whether nodes have their own shift and spread
 
 
 class PathSums(NamedTuple):
-    """What log likelihoods of every k are added to, the shapes being band and box."""
+    """Log likelihoods of every k of both shapes, band and box."""
 
-    constant: Any  # what is alike for all samples: (shapes, k)
+    constant: Any  # the part that all samples have in common: (shapes, k)
     varying: Any  # the rest: (shapes, k, samples)
-    missing: Any  # how many regressions do not exist: (shapes, k)
+    missing: Any  # number of regressions that do not exist: (shapes, k)
 
 
 class RemovedPath(NamedTuple):
-    """Samples of one class that leave a lattice, under classes of one scale."""
+    """Samples of one class that are held out of a lattice, one at a time, under classes of one scale."""
 
-    rows: Any  # less the centre of their class or, where only that loses them, of the one class: (nodes, samples)
-    apart: Any  # that centre less each class's; none where only the own class loses a sample: (nodes, classes)
+    rows: Any  # less the centre of their class or, without sharing, of the one class: (nodes, samples)
+    apart: Any  # that centre less the centre of each class; empty without sharing: (nodes, classes)
     owner: int  # their class; -1 if it is not among these
     before: Any  # h at the centre: (classes, samples)
-    loss: Any  # how much of e eᵀ the scale loses: (samples,)
+    loss: Any  # the factor of e eᵀ that the scale loses: (samples,)
     growth: Any  # (samples,)
     shape: Any  # ρ' without parents: (classes,)
-    lighter: Any  # what twice it loses or, by maximum likelihood, the share of samples kept: (classes, samples)
+    lighter: Any  # twice the loss of ρ'; by maximum likelihood the share of samples left: (classes, samples)
     bayes: bool
 
 
 class LeaveOneOutSums(NamedTuple):
-    """What log likelihoods of every k without each sample are added to."""
+    """Leave-one-out log likelihoods of every k."""
 
     constant: Any  # -½ ln F - ln unit: (shapes, k)
-    varying: Any  # the rest but what ρ' alone decides: (classes, shapes, k, samples)
-    counts: Any  # of nodes with so many parents: (shapes, k, parents)
-    missing: Any  # how many regressions do not exist: (shapes, k)
+    varying: Any  # the rest, without terms of ρ' alone: (classes, shapes, k, samples)
+    counts: Any  # of nodes by their number of parents: (shapes, k, parents)
+    missing: Any  # number of regressions that do not exist: (shapes, k)
 
 
 class Gathered(NamedTuple):
@@ -149,17 +149,17 @@ class Gathered(NamedTuple):
 
 
 class MixedLaw(NamedTuple):
-    """Student's law of all orders under one class, and how they are mixed."""
+    """Student's density of all orders under one class, and the weights of the orders."""
 
     base: Any  # the log density at f = 0 and h = F = 1, for each number of parents
     shape: Any  # ρ', for each number of parents
     least: float  # h at the centre
     n_parents: Any  # (nodes, orders)
-    log_weight: Any  # -inf for an order that takes no part: (nodes, orders)
+    log_weight: Any  # -inf for an order without weight: (nodes, orders)
 
 
 class Subsets(NamedTuple):
-    """Which nodes are looked at together: arrays (tasks, members)."""
+    """Sets of nodes that are observed together: arrays (tasks, members)."""
 
     members: Any
     present: Any
@@ -167,16 +167,16 @@ class Subsets(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """The joint distribution of nodes and the law of each."""
+    """The joint distribution of nodes and the density of each."""
 
     mean: Any  # (classes, nodes)
     scale: Any  # (classes, nodes, nodes)
     columns: Any  # (nodes,)
     log_unit: Any  # (nodes,)
-    behind: Any  # samples behind the regression: (classes, nodes)
+    behind: Any  # number of samples of the regression: (classes, nodes)
     shape: Any
     least: Any
     shift: Any
     own_spread: Any
-    highest: Any  # the log density where residual is 0 and spread 1: (classes, nodes, members before)
-    averages: bool  # whether the law is Student's, or Gauss's
+    highest: Any  # the log density at residual 0 and spread 1: (classes, nodes, members before)
+    averages: bool  # whether it is Student's; else it is normal

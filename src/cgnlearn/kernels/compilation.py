@@ -1,4 +1,4 @@
-"""How loops are compiled, kept on disk and run side by side."""
+"""Compilation of loops, their cache on disk, and threads."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Result = TypeVar("Result")
 
 
 class _Cache(FunctionCache):
-    """Compiled code kept on disk, which does without the disk as soon as that fails.
+    """Cache of compiled code that falls back to memory if the disk fails.
 
-    A full or read-only disk and damaged files would else stop the call that met them. Compiled code holds that of the
-    functions it calls, which stand in this folder too: a change of any file here is a reason to compile anew.
+    A full or read-only disk or damaged files must not stop a call. Compiled code includes that of the functions it
+    calls, which are all in this folder: if any file here changes, everything is compiled again.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -32,47 +32,47 @@ class _Cache(FunctionCache):
         self._cache_file._source_stamp = _stamp()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is kept for a signature; None, and a new start, if it cannot be read."""
+        """Load a compiled signature; None, after clearing the index, if it cannot be read."""
         try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # damaged files raise whatever their bytes happen to mean
-            self._forget()
+            self._clear()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, if that is possible."""
+        """Save a compiled signature if possible."""
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except Exception:
-            self._forget()
+            self._clear()
             self.disable()  # type: ignore[no-untyped-call]
             _warn_of_the_disk()
 
-    def _forget(self) -> None:
-        """Remove the index, which works on a full disk: it may name files that are damaged or of older code."""
+    def _clear(self) -> None:
+        """Remove the index, which works on a full disk: it may refer to damaged or outdated files."""
         with suppress(OSError):
             os.unlink(self._cache_file._index_path)
 
 
 @cache
 def _stamp() -> str:
-    """A checksum of all files of this folder."""
+    """Checksum of all files of this folder."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 @cache
 def _warn_of_the_disk() -> None:
-    """Once, not for every function."""
+    """Warn once, not for every function."""
     warnings.warn(
-        "compiled code cannot be kept on disk, so every process compiles it anew: "
-        "set NUMBA_CACHE_DIR to a folder that can be written",
+        "compiled code cannot be cached on disk, so every process compiles it again: "
+        "set NUMBA_CACHE_DIR to a writable folder",
         stacklevel=1,
     )
 
 
 def compiled(function: Function) -> Function:
-    """Compile on the first call and keep the result on disk; without a place to write, only in memory."""
+    """Compile on the first call and cache the result on disk, or in memory if the disk is not writable."""
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})(function)
     try:
         dispatcher._cache = _Cache(function)
@@ -82,10 +82,10 @@ def compiled(function: Function) -> Function:
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """The results for all items, in order, computed side by side.
+    """Return the results for all items, in order, computed in threads.
 
-    Threads of our own, as those of numba's cheapest layer abort the process when two Python threads meet in it.
-    ``NUMBA_NUM_THREADS`` limits their number.
+    Not in those of numba, whose default layer aborts the process if two Python threads enter it. ``NUMBA_NUM_THREADS``
+    limits their number.
     """
     listed = list(items)
     n_threads = min(len(listed), numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]

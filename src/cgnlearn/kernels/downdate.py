@@ -1,11 +1,11 @@
-"""The downdate of exact leave-one-out: leverages of a sample in a posterior that has forgotten it.
+"""The downdate of exact leave-one-out: leverages of a sample in the posterior without it.
 
-A conjugate posterior loses a sample of class k and weight u by a change of rank one. With e the sample less the centre
+Removing a sample of class k and weight u changes a conjugate posterior by rank one. With e the sample less the centre
 of its own class, a = κ'/(κ' - u) and s = 1 for the own class, the sharing for others, the scale of class c becomes
-Ψ' - s u a e eᵀ; what goes by the name of ``loss`` here is s u a. All else follows from three products in the metric of
-Ψ': q_kk = eᵀΨ'⁻¹e, q_ck = e_cᵀΨ'⁻¹e and q_cc = e_cᵀΨ'⁻¹e_c, with e_c the sample less the centre of class c.
+Ψ' - s u a e eᵀ; ``loss`` is s u a. All else follows from three products in the metric of Ψ': q_kk = eᵀΨ'⁻¹e,
+q_ck = e_cᵀΨ'⁻¹e and q_cc = e_cᵀΨ'⁻¹e_c, with e_c the sample less the centre of class c.
 
-Each function takes arrays, and the kernels compile the same source for numbers.
+The functions take arrays; the kernels compile the same source for numbers.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from cgnlearn.kernels.limits import LEAST_LEFT
 
 
 def left_of_determinant(loss: Any, q_kk: Any) -> Any:
-    """g: which share of |Ψ'| is left."""
+    """g: the share of |Ψ'| that is left."""
     return np.maximum(1.0 - loss * q_kk, LEAST_LEFT)
 
 
 def own_leverage(before: Any, growth: Any, q_kk: Any, g: Any) -> Any:
-    """h g after a block in the own class, from h before it; the sample is a = ``growth`` times as far as before."""
+    """h g after a block in the own class, from h before it; the centre moves away by a factor a = ``growth``."""
     return before * g + growth * growth * q_kk
 
 

@@ -1,6 +1,6 @@
-"""Logarithms and exponentials of many numbers, written so that the compiler uses vector registers.
+"""Logarithms and exponentials of arrays, written so that the compiler uses vector registers.
 
-The library functions are called number by number, which costs some five times as much.
+The library functions are called for each number, which costs about five times as much.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # to
 PER_LN2 = 1.44269504088896338700
 EXPONENT = np.uint64(52)  # where the exponent of a number begins, which counts from 1023
 SHIFTED_ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD - (1023 << 52) + (1 << 64))  # the bits of √½, with its exponent at -1
-LEAST = -700.0  # e to anything below counts as e to this
+LEAST = -700.0  # smaller exponents are replaced by this
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Compiled loops of the average over forests: densities of all pairs of features, and sums over forests, by samples."""
+"""Compiled loops of the average over forests: densities of all pairs of features, and sums over forests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cgnlearn.kernels.arguments import Elimination, PairStudents
 from cgnlearn.kernels.compilation import compiled
 from cgnlearn.kernels.elementary import exponentials, logarithms
 
-FARTHEST_APART = 600.0  # nats that factors of all nodes together may span before plain numbers might underflow
+FARTHEST_APART = 600.0  # nats: factors that span more might underflow
 
 
 @compiled
 def log_forest_means(logs: Any, log_weights: Any, shares: Elimination, out: Any) -> None:
-    """Of samples, ln of the mean over forests of a product of factors: (samples,).
+    """ln of the mean over forests of a product of factors: (samples,).
 
-    The logarithms of the factors stand in ``logs`` (1 + nodes, nodes, samples); those of the root's arcs are 0.
+    ``logs`` (1 + nodes, nodes, samples) are the logarithms of the factors; those of the root's arcs are 0.
     """
     n_nodes, n_samples = logs.shape[1], logs.shape[2]
     highest = np.zeros((n_nodes, n_samples))
@@ -82,7 +82,7 @@ def pair_ratios(standard: Any, places: Any, students: PairStudents, logs: Any) -
 
 @compiled
 def _eliminate(factors: Any, shares: Elimination, out: Any) -> None:
-    """ln of what the sum over forests grows by if its weights are multiplied by factors (1 + nodes, nodes, samples)."""
+    """ln of the ratio of sums over forests with and without factors (1 + nodes, nodes, samples) of the weights."""
     _, parents, kept, passed = shares
     n_nodes, n_samples = factors.shape[1], factors.shape[2]
     whole = np.empty(n_samples)
@@ -120,7 +120,7 @@ def _eliminate(factors: Any, shares: Elimination, out: Any) -> None:
 
 @compiled
 def _log_mean(logs: Any, log_weights: Any, log_total: float) -> float:
-    """The same for one sample all in logarithms: slow, and safe however far densities lie apart."""
+    """`log_forest_means` of one sample in logarithms: slow, and safe for densities of any size."""
     n_nodes = logs.shape[1]
     weights = log_weights + logs
     total = -log_total

@@ -1,17 +1,16 @@
 """The lattice recursion, compiled.
 
-For one class, from the banded scale ``scale[v, d]`` = Ψ'[v, v-d] in standard units, it finds the regression of every
-node v on the j nodes before it, for every order j at once: the forward residual f of v given them, with spread F, and
-the backward residual b of the node j places back given the nodes between, with spread B (see ``docs/ordered.md``).
-Nodes are taken one by one; all that a node needs of the past is the backward side of the node just before it, which
-fits in the first-level cache. A block of nodes starts K - 1 nodes early, and is then as if all nodes before had been
-seen.
+For one class, from the banded scale ``scale[v, d]`` = Ψ'[v, v-d] in standard units, it computes the regression of
+every node v on the j nodes before it, for every order j at once: the forward residual f of v given them, with spread F,
+and the backward residual b of the node j places back given the nodes between, with spread B (see ``docs/ordered.md``).
+A node needs only the backward side of the node before it, which fits in the first-level cache. A stretch of nodes
+starts K - 1 nodes early and is then the same as in one pass over all nodes.
 
-``width`` samples go through it side by side. It is no constant, as the compiler would then unroll the loops over
-samples instead of using vector registers.
+``width`` samples are processed side by side. It is an argument, as for a constant the compiler would unroll the loops
+over samples instead of using vector registers.
 
-The recursion subtracts, so it keeps an estimate of the digits lost. Orders at which too many are gone are taken from
-a Cholesky factor of the node's own window instead.
+The recursion subtracts, so it estimates the loss of digits. Orders that lose too many are computed from a Cholesky
+factor of the node's own window instead.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from cgnlearn.kernels.compilation import compiled
 from cgnlearn.kernels.limits import EPS, SINGULAR
 
 ROOM = 2.0**500  # products are turned into logarithms before they pass the square of this
-TRUSTED = 1e-9  # the estimated relative error of a spread beyond which the recursion is not believed
+TRUSTED = 1e-9  # estimated relative error of a spread up to which the recursion is used
 
 
 @compiled
@@ -60,7 +59,7 @@ def _recur(
         lost = 0.0
         for j in range(1, min(orders, i + 1)):
             place = place + 1 if place + 1 < orders else 0
-            # Views with indexes from 0: the compiler reckons with negative ones otherwise, and takes one by one.
+            # Views with indexes from 0, as the compiler does not vectorise indexes that might be negative.
             ahead_of, along_of = ahead[orders - 1 - j :], along[orders - 1 - j :]
             b = back_spread[i - 1, j - 1]
             r = 0.0
@@ -133,7 +132,7 @@ def factorise(scale: Any, v: Any, orders: Any, factor: Any, row: Any, spread: An
 
 @compiled
 def regressions(scale: Any, start: int, stop: int) -> Stretch:
-    """Of the nodes start..stop, from the K - 1 before them on, with spreads mended where digits were lost."""
+    """Regressions of the nodes start..stop and the K - 1 before; spreads are recomputed where digits are lost."""
     orders = scale.shape[1]
     first = max(0, start - orders + 1)
     shape = (stop - first, orders)

@@ -1,9 +1,9 @@
-"""Every order of training samples along the lattice, each by a posterior without it, compiled.
+"""Leave-one-out log likelihoods of every order along the lattice, compiled.
 
-See `downdate` for what forgetting a sample does, and `lattice_path` for windows, cliques and boxes. Residuals are
-linear in the sample: those of a sample less the centre of another class are those of the sample less its own centre
-plus those of the two centres' difference. So one recursion of the samples and one of the few differences serve all
-classes of a scale. Loops store into one array each: with more the compiler gives up on vector registers.
+See `downdate` for the removal of a sample, and `lattice_path` for windows, cliques and boxes. Residuals are linear in
+the sample: those of a sample less the centre of another class are those of the sample less its own centre plus those of
+the difference of the centres. So one recursion of the samples and one of the differences serve all classes of a scale.
+Each loop stores into one array: with more the compiler does not use vector registers.
 """
 
 from __future__ import annotations
@@ -13,26 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.kernels import downdate
 from cgnlearn.kernels.arguments import Chain, Gathered, LeaveOneOutSums, RemovedPath, Stretch
 from cgnlearn.kernels.compilation import compiled
 from cgnlearn.kernels.elementary import logarithms
 from cgnlearn.kernels.lattice import ROOM, factorise, residuals, whiten_parents
+from cgnlearn.kernels.leave_one_out import left_of_determinant, other_leverage, own_leverage
 from cgnlearn.kernels.limits import SINGULAR
-
-left_of_determinant = compiled(downdate.left_of_determinant)
-own_leverage = compiled(downdate.own_leverage)
-other_leverage = compiled(downdate.other_leverage)
 
 
 @compiled
 def _add_far(
     stretch: Stretch, removed: RemovedPath, nowhere: Any, v: int, column: int, past: Any, apart_past: Any, far: Any
 ) -> None:
-    """q of the samples less the centre of each class but the owner, before `residuals` goes on to node v.
+    """q (classes, orders, samples) of the samples less the centres of other classes, before `residuals` of node v.
 
-    ``past`` and ``apart_past`` are the backward residuals of the samples and of the centres; q is (classes, orders,
-    samples).
+    ``past`` and ``apart_past`` are the backward residuals of the samples and of the centres.
     """
     orders, width = past.shape
     n_classes = far.shape[0]
@@ -65,7 +60,7 @@ def _add_far(
 
 @compiled
 def _lengthen(f: Any, q: Any, away: float, inverse: float, longer: Any) -> None:
-    """q with the node itself, the residuals moved by so much."""
+    """q with the node itself; its residuals are shifted."""
     for r in range(len(longer)):
         x = f[r] + away
         longer[r] = q[r] + x * x * inverse
@@ -85,7 +80,7 @@ def _own_leverages(before: Any, growth: Any, q: Any, kept: Any, whole: Any) -> N
 
 @compiled
 def _other_leverages(before: Any, loss: Any, q: Any, kept: Any, far: Any, between: float, whole: Any) -> None:
-    """Three sides of a triangle, the sample and both centres, give its angles."""
+    """q_ck from the three sides of the triangle of the sample and both centres."""
     for r in range(len(whole)):
         whole[r] = other_leverage(before[r], loss[r], far[r], 0.5 * (far[r] + q[r] - between), kept[r])
 
@@ -114,7 +109,7 @@ def every_order_leave_one_out(
     orders, n_classes, crossing = stretch.scale.shape[1], len(shape), apart.shape[1] > 0
     last = stretch.scale.shape[0] - 1
     nowhere = np.zeros(stretch.scale.shape[0])
-    n_empty = np.zeros((2, orders))  # regressions on nothing, whose h is that at the centre
+    n_empty = np.zeros((2, orders))  # regressions without parents, whose h is that at the centre
     n_parents = np.zeros((stop - first, orders), np.int64)
     for v in range(start, stop):
         i = v - first
@@ -140,7 +135,7 @@ def every_order_leave_one_out(
     longer, farther, kept, whole = np.zeros(width), np.zeros(width), np.ones(width), np.ones((n_classes, width))
     # A band needs the windows one shorter too, and a box those of every length.
     shortest = 0 if wanted[1] else max(0, lowest - 2)
-    # Products for each length and number of nodes present; sums of h for maximum likelihood.
+    # Products for each length and number of nodes present; by maximum likelihood sums of h.
     n_bins = orders * (orders + 3) // 2
     n_forms = 2 if wanted[1] else 1
     wholes, keeps = np.empty((n_forms, n_classes, n_bins, width)), np.empty((n_forms, n_bins, width))
@@ -183,7 +178,7 @@ def every_order_leave_one_out(
                             _gather(whole, kept, bayes, 1, (k - 1) * (k + 2) // 2 + size, gathered)
                 if not bayes and owner >= 0:
                     _forbid(kept, j, v, last, column, varying[owner])
-            # Leverages, and what is taken from a scale, only grow with the window.
+            # Leverages and losses of a scale only grow with the window.
             bound = 1.0
             for r in range(width):
                 bound = max(bound, 1.0 / kept[r])
@@ -207,7 +202,7 @@ def every_order_leave_one_out(
 
 @compiled
 def _gather(whole: Any, kept: Any, bayes: bool, form: int, place: int, gathered: Gathered) -> None:
-    """Multiply a window into its products; or add to the sums of h."""
+    """Multiply a window into its products, or add it to the sums of h."""
     wholes, keeps, begun = gathered
     if not begun[form, place]:
         begun[form, place] = True
@@ -223,7 +218,7 @@ def _gather(whole: Any, kept: Any, bayes: bool, form: int, place: int, gathered:
 
 @compiled
 def _forbid(kept: Any, j: int, v: int, last: int, column: int, varying: Any) -> None:
-    """Without a sample that leaves nothing of a window's scale it cannot be, by maximum likelihood."""
+    """By maximum likelihood: log likelihood -inf where a window has no variance without the sample."""
     for r in range(len(kept)):
         if kept[r] <= SINGULAR * (j + 1):
             varying[0, j, column + r] = -np.inf
@@ -234,7 +229,7 @@ def _forbid(kept: Any, j: int, v: int, last: int, column: int, varying: Any) -> 
 
 @compiled
 def _take_away(whole: Any, kept: Any, size: int, removed: RemovedPath, column: int, varying: Any) -> None:
-    """Take away what a window of so many nodes present is worth."""
+    """Subtract the terms of a window with ``size`` nodes present."""
     shape, lighter = removed.shape, removed.lighter
     for c in range(len(whole)):
         for r in range(len(kept)):
@@ -249,7 +244,7 @@ def _take_away(whole: Any, kept: Any, size: int, removed: RemovedPath, column: i
 
 @compiled
 def _empty(gathered: Gathered, removed: RemovedPath, column: int, varying: Any) -> None:
-    """Turn the products into what they are worth, to be begun anew."""
+    """Turn the products into terms of the log likelihood and start them again."""
     wholes, keeps, begun = gathered
     shape, lighter, bayes = removed.shape, removed.lighter, removed.bayes
     orders, width = varying.shape[2], keeps.shape[2]

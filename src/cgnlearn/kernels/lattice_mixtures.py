@@ -16,7 +16,7 @@ from cgnlearn.kernels.elementary import exponentials, logarithms
 from cgnlearn.kernels.lattice import residuals
 
 NEGLIGIBLE = 28.0  # nats: hundreds of terms so far below a sum change it by less than 1e-9
-OVERFLOWING = 600.0  # nats: sums are measured anew before a term would overflow
+OVERFLOWING = 600.0  # nats: the reference of a sum is raised before a term overflows
 
 
 @compiled
@@ -25,8 +25,8 @@ def add_densities(width: int, stretch: Stretch, values: Any, centre: Any, law: M
 
     Where a node's mixture is -inf nothing has been added to it yet.
 
-    No density is above its peak, that at f = 0 and h = 1. So a term whose peak lies `NEGLIGIBLE` below what has been
-    added already, in every sample at hand, is left out: usually all but a few orders, and never one that would be seen.
+    No density is above its peak, that at f = 0 and h = 1. So a term whose peak is `NEGLIGIBLE` below the sum so far, in
+    every sample of the tile, is skipped: usually all but a few orders.
     """
     base, shape, least, n_parents, log_weight = law
     first, start, stop, spread = stretch.first, stretch.start, stretch.stop, stretch.spread
@@ -80,7 +80,7 @@ def add_densities(width: int, stretch: Stretch, values: Any, centre: Any, law: M
                 for r in range(width):
                     greatest[r] = max(greatest[r], part[r])
             if greatest.max() > OVERFLOWING:
-                _measure_anew(term[: n * width], greatest, reference, total)
+                _raise_reference(term[: n * width], greatest, reference, total)
             exponentials(term[: n * width], work)
             for s in range(n):
                 part, part_root = term[s * width : (s + 1) * width], root[s * width : (s + 1) * width]
@@ -102,8 +102,8 @@ def _ratios(f: Any, q: Any, inverse: float, least: float, ratio: Any, root: Any)
 
 
 @compiled
-def _measure_anew(term: Any, greatest: Any, reference: Any, total: Any) -> None:
-    """Raise the references by the greatest of the terms, which are measured from them."""
+def _raise_reference(term: Any, greatest: Any, reference: Any, total: Any) -> None:
+    """Raise the references by the greatest terms."""
     width = len(reference)
     for r in range(width):
         reference[r] += greatest[r]

@@ -1,10 +1,10 @@
 """Log likelihoods of every k of both shapes along the lattice, compiled.
 
-A node with the j before it is a window. With h = ``least`` + q and g = h + f²/F the Student density at ρ' is that at
-f = 0, h = 1, plus ρ' ln h - (ρ' + ½) ln g. If F is the regression's own, g belongs to the window and is the h of the
-next node with one parent more. So a band is its windows of one length, the cliques, over those one shorter that two of
-them share, and a box is some windows apart. Numbers of windows with equally many nodes present, whose ρ' is the same,
-are multiplied, and one logarithm serves hundreds of them.
+A node with the j nodes before it is a window. With h = ``least`` + q and g = h + f²/F the log of the Student density at
+ρ' is that at f = 0, h = 1, plus ρ' ln h - (ρ' + ½) ln g. If F is the regression's own, g belongs to the window and is
+the h of the next node with one parent more. So a band is its windows of one length, the cliques, divided by those one
+shorter that two cliques share, and a box is a set of disjoint windows. Numbers of windows with equally many nodes
+present have the same ρ': they are multiplied, and one logarithm serves hundreds of them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from cgnlearn.kernels.lattice import ROOM, residuals
 def every_order(
     width: int, stretch: Stretch, values: Any, chain: Chain, law: PathLaw, wanted: Any, lowest: int, sums: PathSums
 ) -> None:
-    """Add what the nodes of a stretch say, for all k from ``lowest`` up; ``wanted`` says which shapes: band, box."""
+    """Add the nodes of a stretch for all k from ``lowest`` up and the ``wanted`` shapes (band, box)."""
     orders = stretch.scale.shape[1]
     _add_constants(stretch, chain, law, wanted, lowest, sums)
     past, f, q = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
-    # The bin of k and of so many nodes absent: products of g for both shapes and, where F is not the own one, of h.
+    # Products by shape, nodes absent and k: of g and, where F is not the regression's own, also of h.
     products = np.ones((4 if law.shifted else 2, orders + 1, orders, width))
     place = np.zeros(orders + 1, np.int64)  # of a node in its box, for each k
     greatest = np.zeros(width)
@@ -45,7 +45,7 @@ def every_order(
                 if law.bayes:
                     if law.shifted:
                         _add_own_spread(stretch, chain, law.least, v, n_orders, f, q, greatest)
-                    else:  # numbers of windows only grow with them
+                    else:  # g only grows with the window
                         j = n_orders - 1
                         inverse = _inverse(stretch, chain, v, j)
                         for r in range(width):
@@ -124,7 +124,7 @@ def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, wanted: Any, lo
 
 @compiled
 def _inverse(stretch: Stretch, chain: Chain, v: int, j: int) -> float:
-    """1 / F, which counts for nothing if the node is absent."""
+    """1 / F, or 0 if the node is absent."""
     return 0.0 if chain.absent[v] else 1.0 / stretch.spread[v - stretch.first, j]
 
 
@@ -142,11 +142,11 @@ def _multiply_windows(
     lowest: int,
     products: Any,
 ) -> None:
-    """Multiply the windows that end with v into the products of cliques, and of the boxes that they are."""
+    """Multiply the windows that end with v into the products of cliques and of boxes."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
     n_before, n_with = chain.n_before, chain.n_before[v + 1]
     least, width = law.least, f.shape[1]
-    # Without views of single orders, which would cost as much as the products.
+    # Views of single orders would cost as much as the products.
     for j in range(max(0, lowest - 2), n_orders if wanted[0] else 0):
         gone, inverse = j + 1 - (n_with - n_before[v - j]), _inverse(stretch, chain, v, j)
         for r in range(width):
@@ -177,7 +177,7 @@ def _take_ends(
 def _add_own_spread(
     stretch: Stretch, chain: Chain, least: float, v: int, n_orders: int, f: Any, q: Any, greatest: Any
 ) -> None:
-    """Turn f into g and q into h where nodes have a shift and a spread of their own; and the greatest g of a sample."""
+    """Turn f into g and q into h where nodes have their own shift and spread; also return the greatest g."""
     greatest[:] = 1.0
     moved = chain.shift[v]
     for j in range(0 if chain.absent[v] else n_orders):
@@ -193,17 +193,9 @@ def _add_own_spread(
 
 @compiled
 def _multiply_densities(
-    chain: Chain,
-    v: int,
-    n_orders: int,
-    place: Any,
-    g: Any,
-    h: Any,
-    wanted: Any,
-    lowest: int,
-    products: Any,
+    chain: Chain, v: int, n_orders: int, place: Any, g: Any, h: Any, wanted: Any, lowest: int, products: Any
 ) -> None:
-    """Multiply g and h of v for every k."""
+    """Multiply g and h of v into the products of every k."""
     for form in range(0 if chain.absent[v] else 2):
         for k in range(lowest, g.shape[0] + 1 if wanted[form] else 0):
             j = min(k - 1, v) if form == 0 else place[k]
@@ -228,7 +220,7 @@ def _add_squares(
     lowest: int,
     varying: Any,
 ) -> None:
-    """By maximum likelihood: -½ f²/F of every node of a band, and of a box the sum over its nodes at its end."""
+    """By maximum likelihood: add -½ f²/F of every node of a band, and of a box the sum at its last node."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
     for k in range(lowest, orders + 1 if wanted[0] and not chain.absent[v] else 0):
         j = min(k - 1, v)
@@ -248,7 +240,7 @@ def _add_squares(
 
 @compiled
 def _empty(products: Any, law: PathLaw, wanted: Any, lowest: int, varying: Any) -> None:
-    """Turn the products into what they are worth and start them anew."""
+    """Turn the products into terms of the log likelihood and start them again."""
     n_forms, _, orders, width = products.shape
     worth, scratch = np.empty(width), np.empty(width)
     for form in range(n_forms):

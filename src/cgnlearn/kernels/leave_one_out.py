@@ -1,8 +1,8 @@
-"""Compiled loops over training samples of one class, each seen by a posterior that has forgotten it.
+"""Leave-one-out leverages of training samples of one class, compiled.
 
-With w = L⁻¹e, of which `downdate` says what e is, q_kk = |w|²; with d = L⁻¹(centre of the own class - that of another),
-q_cc = |w + d|² and q_ck = w·(w + d). So one forward substitution serves both, and all classes where these have one
-scale. Divisions are left to the end: h g and g are multiplied over the blocks apart.
+With w = L⁻¹e (e as in `downdate`) q_kk = |w|²; with d = L⁻¹(centre of the own class - that of another), q_cc = |w + d|²
+and q_ck = w·(w + d). So one forward substitution serves both, and all classes that have one scale. To avoid divisions,
+the products of h g and of g over the blocks are kept apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from cgnlearn.kernels import downdate
 from cgnlearn.kernels.arguments import Members, Removed, Scales
 from cgnlearn.kernels.compilation import compiled
-from cgnlearn.kernels.leverages import singles, whiten
+from cgnlearn.kernels.leverages import multiply, singles, whiten
 from cgnlearn.kernels.limits import FARTHEST, FULL, SINGULAR
 from cgnlearn.kernels.tiles import ROWS, TILE, fill
 
@@ -26,12 +26,11 @@ other_leverage = compiled(downdate.other_leverage)
 def leave_one_out_leverages(
     values: Any, rows: Any, members: Members, scales: Scales, removed: Removed, n_given: int, logs: bool, sums: Any
 ) -> None:
-    """Add the leverages of samples of one class, each without itself, over all blocks, to ``sums`` (…, classes,
-    samples).
+    """Add leave-one-out leverages of samples of one class, over all blocks, to ``sums`` (…, classes, samples).
 
-    Factors may be one for all classes. The sums are those of ln h g and of ln g after the block's own members and, if
-    any are given, before; without ``logs`` h instead of ln h g, infinite where nothing is left of the own class's
-    scale.
+    The sums are those of ln h g and of ln g after the block's own members and, if members are given, before them;
+    without ``logs`` h instead of ln h g, infinite where nothing is left of the own class's scale. The classes may have
+    one factor in common.
     """
     if scales.centre.shape[2] > 1:
         _of_blocks(values, rows, members, scales, removed, n_given, logs, sums)
@@ -54,7 +53,7 @@ def _of_singles(
     own_middle = centre[label]
     same = np.zeros(ROWS, np.int64)  # origin for all
     alike = len(growth) == 1
-    # A sample of weight 1 and a location that is pooled: h g of the own class is the same wherever the sample lies.
+    # For weight 1 and a pooled location, h g of the own class does not depend on the sample.
     constant = logs and alike and abs(growth[0] ** 2 - before[label, 0] * down[label, 0]) <= 1e-14 * growth[0] ** 2
     log_constant = m * np.log(before[label, 0])
     products = np.ones((2, ROWS))
@@ -205,9 +204,9 @@ def _of_blocks(
                         if not logs:
                             for t in range(n):
                                 whole[t] = _leverage(whole[t], kept[t], c == label and place == 0, size)
-                        _multiply(kept, n, products[place + 1, c], sums[place + 1, c, start : start + n])
+                        multiply(kept, n, products[place + 1, c], sums[place + 1, c, start : start + n])
                     if logs:
-                        _multiply(whole, n, products[place, c], sums[place, c, start : start + n])
+                        multiply(whole, n, products[place, c], sums[place, c, start : start + n])
                     else:
                         for t in range(n):
                             sums[place, c, start + t] += whole[t]
@@ -216,19 +215,3 @@ def _of_blocks(
                 if logs if place % 2 == 0 else c == label or crossing:
                     for t in range(n):
                         sums[place, c, start + t] += np.log(products[place, c, t])
-
-
-@compiled
-def _multiply(factors: Any, n: int, product: Any, total: Any) -> None:
-    """Multiply into the product, or where that might leave the range of numbers, into its logarithm, the total."""
-    out = 0
-    for t in range(n):
-        further = product[t] * factors[t]
-        out += (further > FULL) | (further < 1.0 / FULL)
-    if out == 0:
-        for t in range(n):
-            product[t] *= factors[t]
-        return
-    for t in range(n):
-        total[t] += np.log(product[t]) + np.log(factors[t])
-        product[t] = 1.0

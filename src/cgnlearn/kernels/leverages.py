@@ -1,4 +1,4 @@
-"""Compiled loops over the leverages of blocks: forward substitution and products over many blocks."""
+"""Leverages of blocks, compiled: forward substitution and products over many blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cgnlearn.kernels.tiles import ROWS, TILE, WIDTH, fill
 
 
 def singles(members: Members, scales: Scales) -> Iterator[tuple[Members, Scales]]:
-    """Blocks of one member, some of them at a time, without the members' dimensions."""
+    """Blocks of one member, in windows, without the dimension of members."""
     for start in range(0, len(members.columns), WIDTH):
         window = slice(start, start + WIDTH)
         centre, factor = scales.centre[:, window, 0], scales.factor[:, window, 0, 0]
@@ -25,24 +25,17 @@ def singles(members: Members, scales: Scales) -> Iterator[tuple[Members, Scales]
 
 
 def gathered_leverages(
-    values: Any,
-    rows: Any,
-    members: Members,
-    scales: Scales,
-    least: Any,
-    n_given: int,
-    logs: bool,
-    given: Any,
-    whole: Any,
+    values: Any, rows: Any, members: Members, scales: Scales, least: Any, n_given: int, logs: bool, sums: Any
 ) -> None:
-    """Add to ``given`` and ``whole`` (classes, samples), over all blocks, the leverage h before and after the block's
-    own members: Σ ln h if ``logs``, else Σ h. Before any member it is ``least`` (classes,).
+    """Add to ``sums`` (2, classes, samples), over all blocks, the leverage h before and after the block's own members.
+
+    That is Σ ln h if ``logs``, else Σ h. Before any member h is ``least`` (classes,).
     """
     if scales.centre.shape[2] > 1:
-        _block_leverages(values, rows, members, scales, least, n_given, logs, given, whole)
+        _block_leverages(values, rows, members, scales, least, n_given, logs, sums)
         return
     for of_window in singles(members, scales):
-        _single_leverages(values, rows, *of_window, least, logs, whole)
+        _single_leverages(values, rows, *of_window, least, logs, sums[1])
 
 
 @compiled
@@ -87,15 +80,7 @@ def _single_leverages(
 
 @compiled
 def _block_leverages(
-    values: Any,
-    rows: Any,
-    members: Members,
-    scales: Scales,
-    least: Any,
-    n_given: int,
-    logs: bool,
-    given: Any,
-    whole: Any,
+    values: Any, rows: Any, members: Members, scales: Scales, least: Any, n_given: int, logs: bool, sums: Any
 ) -> None:
     """Blocks of several members, many samples side by side."""
     columns, origin, per_unit = members
@@ -118,27 +103,27 @@ def _block_leverages(
                 leverage[:n] = least[c]
                 for i in range(size):
                     if i == n_given and i > 0:
-                        _gather(leverage, n, products[0, c], given[c, start : start + n], logs)
+                        _gather(leverage, n, products[0, c], sums[0, c, start : start + n], logs)
                     whiten(i, standard, n, centre[c, block], factor[c, block], white)
                     own = white[i]
                     for t in range(n):
                         leverage[t] += own[t] * own[t]
-                _gather(leverage, n, products[1, c], whole[c, start : start + n], logs)
+                _gather(leverage, n, products[1, c], sums[1, c, start : start + n], logs)
         if logs:
             for c in range(n_classes):
                 for t in range(n):
                     if n_given:
-                        given[c, start + t] += np.log(products[0, c, t])
-                    whole[c, start + t] += np.log(products[1, c, t])
+                        sums[0, c, start + t] += np.log(products[0, c, t])
+                    sums[1, c, start + t] += np.log(products[1, c, t])
 
 
 @compiled
 def whiten(i: int, standard: Any, n: int, centre: Any, factor: Any, white: Any) -> None:
-    """Member i of L⁻¹ times what lies beyond the centre, of n samples side by side, after the members before it."""
+    """Member i of L⁻¹ (sample - centre), for n samples side by side, after the members before it."""
     middle, slopes, own = centre[i], factor[i], white[i]
     for t in range(n):
         own[t] = standard[i, t] - middle
-    in_fours = i - i % 4  # earlier members; so many products for one store keep the processor busy
+    in_fours = i - i % 4  # four products for each store
     for j in range(0, in_fours, 4):
         s0, s1, s2, s3 = slopes[j], slopes[j + 1], slopes[j + 2], slopes[j + 3]
         w0, w1, w2, w3 = white[j], white[j + 1], white[j + 2], white[j + 3]
@@ -156,17 +141,24 @@ def whiten(i: int, standard: Any, n: int, centre: Any, factor: Any, white: Any) 
 @compiled
 def _gather(leverage: Any, n: int, product: Any, total: Any, logs: bool) -> None:
     """Multiply into the product (a logarithm costs ten times as much), or add to the total."""
-    if not logs:
-        for t in range(n):
-            total[t] += leverage[t]
-        return
-    full = 0
-    for t in range(n):
-        full += product[t] * leverage[t] > FULL
-    if full == 0:
-        for t in range(n):
-            product[t] *= leverage[t]
+    if logs:
+        multiply(leverage, n, product, total)
         return
     for t in range(n):
-        total[t] += np.log(product[t]) + np.log(leverage[t])
+        total[t] += leverage[t]
+
+
+@compiled
+def multiply(factors: Any, n: int, product: Any, total: Any) -> None:
+    """Multiply into the product or, where that might overflow or underflow, add its logarithm to the total."""
+    n_out = 0
+    for t in range(n):
+        further = product[t] * factors[t]
+        n_out += (further > FULL) | (further < 1.0 / FULL)
+    if n_out == 0:
+        for t in range(n):
+            product[t] *= factors[t]
+        return
+    for t in range(n):
+        total[t] += np.log(product[t]) + np.log(factors[t])
         product[t] = 1.0

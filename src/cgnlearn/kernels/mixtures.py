@@ -11,9 +11,9 @@ from cgnlearn.kernels.compilation import compiled
 from cgnlearn.kernels.elementary import exponentials, logarithms
 from cgnlearn.kernels.limits import FARTHEST, FULL
 
-WIDTH = 512  # features that are gone through together; as many factors of at most 2 do not overflow
-TILE = 128  # samples that are gone through together
-NEAR = 1 / 256  # what a series of seven terms gives the logarithm of, with all digits
+WIDTH = 512  # features at once: as many factors of at most 2 do not overflow
+TILE = 128  # samples side by side
+NEAR = 1 / 256  # up to which a series of seven terms of ln(1 + x) has all digits
 
 
 @compiled
@@ -28,7 +28,7 @@ def add_mixtures(values: Any, rows: Any, students: Students, total: Any) -> None
     odds = np.empty(TILE)
     greater = np.empty((n_densities, TILE))
     product = np.empty((n_densities, TILE))
-    whole = np.empty((n_densities, TILE))  # the product of what is sure
+    whole = np.empty((n_densities, TILE))  # the product of sure features
     log_least = np.log(least)
     sure_constant = np.zeros(n_densities)
     for j in range(m):
@@ -97,7 +97,7 @@ def _multiply(leverage: Any, product: Any, power: float, total: Any) -> None:
 def _log_leverages(
     standard: Any, centre: float, shrink: float, least: float, log_least: float, scratch: Any, logs: Any
 ) -> None:
-    """ln h: by a short series where no sample lies far from the centre, as behind many samples none does."""
+    """ln h: by a short series if all samples are near the centre, as after many training samples."""
     steep = shrink / np.sqrt(least)
     n_far = 0
     for t in range(len(standard)):

@@ -12,7 +12,7 @@ from cgnlearn.kernels.tiles import ROWS, WIDTH, fill
 
 Floats = NDArray[np.float64]
 
-RUN = 2048  # samples of a column whose numbers stay in the first-level cache together
+RUN = 2048  # samples of a column that fit in the first-level cache
 PARTS = 8  # of the samples, for threads
 
 
@@ -26,7 +26,7 @@ def diagonal_moments(
 ) -> tuple[Floats, Floats, Floats]:
     """Weight (cells,), mean measured from the origin and centred squares (cells, columns) of every cell's samples.
 
-    Cut into parts by the data alone, so that the number of threads changes nothing.
+    The parts depend on the data alone, so the number of threads does not change the result.
     """
     if weights is None:
         weights = np.ones(len(cell))
@@ -56,7 +56,7 @@ def diagonal_moments(
 
 @compiled
 def _first_rows(cell: Any, weights: Any, n_cells: int) -> Any:
-    """The first row of each cell that counts, or -1: in its neighbourhood differences lose no digits."""
+    """The first row of each cell with weight, or -1: differences from it lose no digits."""
     first = np.full(n_cells, -1)
     missing = n_cells
     for row in range(len(cell)):
@@ -74,7 +74,7 @@ def _add_rows(
 ) -> None:
     """Add samples to the cells' weights, means (measured from ``near``) and centred squares.
 
-    A tile's squares are taken about the tile's own means, which makes them as good as those of two passes.
+    Squares are centred at the tile's own means, which makes them as accurate as those of two passes.
     """
     n, mean, scatter = moments
     n_cells, m = near.shape
@@ -117,7 +117,7 @@ def _add_rows(
 def _add_columns(
     values: Any, start: int, stop: int, columns: Any, cell: Any, weights: Any, near: Any, moments: Any
 ) -> None:
-    """The same of values that are stored column by column: along each column, the samples of a cell together."""
+    """`_add_rows` for values stored column by column: along each column, by cell."""
     n, mean, scatter = moments
     n_cells, m = near.shape
     order, weight, away = np.empty(RUN, np.int64), np.empty(RUN), np.empty(RUN)
@@ -144,7 +144,7 @@ def _add_columns(
 
 @compiled
 def _sort(cell: Any, weights: Any, ends: Any, occupied: Any, bounds: Any, order: Any, weight: Any) -> int:
-    """Put samples that count, and their weights, in the order of their cells; how many cells are occupied.
+    """Sort the samples that have weight by cell; return the number of occupied cells.
 
     ``ends`` is zero for each cell, before and afterwards.
     """
@@ -170,8 +170,8 @@ def _sort(cell: Any, weights: Any, ends: Any, occupied: Any, bounds: Any, order:
 
 @compiled
 def _squares(column: Any, rows: Any, weight: Any, n: float, near: float, away: Any) -> tuple[float, float]:
-    """Mean, measured from ``near``, and centred squares of some samples of a column."""
-    # In loops of their own the sums go several numbers at a time.
+    """Mean, measured from ``near``, and centred squares of samples of a column."""
+    # Separate loops are vectorised.
     for t in range(len(rows)):
         away[t] = column[rows[t]] - near
     total, squares = 0.0, 0.0
@@ -205,7 +205,7 @@ def _add_cells(moments: Any, others: Any) -> None:
 
 @compiled
 def _merge(n: float, mean: Any, scatter: Any, other_n: float, other_mean: Any, other_scatter: Any) -> float:
-    """Add one cell's moments to another's; their weight together."""
+    """Add one cell's moments to another's; return their total weight."""
     share = other_n / (n + other_n)
     for j in range(len(mean)):
         step = other_mean[j] - mean[j]

@@ -1,4 +1,4 @@
-"""Tiles of samples that stay in a cache while they are gone through."""
+"""Tiles of samples that stay in the cache while they are processed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 from cgnlearn.kernels.compilation import compiled
 
-TILE = 64  # samples whose numbers stay in the first-level cache together
-ROWS = 128  # samples that are gone through one by one, along their columns, and kept in the cache for a second time
+TILE = 64  # samples side by side in the first-level cache
+ROWS = 128  # samples one by one, along their columns, that stay in the cache for a second pass
 WIDTH = 128  # columns of such a tile
 
 
 @compiled
 def fill(tile: Any, values: Any, rows: Any, columns: Any, origin: Any, place: Any) -> None:
-    """Copy some samples into a tile, each measured from ``origin[place]``, along the way in which they are stored."""
+    """Copy samples less ``origin[place]`` into a tile, in the order in which they are stored."""
     m, first = len(columns), columns[0]
     side_by_side = True
     for j in range(m):

@@ -162,12 +162,10 @@ class Regressions:
         def fill(part: tuple[int, Rows]) -> None:
             configuration, rows = part
             indexes = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-            given, whole = np.zeros((2, self.n.shape[1], len(indexes)))
+            given, whole = sums = np.zeros((2, self.n.shape[1], len(indexes)))
             least = self.least_leverage[configuration]
             scales = Scales(self.centre[configuration], self.factor[configuration])
-            gathered_leverages(
-                table.values, indexes, members, scales, least, self.n_given, estimation.averages, given, whole
-            )
+            gathered_leverages(table.values, indexes, members, scales, least, self.n_given, estimation.averages, sums)
             if self.n_given == 0:  # the same for all samples
                 given = n_blocks * (np.log(least) if estimation.averages else least)
             log_det, shape = self._log_det[configuration], self.shape[configuration, :, self.n_given]
