@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from cgnlearn.logistic import optimiser
-from cgnlearn.logistic.leave_one_out import leave_one_out
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, fitted
+from cgnlearn.logistic.path import leave_one_out
 
 from .samples import log_proba, random_samples
 

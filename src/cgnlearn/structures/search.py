@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,54 @@ from cgnlearn.structures.fixed import Jan
 from cgnlearn.structures.fold_scores import Folds, Group
 from cgnlearn.structures.learner import Learner, Watch
 from cgnlearn.structures.leave_one_out_scores import LeaveOneOutFolds
-from cgnlearn.structures.moves import NEIGHBOURS, Groups, Move
+
+Groups = tuple[Group, ...]
 
 SAME = 1e-12  # scores closer than this are equal: the order of summation must break no tie
 MOST_BYTES = 1 << 29  # of cached log odds
+
+
+class Move(NamedTuple):
+    """A move to a neighbour: groups to remove, by position, and one to add unless it is empty."""
+
+    removed: tuple[int, ...]
+    added: Group
+
+    def applied(self, groups: Groups) -> Groups:
+        """Groups of the neighbour: a changed group keeps its place, a new or joined one goes to the end."""
+        kept = [group for i, group in enumerate(groups) if i not in self.removed]
+        place = self.removed[0] if len(self.removed) == 1 else len(kept)
+        if self.added:
+            kept.insert(place, self.added)
+        return tuple(kept)
+
+
+def forward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
+    """Each absent feature as a new group, then into each group (fwGJAN)."""
+    present = {column for group in groups for column in group}
+    for column in columns:
+        if column not in present:
+            yield Move((), (column,))
+            for i, group in enumerate(groups):
+                yield Move((i,), (*group, column))
+
+
+def condensed(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
+    """Each feature removed (wcGJAN)."""
+    for i, group in enumerate(groups):
+        for position in range(len(group)):
+            yield Move((i,), group[:position] + group[position + 1 :])
+
+
+def backward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
+    """Each feature removed, then each two groups joined (bwGJAN)."""
+    yield from condensed(groups, columns)
+    for a in range(1, len(groups)):
+        for b in range(a):
+            yield Move((b, a), groups[b] + groups[a])
+
+
+NEIGHBOURS = {"forward": forward, "backward": backward, "condensed": condensed}
 
 
 @dataclass(frozen=True)
@@ -48,9 +92,7 @@ class SearchState:
 
 
 def greedy(
-    start: Groups,
-    neighbours: Callable[[Groups], Iterator[Move]],
-    scores: Callable[[Groups, Sequence[Move]], Floats],
+    start: Groups, neighbours: Callable[[Groups], Iterator[Move]], scores: Callable[[Groups, Sequence[Move]], Floats]
 ) -> Iterator[tuple[Groups, float]]:
     """Algorithm 1: go to the best neighbour, the first of equal ones, while it is not worse."""
     groups, score = start, float(scores(start, [Move((), ())])[0])
@@ -97,11 +139,8 @@ class Scores:
             self._cache = {group: odds for group, odds in self._cache.items() if group in needed}
         odds = self._odds(own, {})
         # The largest group that each neighbour changes.
-        bases = {
-            key: max((own[i] for i in move.removed), key=len)
-            for move, key in zip(moves, added, strict=True)
-            if move.removed
-        }
+        changes = [(move, key) for move, key in zip(moves, added, strict=True) if move.removed]
+        bases = {key: max((own[i] for i in move.removed), key=len) for move, key in changes}
         bad = np.array([found is None for found in odds], bool)
         # Sums over the kept groups, the odds of the class alone first, as a matrix product without subtraction: "all
         # minus the removed" would lose every digit where a sample is nearly impossible under one group.
@@ -252,11 +291,8 @@ class GreedyJan(Learner):
         scored_by = (Bayes if self.estimation == "bayes" else MaximumLikelihood)(estimation.prior)
         folds = self._folds(table, scored_by, groups)
         columns = [column for column in range(schema.n_columns) if column not in set(folds.constant)]
-        start: dict[str, Groups] = {
-            "forward": (),
-            "backward": tuple((column,) for column in columns),
-            "condensed": (tuple(columns),) if columns else (),
-        }
+        separate, together = tuple((column,) for column in columns), (tuple(columns),) if columns else ()
+        start: dict[str, Groups] = {"forward": (), "backward": separate, "condensed": together}
         scores = Scores(folds, self.scoring, MOST_BYTES)
         neighbours = NEIGHBOURS[self.search]
         for groups, score in greedy(start[self.search], lambda now: neighbours(now, columns), scores):
@@ -283,11 +319,8 @@ class GreedyJan(Learner):
         return Folds(table, estimation, [test for _, test in splits.pairs])
 
     def _check(self) -> None:
-        for name, allowed in (
-            ("search", tuple(NEIGHBOURS)),
-            ("scoring", ("accuracy", "log_loss")),
-            ("estimation", ("ml", "bayes")),
-        ):
+        choices = {"search": NEIGHBOURS, "scoring": ("accuracy", "log_loss"), "estimation": ("ml", "bayes")}
+        for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 options = " or ".join(f'"{word}"' for word in allowed)
                 raise ValueError(f"GreedyJan's {name} must be {options}, not {getattr(self, name)!r}")

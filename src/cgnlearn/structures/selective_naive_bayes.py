@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from cgnlearn.data.arrays import Floats
+from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Students
 from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Units, is_number
 from cgnlearn.networks.families import Families
-from cgnlearn.networks.layout import DiscreteFamily
 from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.model import LeaveOneOut
 from cgnlearn.networks.moments import COMPILED_PAYS
@@ -177,7 +176,7 @@ class Selection:
             mixtures[table.missing(column), column] = 0.0
         return mixtures
 
-    def _mixed(self, columns: int | NDArray[np.intp], own: Floats, free: Floats) -> Floats:
+    def _mixed(self, columns: int | Columns, own: Floats, free: Floats) -> Floats:
         mixed: Floats = np.logaddexp(self.log_in[columns] + own, self.log_out[columns] + free)
         return mixed
 
@@ -205,8 +204,8 @@ class Selection:
 class _Students(NamedTuple):
     """Student densities of single features as constant - power · ln(least + white²), in standard units."""
 
-    columns: NDArray[np.intp]  # of X
-    values: NDArray[np.intp]  # positions among a table's values
+    columns: Columns  # of X
+    values: Columns  # positions among a table's values
     units: Units
     centre: Floats  # (densities, features): the one of all classes, then each class's
     shrink: Floats  # by which a distance from the centre is multiplied to give ``white``
@@ -215,7 +214,7 @@ class _Students(NamedTuple):
     power: Floats
 
     @classmethod
-    def of(cls, network: Network, present: NDArray[np.intp], log_weight: Floats) -> _Students:
+    def of(cls, network: Network, present: Columns, log_weight: Floats) -> _Students:
         """Densities of the features at these positions in the only partition of a naive Bayes."""
         posterior, partition = network.posteriors[0], network.statistics.layout.partitions[0]
         columns, units = partition.columns[present], Units(*(part[present] for part in posterior.units))
@@ -236,24 +235,17 @@ def _greatest_ratio(students: _Students) -> Floats:
     (a, *_), b = students.power, students.power[1:, None]
     k0, k = np.square(students.shrink[0]), np.square(students.shrink[1:])
     least0, least = students.least[0], students.least[1:, None]
-    apart = students.centre[0] - students.centre[1:]
-    tail = np.maximum(a - b, 1e-12 * a)  # not quite 0, which would be no cubic
-    cubic = np.stack(
-        [
-            -k * k0 * tail,
-            k * k0 * apart * (b - 2 * a),
-            b * k * least0 - a * k0 * (least + k * apart**2),
-            b * k * least0 * apart,
-        ],
-        axis=-1,
-    )
-    companion = np.zeros((*apart.shape, 3, 3))
+    distance = students.centre[0] - students.centre[1:]
+    companion = np.zeros((*distance.shape, 3, 3))  # of the cubic, divided by its first coefficient
     companion[..., 1, 0] = companion[..., 2, 1] = 1.0
-    companion[..., 0, :] = -cubic[..., 1:] / cubic[..., :1]
+    cubic = k * k0 * np.maximum(a - b, 1e-12 * a)  # not 0 for equal tails
+    companion[..., 0, 0] = k * k0 * distance * (b - 2 * a) / cubic
+    companion[..., 0, 1] = (b * k * least0 - a * k0 * (least + k * distance**2)) / cubic
+    companion[..., 0, 2] = b * k * least0 * distance / cubic
     at = np.linalg.eigvals(companion).real  # real parts of complex roots do no harm: they are points, too
     common = students.constant[0][:, None] - a * np.log(least0 + k0[:, None] * at**2)
     own = students.constant[1:, :, None] - b[..., None] * np.log(
-        least[..., None] + k[..., None] * (at + apart[..., None]) ** 2
+        least[..., None] + k[..., None] * (at + distance[..., None]) ** 2
     )
     greatest: Floats = (common - own).max(axis=-1)
     # Equal tails: far from the centre the ratio of the two densities is constant.
@@ -281,12 +273,18 @@ def _leave_one_out(network: Network, table: Table) -> _LeaveOneOut:
     assert table.labels is not None
     n, n_classes, n_columns = table.n_samples, table.schema.n_classes, table.schema.n_columns
     found = _LeaveOneOut(np.zeros((n_columns, n_classes, n)), np.zeros((n_columns, n)))
-    layout, statistics = network.statistics.layout, network.statistics
-    for family, counts in zip(layout.discrete, statistics.counts, strict=True):
+    layout, dirichlet = network.statistics.layout, network.estimation.dirichlet
+    weights = np.ones(n) if table.weights is None else table.weights
+    for family, cell_counts in zip(layout.discrete, network.statistics.counts, strict=True):
+        counts = cell_counts[:, 0]  # without parents there is one cell: (classes, levels)
         seen = np.flatnonzero(table.codes[:, family.code] >= 0)
-        log_density, log_evidence = _discrete(counts, family, table.rows(seen), network.estimation)
+        labels, code = table.labels[seen], table.codes[seen, family.code]
+        log_density = densities.categorical(counts, dirichlet)[:, code]
+        held_out = densities.categorical_of_sample(
+            weights[seen], counts[labels, code], counts.sum(axis=-1)[labels], counts.shape[-1], dirichlet
+        )
+        log_density[labels, np.arange(len(seen))], found.log_evidence[family.column, seen] = held_out
         found.log_density[family.column][:, seen] = log_density
-        found.log_evidence[family.column, seen] = log_evidence
     for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
         present = np.flatnonzero(~posterior.absent)
         for members in present[:, None] if posterior.separate else (present,):
@@ -299,28 +297,13 @@ def _leave_one_out(network: Network, table: Table) -> _LeaveOneOut:
     return found
 
 
-def _discrete(counts: Floats, family: DiscreteFamily, table: Table, estimation: Estimation) -> tuple[Floats, Floats]:
-    """Of samples with the feature: log densities (classes, samples) and log evidences (samples,)."""
-    assert table.labels is not None
-    rows, labels, code = np.arange(table.n_samples), table.labels, table.codes[:, family.code]
-    cell, n_levels = family.cells.index(table), counts.shape[-1]
-    found = densities.categorical(counts, estimation.dirichlet)[:, cell, code]
-    found[labels, rows], lost = densities.categorical_of_sample(
-        _weight(table), counts[labels, cell, code], counts.sum(axis=-1)[labels, cell], n_levels, estimation.dirichlet
-    )
-    return found, lost
-
-
 def _continuous(
-    posterior: Posterior,
-    members: NDArray[np.intp],
-    table: Table,
-    places: NDArray[np.intp],
-    estimation: Estimation,
+    posterior: Posterior, members: Columns, table: Table, places: Columns, estimation: Estimation
 ) -> _LeaveOneOut:
     """Of samples with the features, their columns being positions in the partition."""
     assert table.labels is not None
-    n, n_classes, labels, weight = table.n_samples, table.schema.n_classes, table.labels, _weight(table)
+    n, n_classes, labels = table.n_samples, table.schema.n_classes, table.labels
+    weight = np.ones(n) if table.weights is None else table.weights
     found = _LeaveOneOut(np.empty((len(members), n_classes, n)), np.empty((len(members), n)))
     units = Units(*(part[members] for part in posterior.units))
     standard = standard_values(table, slice(0, n), places, units)  # (features, samples)
@@ -337,16 +320,8 @@ def _continuous(
         log_det = np.log(scale[label]) + np.log(left)
         log_density = estimation.log_density_of_blocks(np.log(before), np.log(after), log_det, 1, shape)
         found.log_density[:, label] = log_density - log_unit
-        of_row = densities.evidence_of_sample(
-            weight[own],
-            posterior.shape[0, label],
-            scale[label],
-            left[:, own],
-            posterior.strength[0, label],
+        of_sample = densities.evidence_of_sample(
+            weight[own], posterior.shape[0, label], scale[label], left[:, own], posterior.strength[0, label]
         )
-        found.log_evidence[:, own] = of_row - weight[own] * log_unit
+        found.log_evidence[:, own] = of_sample - weight[own] * log_unit
     return found
-
-
-def _weight(table: Table) -> Floats:
-    return np.ones(table.n_samples) if table.weights is None else table.weights
