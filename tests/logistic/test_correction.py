@@ -167,10 +167,10 @@ def test_what_is_not_defined_says_so():
     assert not hasattr(discriminative(), "partial_fit")
     with pytest.raises(AttributeError) as refused:
         discriminative().partial_fit(X, y, classes=[0, 1, 2])
-    assert "need all samples" in str(refused.value.__cause__)
+    assert "needs all samples" in str(refused.value.__cause__)
     with pytest.raises(ValueError, match="from_statistics cannot have"):
         CGNClassifier.from_statistics(CGNClassifier().fit(X, y).statistics_, estimation="discriminative")
-    with pytest.raises(ValueError, match="leave likelihood power at 1"):
+    with pytest.raises(ValueError, match="leave likelihood_power at 1"):
         discriminative(likelihood_power="cv").fit(X, y)
     with pytest.raises(ValueError, match='location "paper"'):
         discriminative(prior=Prior(location="paper")).fit(X, y)

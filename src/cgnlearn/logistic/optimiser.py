@@ -72,9 +72,8 @@ class Samples:
         across = contrasts_of(len(log_prior)).T
         design = np.concatenate([np.ones((len(features), 1)), features], axis=1)
         if offset is None:
-            return cls(
-                design, np.zeros((len(features), across.shape[1])), log_prior @ across, labels, weights, (0.0, 0.0)
-            )
+            none = np.zeros((len(features), across.shape[1]))
+            return cls(design, none, log_prior @ across, labels, weights, (0.0, 0.0))
         centred = offset - offset.mean(axis=1, keepdims=True)  # only differences matter, and offsets may be large
         return cls(design, centred @ across, log_prior @ across, labels, weights)
 
