@@ -63,7 +63,7 @@ def test_outputs_are_tried_beforehand(tmp_path, monkeypatch):
         check_writable(tmp_path / "a" / "b")
     check_writable(tmp_path / "a" / "b", makes_folder=True)
     (tmp_path / "file").touch()
-    with pytest.raises(NotWrittenError, match="is no folder"):
+    with pytest.raises(NotWrittenError, match="is not a folder"):
         check_writable(tmp_path / "file" / "b")
     assert os.listdir(tmp_path) == ["file"]
 

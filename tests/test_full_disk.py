@@ -179,7 +179,7 @@ def test_rows_are_added_whole_or_not_at_all(tmp_path):
     try:
         for text in ("1,2\n3,4\n5,6\n", "7,8\n"):
             if len(text) > 4:
-                with pytest.raises(NotWrittenError, match=r"samples\.csv cannot be written"):
+                with pytest.raises(NotWrittenError, match=r"rows\.csv cannot be written"):
                     add_whole(path, text)
             else:
                 add_whole(path, text)

@@ -106,7 +106,7 @@ def test_only_the_needed_columns_are_read(rows, tmp_path):
         fit_stream(CGNClassifier(), dataset, "class", columns=["a", "b"]).predict_proba(rows[["a", "b"]]),
         found.predict_proba(rows[["a", "b"]]),
     )
-    with pytest.raises(ValueError, match=r"column 'when' holds timestamp.* turn it into numbers"):
+    with pytest.raises(ValueError, match=r"column 'when' holds timestamp.* convert it to numbers"):
         fit_stream(CGNClassifier(), path, "class")
 
 
@@ -180,7 +180,7 @@ def run(*words):
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_commands_read_in_parts_what_does_not_fit(form, rows, tmp_path, monkeypatch):
+def test_commands_read_large_files_in_batches(form, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = rows.assign(site=rows["site"].astype(str))
     data = f"data.{form}"
@@ -199,8 +199,8 @@ def test_commands_read_in_parts_what_does_not_fit(form, rows, tmp_path, monkeypa
     assert found[told].isna().all(axis=None)
     pd.testing.assert_frame_equal(found.drop(columns=told), expected.drop(columns=told), rtol=1e-9)
     code, out, err = run("predict", "parts.skops", data, "--memory", "1kB")
-    assert (code, out, "give --output" in err) == (2, "", True)
+    assert (code, out, "add --output" in err) == (2, "", True)
     code, _, err = run("fit", data, "-t", "class", "-s", "fwgjan", "--memory", "1kB", "-o", "x.skops")
     assert (code, "cannot learn the structure" in err, err.count("\n")) == (1, True, 1)
     code, _, err = run("fit", data, "-t", "class", "--memory", "much", "-o", "x.skops")
-    assert (code, "no amount of memory" in err) == (2, True)
+    assert (code, "not an amount of memory" in err) == (2, True)

@@ -58,7 +58,7 @@ def test_a_file_written_before_a_rename_is_read(saved, monkeypatch):
         setattr(elsewhere, now.__name__, now)
         monkeypatch.setitem(TYPES, name, f"{now.__module__}.{now.__name__}")
     monkeypatch.setitem(RENAMED, "tan", {"score": "criterion"})
-    elsewhere.RenamedTree.score = property(lambda tree: tree.criterion)  # for the code that has not been renamed
+    elsewhere.RenamedTAN.score = property(lambda tan: tan.criterion)  # for the code that has not been renamed
     back = load(path)
     np.testing.assert_array_equal(back.predict_log_proba(new), expected)
     parts = (back, back.structure, back.statistics_, back.statistics_.schema)

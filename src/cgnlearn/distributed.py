@@ -1,4 +1,4 @@
-"""Rows that do not fit on one machine: dask arrays and data frames, counted where they are."""
+"""Dask arrays and data frames: partitions are counted on their workers."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from cgnlearn.networks.families import Families
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.statistics import Statistics, collect
 
-FAN_IN = 8  # statistics that are added by one task
+FAN_IN = 8  # statistics added by one task
 BY_CLASS = ("predict_proba", "predict_log_proba", "predict_joint_log_proba")
 
 
 def fit_dask(model: CGNClassifier, X: Any, y: Any, sample_weight: Any = None) -> CGNClassifier:
-    """Fit a copy of a classifier to a dask array or data frame; it equals a fit to all rows in memory.
+    """Fit a copy of a classifier to a dask array or data frame; the result equals a fit to all samples in memory.
 
-    Every partition is counted where it is, and the counts are added in a tree: statistics move, rows do not. Classes,
-    and levels that a dtype does not declare, are found in a pass over their columns before. It runs where dask
-    runs: in threads, in processes, or on the cluster of the current ``distributed.Client``.
+    Each worker computes statistics of its partitions, and only statistics are sent and added. A first pass finds the
+    classes, and the levels that no dtype declares. It runs on dask's scheduler: threads, processes, or the cluster of
+    the current ``distributed.Client``.
 
     Parameters
     ----------
     model : CGNClassifier
-        Its structure must be one that statistics tell: nothing searched or chosen by ``"cv"``.
-    X : dask array or dask data frame (rows, features)
-    y : dask array or dask series (rows,)
-        Cut into the same partitions as X.
-    sample_weight : dask array or dask series (rows,), optional
+        Its structure must be computable from statistics: no search, nothing chosen by ``"cv"``.
+    X : dask array or dask data frame (samples, features)
+    y : dask array or dask series (samples,)
+        With the same partitions as X.
+    sample_weight : dask array or dask series (samples,), optional
 
     Returns
     -------
     CGNClassifier
-        The fitted copy, in memory; ``model`` stays as it is.
+        The fitted copy, in memory; ``model`` is not changed.
 
     Examples
     --------
@@ -57,24 +57,25 @@ def fit_dask(model: CGNClassifier, X: Any, y: Any, sample_weight: Any = None) ->
     dask = _dask()
     if not isinstance(model, CGNClassifier):
         raise TypeError(
-            f"fit_dask cannot fit a {type(model).__name__}, which needs rows: draw a sample, such as "
-            "X.sample(frac=0.01).compute(), and fit it to that"
+            f"fit_dask cannot fit a {type(model).__name__}, which needs samples: fit it to a random sample, such as "
+            "X.sample(frac=0.01).compute()"
         )
     learner = counting_learner(model, "fit_dask")
     parts = _partitions(X, y, sample_weight)
-    first = _first_rows(X)
-    looked_at = _undeclared(X, first, model.categorical_features)
-    found = _reduced([dask.delayed(_distinct)(*part, looked_at) for part in parts], _united).compute()
+    # Made-up rows with the names and dtypes, so that nothing is computed.
+    example = np.zeros((1, X.shape[1]), X.dtype) if hasattr(X, "chunks") else X._meta_nonempty
+    undeclared = _undeclared(X, example, model.categorical_features)
+    found = _reduced([dask.delayed(_distinct)(*part, undeclared) for part in parts], _united).compute()
     if found is None:
-        raise ValueError("there are no rows with a weight: give some")
-    schema = _schema(first, found, looked_at, model.categorical_features)
+        raise ValueError("all sample weights are zero")
+    schema = _schema(example, found, undeclared, model.categorical_features)
     shared = dask.delayed((schema, learner.families(schema)))
     statistics = _reduced([dask.delayed(_counted)(*part, shared) for part in parts], _added).compute()
     return type(model).from_statistics(statistics, **model.get_params(deep=False))
 
 
 def predict_dask(model: Any, X: Any, *, method: str = "predict_proba") -> Any:
-    """Predict the rows of a dask array or data frame, lazily, where they are.
+    """Predict the samples of a dask array or data frame lazily.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def predict_dask(model: Any, X: Any, *, method: str = "predict_proba") -> Any:
     Returns
     -------
     dask array, or dask data frame or series, as X is
-        With a column for each class where the method tells of classes.
+        With a column for each class if the method has one.
 
     Examples
     --------
@@ -134,15 +135,13 @@ def _predicted_frame(X: Any, model: Any, method: str, empty: Any) -> Any:
 
 
 def _partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, Any]]:
-    """Rows, labels and weights of each partition, yet to be computed."""
+    """Samples, labels and weights of each partition, delayed."""
     columns = [_delayed(X), _delayed(y)]
     if sample_weight is not None:
         columns.append(_delayed(sample_weight))
     if len({len(column) for column in columns}) > 1:
-        told = ", ".join(str(len(column)) for column in columns)
-        raise ValueError(
-            f"X, y and sample_weight are cut into different partitions ({told}): rechunk or repartition them"
-        )
+        numbers = ", ".join(str(len(column)) for column in columns)
+        raise ValueError(f"X, y and sample_weight have different partitions ({numbers}): rechunk or repartition them")
     weights = columns[2] if sample_weight is not None else [None] * len(columns[0])
     return list(zip(columns[0], columns[1], weights, strict=True))
 
@@ -154,57 +153,49 @@ def _delayed(rows: Any) -> list[Any]:
         whole = rows.rechunk({1: -1}) if rows.ndim == 2 else rows
         return list(whole.to_delayed().ravel())
     if not hasattr(rows, "to_delayed"):
-        raise TypeError(f"fit_dask takes dask arrays and dask data frames, not {type(rows).__name__}")
+        raise TypeError(f"fit_dask needs dask arrays or dask data frames, not {type(rows).__name__}")
     return list(rows.to_delayed())
 
 
-def _first_rows(X: Any) -> Any:
-    """Rows that show names and dtypes; made up, so that nothing is computed."""
-    import dask.array as da
-
-    return np.zeros((1, X.shape[1]), X.dtype) if isinstance(X, da.Array) else X._meta_nonempty
-
-
-def _undeclared(X: Any, first: Any, categorical_features: Any) -> list[Any]:
-    """The categorical columns whose levels no dtype declares: indexes."""
-    names = None if isinstance(first, np.ndarray) else list(first.columns)
-    chosen = chosen_columns(categorical_features, names, first.shape[1])
+def _undeclared(X: Any, example: Any, categorical_features: Any) -> list[Any]:
+    """Indexes of the categorical columns whose levels no dtype declares."""
+    names = None if isinstance(example, np.ndarray) else list(example.columns)
+    chosen = chosen_columns(categorical_features, names, example.shape[1])
     if names is None:
         return chosen or []
-    declared = [i for i, kind in enumerate(first.dtypes) if str(kind) == "category" and X.iloc[:, i].cat.known]
-    if chosen is None:
-        chosen = [i for i, kind in enumerate(first.dtypes) if str(kind) == "category"]
-    return [i for i in chosen if i not in declared]
+    categories = [i for i, kind in enumerate(example.dtypes) if str(kind) == "category"]
+    declared = [i for i in categories if X.iloc[:, i].cat.known]
+    return [i for i in (categories if chosen is None else chosen) if i not in declared]
 
 
-def _schema(first: Any, found: dict[Any, set[Any]], looked_at: Sequence[int], categorical_features: Any) -> Schema:
+def _schema(example: Any, found: dict[Any, set[Any]], undeclared: Sequence[int], categorical_features: Any) -> Schema:
     classes = np.array(_in_order(found["y"], "y"))
     check_classification_targets(classes)
     if len(classes) < 2:
         raise ValueError(f"y has one class only, {classes.tolist()[0]!r}: a classifier needs at least two")
-    schema = schema_of(first, classes, categorical_features)
+    schema = schema_of(example, classes, categorical_features)
     levels: list[Levels | None] = list(schema.levels)
-    for i in looked_at:
+    for i in undeclared:
         levels[i] = _in_order(found[i], schema.name(i))
     return Schema(schema.names, tuple(levels), schema.classes, schema.frame)
 
 
 def _in_order(levels: set[Any], name: str) -> Levels:
     if any(is_missing(level) for level in levels):
-        raise ValueError(f"{name} has missing values: drop their rows")
+        raise ValueError(f"{name} has missing values: drop these samples")
     if len({isinstance(level, str) for level in levels}) > 1:
-        raise ValueError(f"{name} mixes text and other levels: make them all text or all numbers")
+        raise ValueError(f"{name} mixes text and other levels: use only text or only numbers")
     return tuple(sorted(levels)) or NO_LEVELS
 
 
-# ---- what the workers do
+# ---- tasks of the workers
 
 
-def _that_count(X: Any, y: Any, weights: Any) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
-    """The rows with a weight."""
+def _weighted(X: Any, y: Any, weights: Any) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+    """The samples with a non-zero weight."""
     labels = np.asarray(y)
     if len(labels) != len(X) or (weights is not None and len(weights) != len(X)):
-        raise ValueError("a partition has more rows of one of X, y and sample_weight than of another: align them")
+        raise ValueError("a partition has different lengths of X, y and sample_weight: align them")
     if weights is None:
         return X, labels, None
     weights = np.asarray(weights)
@@ -214,7 +205,7 @@ def _that_count(X: Any, y: Any, weights: Any) -> tuple[Any, NDArray[Any], NDArra
 
 def _distinct(X: Any, y: Any, weights: Any, columns: Sequence[int]) -> dict[Any, set[Any]] | None:
     """The labels, and the levels of some columns."""
-    X, labels, _ = _that_count(X, y, weights)
+    X, labels, _ = _weighted(X, y, weights)
     if not len(labels):
         return None
     found: dict[Any, set[Any]] = {"y": set(labels.tolist())}
@@ -230,8 +221,8 @@ def _united(parts: Sequence[dict[Any, set[Any]] | None]) -> dict[Any, set[Any]] 
 
 
 def _counted(X: Any, y: Any, weights: Any, shared: tuple[Schema, Families]) -> Statistics | None:
-    """The statistics of a partition."""
-    X, labels, weights = _that_count(X, y, weights)
+    """Statistics of a partition."""
+    X, labels, weights = _weighted(X, y, weights)
     if not len(labels):
         return None
     schema, families = shared
@@ -245,7 +236,7 @@ def _added(parts: Sequence[Statistics | None]) -> Statistics | None:
 
 
 def _reduced(parts: list[Any], join: Any) -> Any:
-    """All parts joined in a tree."""
+    """Join all parts in a tree of tasks."""
     import dask
 
     joined = parts if len(parts) > 1 else [dask.delayed(join)(parts)]

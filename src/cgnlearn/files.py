@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and folders that one process at a time works in."""
+"""Files that are written completely or not at all, and folders locked by one process."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ from filelock import FileLock, Timeout
 
 
 class NotWrittenError(OSError):
-    """A file that could not be written; what stood in its place before still does."""
+    """A file could not be written; an existing file at its path is unchanged."""
 
 
 class FolderInUseError(RuntimeError):
-    """Another process works in the folder."""
+    """Another process uses the folder."""
 
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A new file to write to, which takes the place of ``path`` once all is written, or vanishes.
+    """Open a temporary file that replaces ``path`` at the end, or is removed after an error.
 
-    Devices and pipes, which cannot be replaced, are written to as they are.
-
-    Parameters
-    ----------
-    path : str or Path
+    Devices and pipes, which cannot be replaced, are written directly.
 
     Examples
     --------
@@ -51,18 +47,18 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             with new.open("xb") as file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())  # some file systems tell only now that they are full
+                os.fsync(file.fileno())  # some file systems report only now that they are full
             if target.exists():
                 shutil.copymode(target, new)
             os.replace(new, target)
     except OSError as error:
         if error.errno is None or (error.filename is not None and not _is_about(error, target)):
-            raise  # trouble of what was to be written, such as a file to read
+            raise  # an error of the caller, such as a file it reads
         raise _not_written(path, error, target) from error
 
 
 def write_whole(path: str | Path, content: bytes | str | Iterable[str]) -> None:
-    """Write bytes, a text, or texts one after the other, whole or not at all."""
+    """Write bytes, a text, or several texts, completely or not at all."""
     with whole_file(path) as file:
         if isinstance(content, bytes):
             file.write(content)
@@ -71,12 +67,12 @@ def write_whole(path: str | Path, content: bytes | str | Iterable[str]) -> None:
 
 
 def add_whole(path: Path, text: str) -> None:
-    """Add a text to the end of a file, all of it or nothing."""
+    """Append a text to a file, completely or not at all."""
     content = text.encode()
     with path.open("ab", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         try:
-            if file.write(content) < len(content):  # the beginning still had room
+            if file.write(content) < len(content):  # there was room for a part of it
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             file.truncate(size)
@@ -84,14 +80,7 @@ def add_whole(path: Path, text: str) -> None:
 
 
 def check_writable(path: str | Path, *, makes_folder: bool = False) -> None:
-    """Find out, before the work, whether a file or folder can be written there afterwards.
-
-    Parameters
-    ----------
-    path : str or Path
-    makes_folder : bool
-        Whether missing folders will be made.
-    """
+    """Raise if a file or folder cannot be written; ``makes_folder``: missing folders will be created."""
     target = Path(os.path.realpath(path))
     if _is_special(target):
         if not os.access(target, os.W_OK):
@@ -101,9 +90,9 @@ def check_writable(path: str | Path, *, makes_folder: bool = False) -> None:
     while makes_folder and not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.exists():
-        raise NotWrittenError(f"{path} cannot be written: there is no folder {folder}, make it first")
+        raise NotWrittenError(f"{path} cannot be written: there is no folder {folder}, create it first")
     if not folder.is_dir():
-        raise NotWrittenError(f"{path} cannot be written: {folder} is no folder, choose another")
+        raise NotWrittenError(f"{path} cannot be written: {folder} is not a folder, choose another")
     try:
         with _beside(folder / target.name) as trial:
             trial.touch(exist_ok=False)
@@ -113,25 +102,23 @@ def check_writable(path: str | Path, *, makes_folder: bool = False) -> None:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder meanwhile; a killed process keeps out nobody."""
+    """Lock a folder against other processes; the lock of a killed process is void."""
     lock = FileLock(folder / ".lock", timeout=0, thread_local=False)
     try:
         lock.acquire()
     except Timeout as error:
-        raise FolderInUseError(
-            f"{folder} is in use by another run: wait for its end, or choose another folder"
-        ) from error
+        raise FolderInUseError(f"{folder} is in use by another run: wait for it, or choose another folder") from error
     try:
         yield
     finally:
         with suppress(PermissionError):  # Windows does not remove an open file; there the release does
-            Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: who waits for it finds it gone
+            Path(lock.lock_file).unlink(missing_ok=True)  # before the release, after which another may hold it
         lock.release()
 
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """The path of a file beside the target, gone afterwards whatever happens."""
+    """The path of a temporary file in the same folder, removed at the end."""
     new = target.with_name(f".{target.name[:40]}.{uuid4().hex[:8]}.part")
     try:
         yield new
@@ -148,7 +135,7 @@ def _is_about(error: OSError, target: Path) -> bool:
 
 
 def _not_written(path: str | Path, error: OSError, target: Path) -> NotWrittenError:
-    kept = "; the file that was there is as it was" if target.is_file() else ""
+    kept = "; the existing file is unchanged" if target.is_file() else ""
     return NotWrittenError(
-        f"{path} cannot be written ({error.strerror or error}){kept}: make room or choose another place"
+        f"{path} cannot be written ({error.strerror or error}){kept}: free some space or choose another place"
     )

@@ -1,8 +1,8 @@
 """Files of models and of statistics: `save` and `load`, without pickle.
 
-A file is a zip archive of plain arrays, of ``model.json``, the schema by which skops puts them together, with our types
-under the names of `type_names`, and of ``header.json``: versions, classes, feature names, a checksum of what was
-learned, and the checksum of every other entry. Nothing is built before all checksums agree and every type is known.
+A file is a zip archive of plain arrays, ``model.json`` (the skops schema, with our types under the names of
+`type_names`) and ``header.json``: versions, classes, feature names, a checksum of the statistics, and the checksum of
+every other entry. No object is built before all checksums agree and every type is known.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from cgnlearn.files import write_whole
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.type_names import TYPES, named, nodes, placed
 
-FORMAT = 4  # raised when older code can no longer read what newer code writes, or newer what older wrote
+FORMAT = 4  # increased when older and newer versions cannot read each other's files
 HEADER = "header.json"
 MODEL = "model.json"
-SCHEMA = "schema.json"  # what skops calls it, in memory
-MOST_BYTES = 4 << 30  # of a file's content unpacked; what claims more is no model of ours
-SMALL_BYTES = 64 << 20  # unpacked content that may be as much greater than the file as it likes
-MOST_TIMES = 100  # as great as the file may any other content be; `save` does not pack tighter
-PIECE = 1 << 20  # bytes of an entry that are in memory at once while its checksum is computed
+SCHEMA = "schema.json"  # skops' name of model.json
+MOST_BYTES = 4 << 30  # largest unpacked size of a model file
+SMALL_BYTES = 64 << 20  # unpacked size that is accepted at any compression
+MOST_TIMES = 100  # largest compression above SMALL_BYTES; `save` respects it
+PIECE = 1 << 20  # bytes read at once to compute a checksum
 
 
 class ModelFileError(ValueError):
-    """A file that cannot be read, or must not be, as a model."""
+    """A file that cannot be loaded, or is not safe to load."""
 
 
 def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Mapping[str, Any] | None = None) -> None:
@@ -44,13 +44,13 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Ma
     Parameters
     ----------
     model : CGNClassifier, CGNClassifierCV, Pipeline or Statistics
-        Statistics are written without any single row's values, so that they can be given to others.
+        Statistics are saved without values of single samples, so that they can be shared.
     path : str or Path
-        By custom it ends in ``.skops``, or in ``.stats`` if it holds statistics.
+        By convention it ends in ``.skops``, or in ``.stats`` for statistics.
     minimum_cell : float
-        Refuse statistics with a cell (a class, with levels of discrete columns) that has fewer rows, but some.
+        Refuse statistics with a non-empty cell (a class, with levels of discrete features) of fewer samples.
     columns : mapping, optional
-        What the columns of the training file were, in plain values, for `read_header` to tell.
+        Roles of the columns of the training file, in plain values, for `read_header`.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Ma
     header = _header_of(model) | {"columns": dict(columns or {})}
     try:
         dumped = skops_io.dumps(model)
-    except Exception as error:  # skops raises whatever the object it cannot take apart raises
+    except Exception as error:  # skops passes on errors of the objects
         raise ModelFileError(f"this model cannot be saved: {_one_line(error)}") from error
     foreign = sorted(set(skops_io.get_untrusted_types(data=dumped)) - set(TYPES.values()))
     if foreign:
         raise ModelFileError(
-            f"this model cannot be saved: it holds {foreign[0]}, which `load` would refuse; "
-            "leave it out of the model or replace it by a part of scikit-learn"
+            f"this model cannot be saved: it contains {foreign[0]}, which `load` would refuse: "
+            "remove it or replace it by a class of scikit-learn"
         )
     content = _packed(dumped, header, zipfile.ZIP_DEFLATED)
     if _unpacked(content) > _most_unpacked(content):  # mostly zeros
@@ -87,10 +87,10 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Ma
 
 
 def load(path: str | Path) -> Any:
-    """Read the model or the statistics that `save` wrote.
+    """Load a model or statistics from a file of `save`.
 
-    A damaged or altered file, one that names a type which is not part of cgnlearn or scikit-learn, and one written
-    by a newer major version raise `ModelFileError`. No code of the file's is run.
+    A file raises `ModelFileError` if it is damaged or altered, names a type that is not part of cgnlearn or
+    scikit-learn, or was written by a newer major version. No code of the file is run.
 
     Examples
     --------
@@ -107,30 +107,30 @@ def load(path: str | Path) -> Any:
     try:
         content = _for_skops(content)
         foreign = sorted(set(skops_io.get_untrusted_types(data=content)) - set(TYPES.values()))
-    except Exception as error:  # checksums agree, so the file was made to be wrong: anything may be raised
-        raise ModelFileError(f"{path} is no model file of cgnlearn: {_one_line(error)}") from error
+    except Exception as error:  # a file made on purpose, with matching checksums, may raise anything
+        raise ModelFileError(f"{path} is not a model file of cgnlearn: {_one_line(error)}") from error
     if foreign:
         raise ModelFileError(
             f"{path} names the type {foreign[0]}, which is part of neither cgnlearn nor scikit-learn: it is refused, "
-            "as loading it could run foreign code"
+            "because loading it could run foreign code"
         )
     try:
         model = skops_io.loads(content, trusted=list(TYPES.values()))
         agrees = training_checksum(model) == header["training_sha256"]
     except Exception as error:
-        raise ModelFileError(f"{path} cannot be put together again: {_one_line(error)}") from error
+        raise ModelFileError(f"{path} cannot be restored: {_one_line(error)}") from error
     if not agrees:
-        raise ModelFileError(f"{path} holds another model than its header says: get a fresh copy of it")
+        raise ModelFileError(f"{path} holds another model than its header describes: get a new copy of it")
     return model
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """What a model file says of itself, after its checksums have been found to agree."""
+    """Return the header of a model file whose checksums agree."""
     return _checked_header(Path(path).read_bytes(), path)
 
 
 def training_checksum(model: Any) -> str:
-    """SHA-256 of statistics, or of those that a classifier has kept of its training data."""
+    """SHA-256 of statistics, or of a classifier's statistics."""
     statistics = _statistics_of(model)
     digest = hashlib.sha256()
     moments = (array for of_block in statistics.moments for array in (of_block.n, of_block.mean, of_block.scatter))
@@ -141,7 +141,7 @@ def training_checksum(model: Any) -> str:
 
 
 def classifier_of(model: Any) -> Any:
-    """The classifier itself, or the last step of the pipeline that holds it."""
+    """The classifier, or the last step of a pipeline."""
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
@@ -152,7 +152,7 @@ def classifier_of(model: Any) -> Any:
     while isinstance(last, Pipeline):
         last = last[-1]
     if isinstance(last, Statistics):
-        raise TypeError("these are statistics, no model: make one of them by from_statistics, or by `cgnlearn merge`")
+        raise TypeError("these are statistics, not a model: fit one with from_statistics or `cgnlearn merge`")
     if not isinstance(last, CGNClassifier | CGNClassifierCV):
         raise TypeError(f"a model file holds a CGNClassifier or a Pipeline that ends in one, not {type(last).__name__}")
     check_is_fitted(last, "statistics_")
@@ -167,7 +167,7 @@ def _statistics_of(model: Any) -> Statistics:
 def _header_of(model: Any) -> dict[str, Any]:
     statistics = _statistics_of(model)
     schema = statistics.schema
-    # Neither statistics nor a pipeline that takes spectra has columns of its own to tell of.
+    # Neither statistics nor a pipeline of spectra has feature names of its own.
     names = getattr(model, "feature_names_in_", None if hasattr(model, "n_features_in_") else schema.names)
     return {
         "format": FORMAT,
@@ -183,7 +183,7 @@ def _header_of(model: Any) -> dict[str, Any]:
 
 
 def _packed(dumped: bytes, header: dict[str, Any], compression: int) -> bytes:
-    """The file of what skops has dumped."""
+    """A model file from a dump of skops."""
     buffer, entries = io.BytesIO(), {}
     with (
         zipfile.ZipFile(io.BytesIO(dumped)) as source,
@@ -200,7 +200,7 @@ def _packed(dumped: bytes, header: dict[str, Any], compression: int) -> bytes:
 
 
 def _for_skops(content: bytes) -> bytes:
-    """A file with the schema that skops looks for."""
+    """Add the schema that skops expects."""
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(SCHEMA, placed(archive.read(MODEL)))
@@ -208,37 +208,34 @@ def _for_skops(content: bytes) -> bytes:
 
 
 def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
-    """The header, once every entry has been read and agrees with it."""
-    damaged = f"{path} is damaged or no model file of cgnlearn: get a fresh copy of it"
+    """The header; raises unless every entry agrees with it."""
+    damaged = f"{path} is damaged or not a model file of cgnlearn: get a new copy of it"
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()
             if HEADER not in names or len(set(names)) < len(names):
-                raise ModelFileError(f"{damaged} (entries are missing or doubled)")
-            # Other ways to pack are not ours, and give out more than was asked for.
+                raise ModelFileError(f"{damaged} (missing or duplicate entries)")
+            # `save` uses no other compression; some of them may unpack to more than they claim.
             if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in archive.filelist):
-                raise ModelFileError(f"{damaged} (it is packed in a way that is not ours)")
+                raise ModelFileError(f"{damaged} (unknown compression)")
             if (claimed := _unpacked(content)) > (most := _most_unpacked(content)):
-                raise ModelFileError(
-                    f"{damaged} (it claims to unpack to {claimed >> 20} MB, and {most >> 20} MB are the most here)"
-                )
+                raise ModelFileError(f"{damaged} (it unpacks to {claimed >> 20} MB, more than {most >> 20} MB)")
             header = json.loads(archive.read(HEADER))
             file_format, written_by = int(header["format"]), header["versions"]["cgnlearn"]
             if file_format > FORMAT or _major(written_by) > _major(__version__):
-                raise ModelFileError(
-                    f"{path} was written by cgnlearn {written_by}, newer than this one ({__version__}): "
-                    "upgrade cgnlearn"
-                )
+                newer = f"{path} was written by cgnlearn {written_by}, newer than this one ({__version__})"
+                raise ModelFileError(f"{newer}: upgrade cgnlearn")
             if file_format < FORMAT:
                 raise ModelFileError(f"{path} was written by an older cgnlearn: fit the model again")
-            needless = set(names) - {HEADER, MODEL} - _referred(json.loads(archive.read(MODEL)))
-            if needless:
-                raise ModelFileError(f"{damaged} (nothing refers to its entry {min(needless)!r})")
-            found = {name: _sha256_of(archive, name) for name in names if name != HEADER}
-        agrees = found == header["entries"] and isinstance(header["training_sha256"], str)
+            found = nodes(json.loads(archive.read(MODEL)))
+            referred = {node["file"] for node in found if isinstance(node.get("file"), str)}
+            if unused := set(names) - {HEADER, MODEL} - referred:
+                raise ModelFileError(f"{damaged} (nothing refers to its entry {min(unused)!r})")
+            checksums = {name: _sha256_of(archive, name) for name in names if name != HEADER}
+        agrees = checksums == header["entries"] and isinstance(header["training_sha256"], str)
     except ModelFileError:
         raise
-    except Exception as error:  # whatever zipfile, zlib and json make of damage
+    except Exception as error:  # zipfile, zlib and json raise various errors
         raise ModelFileError(f"{damaged} ({_one_line(error)})") from error
     if not agrees:
         raise ModelFileError(f"{damaged} (a checksum differs)")
@@ -246,18 +243,13 @@ def _checked_header(content: bytes, path: str | Path) -> dict[str, Any]:
 
 
 def _unpacked(content: bytes) -> int:
-    """How many bytes the entries claim to be; zipfile reads no more of an entry than it claims."""
+    """Claimed size of the entries; zipfile reads no more than that."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return sum(entry.file_size for entry in archive.filelist)
 
 
 def _most_unpacked(content: bytes) -> int:
     return min(MOST_BYTES, max(SMALL_BYTES, MOST_TIMES * len(content)))
-
-
-def _referred(schema: Any) -> set[str]:
-    """The entries that a skops schema speaks of."""
-    return {node["file"] for node in nodes(schema) if isinstance(node.get("file"), str)}
 
 
 def _major(written: str) -> int:

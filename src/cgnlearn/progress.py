@@ -1,6 +1,6 @@
-"""Progress of a search, told to scikit-learn's callbacks where there are any (experimental, from 1.9 on).
+"""Progress of a search, reported to scikit-learn's callbacks (experimental, from 1.9 on).
 
-Nothing of ``sklearn.callback`` is imported before someone sets a callback: it brings rich along.
+``sklearn.callback`` is imported only if a callback is set, because it imports rich.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class Watched:
-    """An estimator that takes scikit-learn's callbacks, if scikit-learn has them."""
+    """An estimator with scikit-learn's callbacks, if scikit-learn has them."""
 
     @available_if(lambda _: find_spec("sklearn.callback") is not None)  # type: ignore[untyped-decorator]
     def set_callbacks(self, *callbacks: Any) -> Self:
-        """Set the callbacks that hear of the steps of a search, such as ``sklearn.callback.ProgressBar()``."""
+        """Set callbacks for the steps of a search, such as ``sklearn.callback.ProgressBar()``."""
         from sklearn.callback import CallbackSupportMixin
 
         CallbackSupportMixin.set_callbacks(self, *callbacks)
@@ -28,7 +28,7 @@ class Watched:
 
 
 def reported(fit: Callable[..., T]) -> Callable[..., T]:
-    """A ``fit(self, X, y, ...)`` of whose beginning and end the estimator's callbacks hear."""
+    """Report the start and end of ``fit(self, X, y, ...)`` to the estimator's callbacks."""
 
     @wraps(fit)
     def run(self: Any, X: Any, y: Any, *args: Any, **kwargs: Any) -> T:
@@ -50,10 +50,9 @@ def reported(fit: Callable[..., T]) -> Callable[..., T]:
 
 
 def watched(estimator: Any, states: Iterable[T], expected: Sequence[float] | None = None) -> Iterator[T]:
-    """The states of a search, each one a task of the estimator's fit; a callback may stop it.
+    """Yield the states of a search, each a task of the estimator's fit; a callback may stop it.
 
-    Where it is known beforehand how many there are and about how long each takes, callbacks hear of the share of the
-    work that is done: ``metadata["share_done"]``.
+    With the expected time of each state, callbacks get the share of the work done in ``metadata["share_done"]``.
     """
     context = getattr(estimator, "_callback_fit_ctx", None)
     if context is None:

@@ -364,7 +364,7 @@ def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
 
 
 def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
-    assert "damaged or no model file" in fails(1, "predict", wine, wine)
+    assert "damaged or not a model file" in fails(1, "predict", wine, wine)
     assert "200 folds are more than the 71 rows" in fails(1, "evaluate", wine, "-t", "class", "--cv", "200")
     ml = ("-s", "complete", "-p", "ml", "-o", tmp_path / "m.skops")
     few = tmp_path / "few.csv"

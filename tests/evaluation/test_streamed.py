@@ -113,15 +113,15 @@ def test_groups_stay_together(rows, path):
 
 
 def test_what_needs_rows_is_fitted_to_a_sample(rows, path):
-    models = {"tempered": CGNClassifier(likelihood_power="cv"), "naive": CGNClassifier()}
+    models = {"powered": CGNClassifier(likelihood_power="cv"), "naive": CGNClassifier()}
     found = evaluate_stream(models, path, "class", columns=["a", "site", "b"], n_folds=2, sample_rows=300)
-    assert 100 < found.sampled["tempered"] < 200
-    tempered, naive, nothing = (summary.metrics["log_loss"].mean for summary in found.summaries)
-    assert tempered < nothing - 0.2
+    assert 100 < found.sampled["powered"] < 200
+    powered, naive, nothing = (summary.metrics["log_loss"].mean for summary in found.summaries)
+    assert powered < nothing - 0.2
     assert naive < nothing
     with pytest.raises(ValueError, match=r"sample, which has no sample of class no: draw a larger"):
         evaluate_stream(models, path, "class", n_folds=2, sample_rows=1)
-    with pytest.warns(UserWarning, match=r"fitted to a random sample of \d+ of 1,200 samples"):
+    with pytest.warns(UserWarning, match=r"fitted to a random sample of \d+ of 1,200 rows"):
         fitted = fit_stream(CGNClassifierCV(), path, "class", columns=["a", "site", "b"], sample_rows=300)
     assert fitted.classes_.tolist() == ["no", "perhaps", "yes"]
     X = rows[["a", "site", "b"]].astype({"site": "category"})
@@ -142,11 +142,11 @@ def test_hostile_input_is_refused_in_one_line(rows, path, tmp_path):
     with pytest.raises(ValueError, match="at least 2 folds"):
         evaluate_stream(model, path, "class", n_folds=1)
     rows.assign(person="only").to_parquet(tmp_path / "one.parquet")
-    with pytest.raises(ValueError, match=r"leaves no training samples of class no"):
+    with pytest.raises(ValueError, match=r"has all samples of class no"):
         evaluate_stream(model, tmp_path / "one.parquet", "class", groups="person")
-    rows.assign(person=rows["person"].astype(str).where(rows.index > 3)).to_parquet(tmp_path / "missing values.parquet")
-    with pytest.raises(ValueError, match="column 'person' has no value in sample 0"):
-        evaluate_stream(model, tmp_path / "missing values.parquet", "class", groups="person")
+    rows.assign(person=rows["person"].astype(str).where(rows.index > 3)).to_parquet(tmp_path / "incomplete.parquet")
+    with pytest.raises(ValueError, match="column 'person' has no value in row 0"):
+        evaluate_stream(model, tmp_path / "incomplete.parquet", "class", groups="person")
     mixed = {"a": CGNClassifier(), "b": CGNClassifier(categorical_features=["person"])}
     with pytest.raises(ValueError, match="the same categorical_features"):
         evaluate_stream(mixed, path, "class")
@@ -157,23 +157,23 @@ def run(*words):
     return found.exit_code, found.stdout, found.stderr
 
 
-def test_the_command_evaluates_in_parts(rows, path, tmp_path):
+def test_the_command_evaluates_in_batches(rows, path, tmp_path):
     asked = ("evaluate", path, "-t", "class", "--groups", "person", "--cv", "3x1", "--memory", "10kB")
     code, out, err = run(*asked, "-s", "tan", "-o", tmp_path / "out", "--report", tmp_path / "r.html", "--json")
     assert (code, "no report is written" in err, "summary.csv only" in err) == (0, True, True), err
     told = json.loads(out)
-    assert [model["model"] for model in told["models"]] == ["tree ml", "tree bayes", "class frequencies"]
+    assert [model["model"] for model in told["models"]] == ["tan ml", "tan bayes", "class frequencies"]
     assert told["data"]["classes"] == rows["class"].value_counts().sort_index().to_dict()
     assert told["data"]["features"] == ["a", "site", "b"]
     assert (tmp_path / "out" / "summary.csv").read_text().count("\n") == 4
     assert not (tmp_path / "r.html").exists()
     code, _, err = run(*asked, "--positive", "yes")
-    assert (code, "--positive needs all samples" in err, err.count("\n")) == (2, True, 1)
+    assert (code, "--positive needs all rows" in err, err.count("\n")) == (2, True, 1)
 
 
 def test_the_command_samples_for_the_mixture(rows, path, monkeypatch):
-    monkeypatch.setattr("cgnlearn.cli.models.unnamed", lambda seed, ordered: CGNClassifier(likelihood_power="cv"))
+    monkeypatch.setattr("cgnlearn.cli.models.tuned", lambda name, seed, ordered: CGNClassifier(likelihood_power="cv"))
     code, out, err = run("evaluate", path, "-t", "class", "--cv", "2x1", "--memory", "10kB", "--ignore", "person")
     assert code == 0, err
-    assert "mixture needs samples in memory: each fold fitted it to a random sample of" in err
+    assert "mixture cannot be fitted in batches: each fold fitted it to a random sample of" in err
     assert "naive_bayes bayes" in out

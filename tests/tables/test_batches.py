@@ -65,9 +65,9 @@ REFUSED = {
     "measured.csv": (
         lines(*((b, c, i, i + 0.5) for i, (_, b, c, _) in enumerate(ROWS))),
         {},
-        "seems to measure something",
+        "seems to be a measurement",
     ),
-    "no_classes.csv": (lines(*((a, b, c, "") for a, b, c, _ in ROWS)), {}, "names no class in any row"),
+    "no_classes.csv": (lines(*((a, b, c, "") for a, b, c, _ in ROWS)), {}, "has no class in any row"),
     "no_group.csv": (lines(*changed(b33="")), {"groups": "b"}, "column 'b' has no value in line 35"),
     "not_there.csv": (lines(*ROWS), {"groups": "d"}, "has no column 'd' (--groups)"),
 }
@@ -97,11 +97,11 @@ def test_both_ways_of_reading_find_the_same(name, tmp_path):
     roles = Roles("class", **{key: value for key, value in options.items() if key != "drop_missing"})
     data = training_data(source_of(path), roles, drop_missing=drop_missing)
     whole, classes = read_training(data.X, data.y)
-    stream, agreed = training_stream(source_of(path), roles, drop_missing=drop_missing)
-    stream = batches.Stream(stream.plan, 7)
+    stream = training_stream(source_of(path), roles, drop_missing=drop_missing)
+    agreed, stream = stream.survey, batches.Stream(stream.plan, 7)
     parts = list(stream.parts())
     assert len(parts) > 3
-    tables = [stream.table(part, agreed.schema) for part in parts if part.kept.any()]
+    tables = [stream.table(part) for part in parts if part.kept.any()]
     assert agreed.schema == whole.schema
     assert agreed.schema.classes == tuple(classes.tolist())
     assert agreed.remarks == data.remarks
@@ -111,7 +111,7 @@ def test_both_ways_of_reading_find_the_same(name, tmp_path):
     np.testing.assert_array_equal(np.concatenate([table.codes for table in tables]), whole.codes)
     np.testing.assert_array_equal(np.concatenate([table.labels for table in tables]), whole.labels)
     if roles.groups:
-        numbers = np.concatenate([stream.group_numbers(part) for part in parts])
+        numbers = np.concatenate([batches.group_numbers(part) for part in parts])
         assert len(set(zip(numbers.tolist(), data.groups.tolist(), strict=True))) == len(set(data.groups.tolist()))
 
 
@@ -130,6 +130,6 @@ def test_both_ways_of_reading_refuse_the_same(name, tmp_path):
 
 def test_a_class_or_a_level_that_comes_late_is_known_from_the_start(tmp_path):
     path = written(tmp_path, "late.csv", lines(*changed(b39="last", d39="new")))
-    _, agreed = training_stream(source_of(path), Roles("class"))
+    agreed = training_stream(source_of(path), Roles("class")).survey
     assert agreed.schema.levels[1] == ("last", "x", "y", "z")
     assert agreed.counts == {"ill": 20, "new": 1, "well": 19}

@@ -155,7 +155,7 @@ def test_faults_are_named_with_their_line(tmp_path):
     assert "line 4 cannot be read" in refused(path, start + '3,"4"x,y\n')
     assert "two columns are named 'a'" in refused(path, "a,a\n1,2\n")
     assert "column 2 has no name" in refused(path, "a,,b\n1,2,3\n")
-    assert "without a header line" in refused(path, "5.1,3.5,1.4\n4.9,3.0,1.4\n")
+    assert "no header line" in refused(path, "5.1,3.5,1.4\n4.9,3.0,1.4\n")
     assert "is empty" in refused(path, "")
     assert "no rows" in refused(path, "a,b\n")
     assert "no columns besides" in refused(path, "class\nx\n")
@@ -190,7 +190,7 @@ def test_one_and_one_point_zero_are_one_class(tmp_path):
     assert data.X["b"].tolist() == ["1", "1", "2", "2", "007"]
 
 
-def test_what_is_no_feature_is_left_out_and_told_of(tmp_path):
+def test_columns_that_cannot_be_features_are_excluded_with_a_message(tmp_path):
     n = 60
     frame = pd.DataFrame(
         {
@@ -210,8 +210,8 @@ def test_what_is_no_feature_is_left_out_and_told_of(tmp_path):
     data = read(path)
     assert list(data.X.columns) == ["word", "height"]
     told = "\n".join(data.remarks)
-    assert "'name', which holds names of rows such as 'patient 0': carry one as --id; --categorical name" in told
-    assert "2 columns 'born', 'seen', which hold dates or times such as '1940-01-11': turn them into numbers" in told
+    assert "'name', which holds names of rows such as 'patient 0': name one with --id; --categorical name" in told
+    assert "2 columns 'born', 'seen', which hold dates or times such as '1940-01-11': convert them to numbers" in told
     assert "'income', which holds numbers with signs between the digits such as '0'" in told
     assert "'share', which holds percentages such as '0.5 %'" in told
     assert "'nothing': no row has a value there" in told
@@ -231,7 +231,7 @@ def test_few_whole_numbers_may_be_labels(tmp_path):
     pd.DataFrame({"grade": np.arange(60) % 3, "age": np.arange(60), "class": ["x", "y"] * 30}).to_csv(path, index=False)
     data = read(path)
     assert str(data.X["grade"].dtype) == "float64"
-    assert data.remarks == ("'grade' has few whole numbers and is taken as measured: if they are mere labels, add "
+    assert data.remarks == ("'grade' has few whole numbers and is taken as numeric: if they are labels, add "
                             "--categorical grade",)  # fmt: skip
     assert read(path, categorical=("grade",)).remarks == ()
 
@@ -269,7 +269,7 @@ def test_missing_values_are_counted_by_column_and_spelling(tmp_path):
     assert data.X["salt"].isna().tolist() == [False, True, False, False]
     assert list(data.X["salt"].cat.categories) == ["K", "Na"]  # sodium
     assert data.missing == {"a": {"": 1, "NA": 1}, "salt": {"NA": 1}, "b": {"?": 1, "-9": 1}}
-    assert data.remarks[1] == "left out 1 of 5 rows without a class in column 'class'"
+    assert data.remarks[1] == "excluded 1 of 5 rows without a class in column 'class'"
     assert data.remarks[0] == "5 cells are taken as missing: a 1 empty, 1 'NA'; b 1 '?', 1 '-9'; salt 1 'NA'"
     assert read(path, na=("Na", "-9")).missing["salt"] == {"Na": 2, "NA": 1}
     whole = read(path, na=("-9",), drop_missing=True)
@@ -288,7 +288,7 @@ def test_missing_values_of_parquet_and_npz(tmp_path):
     assert (len(data.X), data.n_dropped, data.lines.tolist()) == (3, 1, [0, 1, 3])
     frame.loc[1, "who"] = None
     path = written(tmp_path, ".parquet", frame)
-    assert "column 'who' has no value in row 1: say to which group" in refused(path, groups="who")
+    assert "column 'who' has no value in row 1: fill in the group" in refused(path, groups="who")
     np.savez(tmp_path / "data.npz", X=[[1.0, np.nan], [2.0, 3.0]], y=["a", "a"])
     assert read(tmp_path / "data.npz", target="y").missing == {"1": {"null": 1}}
 
@@ -307,7 +307,7 @@ def test_npz_with_positions_target_and_groups(tmp_path):
     np.savez(path, Z=X)
     assert "no array X" in refused(path)
     np.savez(path, X=np.array([["a"]], dtype=object), y=["a"])  # can only be read by unpickling
-    assert "no npz file of plain arrays" in refused(path, target="y")
+    assert "not an npz file of plain arrays" in refused(path, target="y")
 
 
 # ---- prediction
@@ -315,7 +315,7 @@ def test_npz_with_positions_target_and_groups(tmp_path):
 
 def to_predict(path, roles, columns, discrete=(), **more):
     told = []
-    [data] = prediction_parts(source_of(path), roles, columns, discrete, tell=told.append, **more)
+    [data] = prediction_parts(source_of(path), roles, columns, discrete, message=told.append, **more)
     return data, told
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_costs(path: Path, classes: Sequence[str]) -> Costs:
-    """The costs of decisions in the order of the classes; the first column names the class of each row."""
+    """Read costs of decisions, in the order of the classes; the first column names the class of each row."""
     from cgnlearn.evaluation.decisions import Costs
     from cgnlearn.tables.columns import labels, only_numbers
     from cgnlearn.tables.formats import source_of
@@ -24,13 +24,13 @@ def read_costs(path: Path, classes: Sequence[str]) -> Costs:
     if not decisions:
         raise click.UsageError(f"--cost {path}: it needs a column of classes, and one for each decision")
     rows = source.whole
-    named = labels(rows, first).cells(np.ones(len(rows.places), bool)).tolist()
+    named = labels(rows, first).cells().tolist()
     for label in classes:
         if named.count(label) != 1:
             raise click.UsageError(f"--cost {path}: its first column must name class {label!r} in exactly one row")
     foreign = [label for label in named if label not in classes]
     if foreign:
-        raise click.UsageError(f"--cost {path}: {foreign[0]!r} is not a class, they are {', '.join(classes)}")
+        raise click.UsageError(f"--cost {path}: {foreign[0]!r} is not a class: the classes are {', '.join(classes)}")
     matrix = np.column_stack([only_numbers(rows, name, "costs are numbers") for name in decisions])
     if np.isnan(matrix).any():
         raise click.UsageError(f"--cost {path}: a cost is missing: fill it in")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cgnlearn.candidates.registry import MIXTURE
-from cgnlearn.cli.folder import print_by_sample, training_spectra
+from cgnlearn.cli.folder import opened, print_by_sample, steps_of
 from cgnlearn.cli.models import compared
 from cgnlearn.cli.options import NEW_REPORT, jobs_option, json_option
 from cgnlearn.cli.terminal import finish, print_comparisons, print_table, say, waiting
@@ -18,7 +18,7 @@ from cgnlearn.cli.terminal import finish, print_comparisons, print_table, say, w
 if TYPE_CHECKING:
     from cgnlearn.evaluation.study import Study
 
-OUTPUT = "Where the report goes.  [default: demo/report.html]"
+OUTPUT = "Path of the report.  [default: demo/report.html]"
 
 
 @click.command()
@@ -26,9 +26,9 @@ OUTPUT = "Where the report goes.  [default: demo/report.html]"
 @jobs_option(1)
 @json_option
 def demo(output: Path, jobs: int, as_json: bool) -> None:
-    """Maximum likelihood beside Bayesian averaging on embedded data, and the way from raw spectra to a diagnosis.
+    """Compare maximum likelihood and Bayesian averaging on embedded data, and classify raw spectra.
 
-    The spectra, simulated with a known truth, are written beside the report, and read again.
+    The spectra, simulated with a known truth, are written beside the report and read from there.
     """
     from cgnlearn.report import demonstration, write_report
 
@@ -48,29 +48,29 @@ def demo(output: Path, jobs: int, as_json: bool) -> None:
                 print_by_sample(done)
     say(truth)
     if as_json:
-        found = {f"{part.study.name}, {part.structure}, {part.n_train} rows": part.study for part in compared}
-        found |= {study.name: study for study in studies}
-        plain = {name: [summary.as_dict() for summary in study.summaries] for name, study in found.items()}
+        by_name = {f"{part.study.name}, {part.structure}, {part.n_train} samples": part.study for part in compared}
+        by_name |= {study.name: study for study in studies}
+        plain = {name: [summary.as_dict() for summary in study.summaries] for name, study in by_name.items()}
         click.echo(json.dumps(plain, indent=1))
     with waiting("writing the report"):
-        write_report(output, studies, "Maximum likelihood beside Bayesian averaging", compared)
+        write_report(output, studies, "Maximum likelihood and Bayesian averaging", compared)
     say(f"report: {output}")
 
 
 def _spectra(folder: Path) -> Study:
-    """The study of spectra that are written to a folder first."""
+    """A study of simulated spectra, written to a folder first."""
     from cgnlearn.report import demonstration
 
     with waiting(f"writing spectra into {folder}"):
-        made = demonstration.raw_spectra()
-        made.write(folder)
+        simulated = demonstration.raw_spectra()
+        simulated.write(folder)
     say(f"spectra: {folder}")
-    read = training_spectra(
-        folder / "spectra", folder / "labels.csv", "sample", preset="maldi", width=10.0, skip_bad=False
-    )
+    with waiting(f"reading {folder}"):
+        spectra = opened(folder / "spectra", folder / "labels.csv", groups="sample")
+        read = spectra.training(steps_of("maldi", width=10.0))
     models = {name: read.before(model) for name, model in compared((), (), seed=0, ordered=True).items()}
     return demonstration.spectra_study(
-        read.X, read.y, models, made, groups=read.groups, raw=read.spectra, ids=read.ids, proposed=MIXTURE
+        read.X, read.y, models, simulated, groups=read.groups, raw=read.spectra, ids=read.ids, proposed=MIXTURE
     )
 
 

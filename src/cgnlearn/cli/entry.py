@@ -1,4 +1,4 @@
-"""Where the command starts: it says what is missing if the extra ``cli`` is not installed, and bears Ctrl-C at once."""
+"""Entry point of the command: reports a missing extra ``cli``, and handles Ctrl-C from the start."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 def run() -> None:
     """Run the command ``cgnlearn``."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        _command()()  # whoever started us wants Ctrl-C to be ignored, as nohup does
+        _command()()  # the caller ignores Ctrl-C, as nohup does
         return
-    # An exception in the middle of an import may be lost, or come out as one of the import.
+    # An exception during an import may be lost or turned into an ImportError.
     signal.signal(signal.SIGINT, _leave_with_a_line)
     command = _command()
     interrupted = False
@@ -26,10 +26,10 @@ def run() -> None:
     signal.signal(signal.SIGINT, interrupt)
     try:
         command()
-    except KeyboardInterrupt:  # before or after what the command itself catches
+    except KeyboardInterrupt:  # outside the command
         _leave_with_a_line()
     except SystemExit as left:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(1))  # all is said
+        signal.signal(signal.SIGINT, lambda *_: os._exit(1))  # all output is written
         if interrupted:
             _leave(left.code)
         raise
@@ -47,7 +47,7 @@ def _command() -> Any:
 
 
 def _leave(code: Any) -> NoReturn:
-    """Leave with this code: Python itself would leave by the signal if it came during an ``eval``."""
+    """Exit with this code: Python itself would exit by the signal if it came during an ``eval``."""
     import atexit
 
     atexit._run_exitfuncs()

@@ -10,21 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.candidates.registry import MIXTURE
-from cgnlearn.cli import folder, options
+from cgnlearn.cli import folder, options, terminal
 from cgnlearn.cli.given import Given, given_data
 from cgnlearn.cli.models import compared
-from cgnlearn.cli.parts import evaluate_in_parts
-from cgnlearn.cli.terminal import (
-    finish,
-    foretell,
-    one_line,
-    print_decisions,
-    print_table,
-    say,
-    tell_of_no_answer,
-    waiting,
-    warn_of_worse_than_nothing,
-)
 
 if TYPE_CHECKING:
     from cgnlearn.evaluation.decisions import Costs, Decisions
@@ -35,20 +23,21 @@ if TYPE_CHECKING:
     from cgnlearn.tables.roles import Roles
 
 CV = "Folds and repetitions.  [default: 10x1]"
+POSITIVE = "Class to distinguish from the others: AUC, sensitivity, specificity, ..."
 PREVALENCE = "Of the positive class where decisions will be made; default: as in the data."
-OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run goes on there."
+OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run continues there."
 
 
 @click.command()
 @given_data
 @options.model_options(many=True)
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", help=CV)
-@click.option("--positive", metavar="CLASS", help="Class to tell from the others: AUC, sensitivity, specificity, ...")
+@click.option("--positive", metavar="CLASS", help=POSITIVE)
 @click.option("--prevalence", type=click.FloatRange(0, 1, min_open=True, max_open=True), help=PREVALENCE)
 @options.cost_option
 @options.jobs_option(1)
 @click.option("-o", "--output", type=options.NEW_FOLDER, help=OUTPUT)
-@click.option("--report", type=options.NEW_REPORT, help="Where to write the HTML report.")
+@click.option("--report", type=options.NEW_REPORT, help="Path of an HTML report.")
 @options.memory_option
 @options.json_option
 def evaluate(
@@ -68,18 +57,22 @@ def evaluate(
     seed: int,
     **model: Any,
 ) -> None:
-    """Cross-validate: accuracy, log loss, Brier score and calibration error, ML beside Bayes.
+    """Cross-validate: accuracy, log loss, Brier score and calibration error of ML and Bayes.
 
-    DATA is a table, or a folder (zip, tar) of raw spectra with --labels: all steps are then learned within the folds.
+    DATA is a table, or a folder (zip, tar) of raw spectra with --labels; all steps are then fitted within the folds.
     """
     if prevalence is not None and positive is None:
-        raise click.UsageError("--prevalence is that of a class: name it with --positive CLASS")
+        raise click.UsageError("--prevalence needs a class: name it with --positive CLASS")
     data, of_spectra, roles = given.data, given.of_spectra, given.roles
     has_mixture = not structure or MIXTURE in structure
     models = compared(structure, estimation, seed=seed, ordered=ordered or (of_spectra and has_mixture), **model)
-    if given.is_beyond(memory):
-        refused = {"--positive": positive, "--cost": cost}
-        evaluate_in_parts(models, given, cv, seed, output, report, refused, as_json=as_json)
+    if given.exceeds(memory):
+        for option, value in {"--positive": positive, "--cost": cost}.items():
+            if value is not None:
+                raise click.UsageError(f"{option} needs all rows in memory: omit it, or increase --memory")
+        if report is not None:
+            terminal.say(f"no report is written, because {data} is read in batches: increase --memory for a report")
+        _evaluate_in_batches(models, given, cv, seed, output, as_json=as_json)
         return
     from cgnlearn.data.splits import fewer, repeated_splits
     from cgnlearn.evaluation.metrics import summary_text
@@ -94,16 +87,16 @@ def evaluate(
     costs = _checked(read.y, positive, cost)
     splits = repeated_splits(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
-        say(reason)
-    foretell(own.get(MIXTURE), read.X, read.y, len(splits), jobs)
-    how = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
-    settings = _settings(read, roles, of_spectra) | {"Cross-validation": f"{how}, seed {seed}"}
+        terminal.say(reason)
+    terminal.print_expected_time(own.get(MIXTURE), read.X, read.y, len(splits), jobs)
+    design = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
+    settings = _settings(read, roles, of_spectra) | {"Cross-validation": f"{design}, seed {seed}"}
     proposed, raw = MIXTURE if MIXTURE in models else None, read.spectra if of_spectra else None
     asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence}
     rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "raw": raw}
     study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
-    is_finished = finish(run, "cross-validating", jobs)
+    is_finished = terminal.finish(run, "cross-validating", jobs)
     study = replace(study, results=run.results)
     if not study.results:
         raise click.exceptions.Exit(1)
@@ -116,35 +109,80 @@ def evaluate(
     if report is not None:
         from cgnlearn.report import write_report
 
-        with waiting("writing the report"):
+        with terminal.waiting("writing the report"):
             write_report(report, [study], f"Evaluation of {data.name}")
-        say(f"report: {report}")
+        terminal.say(f"report: {report}")
     if as_json:
-        told = {
-            "data": _data_as_dict(study, read),
+        counts = {"rows": len(study.y), "rows_left_out": read.n_dropped, "features": study.names}
+        file = {"file": read.path.name, "sha256": read.sha256}
+        result = {
+            "data": file | counts | {"classes": study.counts, "missing": read.missing},
             "cross_validation": {"folds": len(splits) // cv[1], "repeats": cv[1], "seed": seed},
             "models": [_model_as_dict(summary, decided, mean_costs) for summary in summaries],
         }
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(result, indent=1))
     else:
         spread = "mean ± standard deviation of the folds"
-        print_table(summaries, f"{data.name}: {how}, {spread}", mean_costs)
+        terminal.print_table(summaries, f"{data.name}: {design}, {spread}", mean_costs)
         if positive is not None:
             stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
-            intervals = f"95 % intervals; predictive values (PPV, NPV) at {stated}"
-            print_decisions(decided, f"{positive} against the others, {intervals}")
+            intervals = f"95% confidence intervals; predictive values (PPV, NPV) at {stated}"
+            terminal.print_decisions(decided, f"{positive} against the others, {intervals}")
             if read.groups is not None:
-                say("the intervals take rows for independent, but rows of one group are not: they are too narrow")
+                terminal.say(
+                    "the intervals assume independent samples; samples of one group are not, so they are too narrow"
+                )
         if of_spectra and read.groups is not None:
             folder.print_by_sample(study)
-    tell_of_no_answer(study.summaries)
-    warn_of_worse_than_nothing(study.summaries)
+    terminal.print_warnings(study.summaries)
     if not is_finished:
         raise click.exceptions.Exit(1)
 
 
+def _evaluate_in_batches(
+    models: dict[str, Any], given: Given, cv: tuple[int, int], seed: int, output: Path | None, *, as_json: bool
+) -> None:
+    """Cross-validate on a file that does not fit into memory."""
+    from cgnlearn.evaluation.streamed import evaluate_on
+    from cgnlearn.evaluation.study import BASELINE
+    from cgnlearn.evaluation.summaries import summary_text
+    from cgnlearn.files import write_whole
+
+    data, (n_folds, n_repeats) = given.data, cv
+    stream = given.stream()
+    models = {name: model for name, model in models.items() if name != BASELINE}
+    with terminal.counted(f"reading {data} twice") as progress:
+        result = evaluate_on(stream, models, n_folds, n_repeats, seed, progress=progress)
+    for name, n_samples in result.sampled.items():
+        terminal.say(
+            f"{name} cannot be fitted in batches: each fold fitted it to a random sample of {n_samples:,} rows"
+        )
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        write_whole(output / "summary.csv", summary_text(result.summaries))
+        terminal.say(f"{output} gets summary.csv only: the predictions of {data} are not kept")
+    if as_json:
+        n_samples = stream.survey.n_samples
+        file = {"file": data.name, "sha256": given.source.sha256, "rows": n_samples}
+        file |= {"rows_left_out": stream.survey.n_read - n_samples, "features": list(stream.plan.features)}
+        summaries = [summary.as_dict() for summary in result.summaries]
+        for summary in summaries:
+            if summary["model"] in result.sampled:
+                summary["fitted_to_sample_of"] = result.sampled[summary["model"]]
+        plain = {
+            "data": file | {"classes": result.counts, "missing": stream.plan.missing},
+            "cross_validation": {"folds": n_folds, "repeats": n_repeats, "seed": seed},
+            "models": summaries,
+        }
+        click.echo(json.dumps(plain, indent=1))
+    else:
+        times = f", {n_repeats} times" if n_repeats > 1 else ""
+        terminal.print_table(result.summaries, f"{data.name}: {n_folds}-fold cross-validation, split at random{times}")
+    terminal.print_warnings(result.summaries)
+
+
 def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:
-    """The costs, if there are any, after the classes that the options name have been found among those of the data."""
+    """The costs, if any; raises if an option names a class that does not exist."""
     from cgnlearn.cli.costs import read_costs
 
     classes = sorted(set(y.tolist()))
@@ -156,19 +194,19 @@ def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:
 def _decided(
     study: Study, positive: str | None, prevalence: float | None, costs: Costs | None
 ) -> tuple[dict[str, Decisions], dict[str, Estimate]]:
-    """What models are worth to those who decide, by their names."""
+    """Quality of the decisions and mean costs, by model."""
     from cgnlearn.evaluation.decisions import decisions, one_class, predictions_by_model
 
-    said = predictions_by_model(study)
+    by_model = predictions_by_model(study)
     decided: dict[str, Decisions] = {}
     if positive is not None:
         place = study.classes.index(positive)
-        decided = {model: decisions(one_class(found, place), prevalence) for model, found in said.items()}
-    return decided, {} if costs is None else {model: costs.mean(found) for model, found in said.items()}
+        decided = {model: decisions(one_class(predicted, place), prevalence) for model, predicted in by_model.items()}
+    return decided, {} if costs is None else {model: costs.mean(predicted) for model, predicted in by_model.items()}
 
 
 def _curve_text(study: Study, positive: str, prevalence: float | None) -> str:
-    """The net benefit of every model at every threshold, as csv."""
+    """Net benefit of every model at every threshold, as csv."""
     from cgnlearn.evaluation.decisions import decision_curve, one_class, predictions_by_model
     from cgnlearn.evaluation.run import csv_text
 
@@ -180,7 +218,7 @@ def _curve_text(study: Study, positive: str, prevalence: float | None) -> str:
 
 
 def _with_common_folds(study: Study) -> list[Summary]:
-    """The summaries, and below each model that answered in some folds only the first one in these."""
+    """The summaries; below each model that exists in some folds only, the first model in the same folds."""
     from cgnlearn.evaluation.study import summarise
 
     found = []
@@ -197,45 +235,41 @@ def _with_common_folds(study: Study) -> list[Summary]:
 
 
 def _model_as_dict(summary: Summary, decided: dict[str, Decisions], costs: dict[str, Estimate]) -> dict[str, Any]:
-    """All that was found of a model, in plain values; the keys stay as they are."""
-    found = summary.as_dict()
+    """All results of a model in plain values; the keys are part of the interface."""
+    result = summary.as_dict()
     if summary.model in decided:
-        found["decisions"] = decided[summary.model].as_dict()
+        result["decisions"] = decided[summary.model].as_dict()
     if summary.model in costs:
-        found["cost"] = costs[summary.model]._asdict()
-    return found
-
-
-def _data_as_dict(study: Study, read: Data) -> dict[str, Any]:
-    counts = {"rows": len(study.y), "rows_left_out": read.n_dropped, "features": study.names, "classes": study.counts}
-    return {"file": read.path.name, "sha256": read.sha256, **counts, "missing": read.missing}
+        result["cost"] = costs[summary.model]._asdict()
+    return result
 
 
 def _manifest(data: Data, roles: Roles, models: dict[str, Any], cv: tuple[int, int], seed: int) -> dict[str, Any]:
-    """All that the results depend on."""
+    """Everything the results depend on."""
     kinds = {name: str(kind) for name, kind in data.X.dtypes.items()} if data.X.shape[1] < 1000 else None
     read = {"data": data.path.name, "sha256": data.sha256, "rows": len(data.lines), **roles.as_dict()}
-    described = {name: one_line(repr(model)) for name, model in models.items()}
+    described = {name: terminal.one_line(repr(model)) for name, model in models.items()}
     return read | {"features": kinds, "folds": list(cv), "seed": seed, "models": described}
 
 
 def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
-    """What the report says of the data."""
+    """The settings in the report."""
     settings = {"File": data.path.name, "SHA-256": data.sha256, "Class column": str(roles.target)}
     if not of_spectra:
         settings["Row numbers"] = "lines of the file" if data.is_text else "rows of the file, from 0"
     if data.groups is not None:
         together = "samples" if roles.groups is None else roles.groups
-        settings["Groups"] = f"{together}: {'spectra' if of_spectra else 'rows'} of one stay on one side of every split"
+        unit = "spectra" if of_spectra else "samples"
+        settings["Groups"] = f"{together}: all {unit} of a group are in the same fold"
     if roles.id:
-        settings["Rows are named by"] = roles.id
+        settings["Column of names"] = roles.id
     if data.n_dropped:
-        settings["Left out"] = f"{data.n_dropped} rows without a class or with missing values"
+        settings["Excluded"] = f"{data.n_dropped} rows without a class or with missing values"
     return settings
 
 
 def _spectrum(data: Data) -> dict[str, Any]:
-    """Where the columns stand along a spectrum, if there are enough to speak of one."""
+    """Positions of the columns along a spectrum, if their names are 50 or more rising numbers."""
     from cgnlearn.tables.text import rising_numbers
 
     positions = rising_numbers(data.X.columns)

@@ -13,11 +13,10 @@ from cgnlearn.cli import folder, options
 from cgnlearn.cli.given import Given, given_data
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.models import chosen
-from cgnlearn.cli.parts import fitted_in_parts
-from cgnlearn.cli.terminal import fitting, foretell, say, waiting
+from cgnlearn.cli.terminal import counted, fitting, print_expected_time, say, waiting
 
-OUTPUT = "Where the model goes, such as model.skops; what ends in .stats gets the statistics, to be merged."
-MINIMUM = "For .stats: refuse cells with fewer rows, but some."
+OUTPUT = "Path of the model, such as model.skops; a path that ends in .stats gets the statistics, for merge."
+MINIMUM = "For .stats: refuse non-empty cells with fewer samples."
 
 
 @click.command()
@@ -30,49 +29,57 @@ MINIMUM = "For .stats: refuse cells with fewer rows, but some."
 def fit(given: Given, output: Path, minimum_cell: float, memory: int | None, as_json: bool, **asked: Any) -> None:
     """Fit a classifier and save it.
 
-    DATA is a table, or a folder (zip, tar) of raw spectra with --labels: then the model takes raw spectra, too.
+    DATA is a table, or a folder (zip, tar) of raw spectra with --labels; the model then predicts raw spectra.
     """
     of_statistics = output.suffix.lower() == ".stats"
     if minimum_cell and not of_statistics:
-        raise click.UsageError("--minimum-cell is for statistics: let the output end in .stats")
+        raise click.UsageError("--minimum-cell is for statistics: use an output that ends in .stats")
     if given.of_spectra and of_statistics:
-        raise click.UsageError("statistics are of tables: make one of the spectra first, with cgnlearn spectra")
+        raise click.UsageError("statistics need a table: convert the spectra first, with cgnlearn spectra")
     roles = given.roles
     if of_statistics and asked["structure"] is None:
-        asked["structure"] = "naive_bayes"  # what can be merged
+        asked["structure"] = "naive_bayes"  # the mixture has no statistics to merge
     of_network = asked["structure"] in NETWORKS
     if of_statistics and not of_network:
         raise click.UsageError("only networks have statistics that can be merged: name one with --structure")
     model = chosen(**asked | {"ordered": asked["ordered"] or (given.of_spectra and not of_network)})
-    from cgnlearn import save
+    from cgnlearn import CGNClassifier, save
 
     missing: dict[str, Any] = {}
     whole = None
     if given.of_spectra:
         spectra = given.spectra()
-        foretell(model, spectra.X, spectra.y)
+        print_expected_time(model, spectra.X, spectra.y)
         with fitting(model):
             whole = folder.fitted_pipeline(spectra, model)
-    elif given.is_beyond(memory):
-        model, missing = fitted_in_parts(model, given)
+    elif given.exceeds(memory):
+        from cgnlearn.estimators.classifier import counting_learner
+        from cgnlearn.streams import fit_to
+
+        if isinstance(model, CGNClassifier):
+            counting_learner(model, "fit_stream")  # fail before anything is read
+        stream = given.stream()
+        with counted(f"counting {given.data}") as progress:
+            model, missing = fit_to(stream, model, progress=progress), stream.plan.missing
     else:
         read = given.table()
         missing = read.missing
-        foretell(model, read.X, read.y)
+        print_expected_time(model, read.X, read.y)
         with fitting(model):
-            if of_statistics and hasattr(model, "partial_fit"):  # does not rotate, which leaves nothing to merge
+            if of_statistics and hasattr(model, "partial_fit"):  # without a rotation, after which nothing can be merged
                 model.partial_fit(read.X, read.y, classes=read.y)
             else:
                 model.fit(read.X, read.y, groups=read.groups)
-    told = description(model)  # raises before anything is written if the sample does not allow a model
+    described = description(model)  # raises before anything is written if maximum likelihood does not exist
     with waiting("saving"):
-        kept = model.statistics_ if of_statistics else whole or model
-        save(kept, output, minimum_cell=minimum_cell, columns=roles.as_dict())
+        saved = model.statistics_ if of_statistics else whole or model
+        save(saved, output, minimum_cell=minimum_cell, columns=roles.as_dict())
     n_samples = float(model.statistics_.classes.sum())
     if as_json:
         more = {"path": str(output), "rows": n_samples, "columns": roles.as_dict(), "missing": missing}
-        click.echo(json.dumps(told | more, indent=1))
+        click.echo(json.dumps(described | more, indent=1))
     else:
-        parts = f"{told['parameters']} parameters" if "parameters" in told else f"{len(told['members'])} members"
-        size = f"{n_samples:.0f} {'spectra' if given.of_spectra else 'rows'}, {model.n_features_in_} features, {parts}"
-        say(f"{size}: saved {output}")
+        n_members = len(described.get("members", ()))
+        parts = f"{n_members} members" if n_members else f"{described['parameters']} parameters"
+        unit = "spectra" if given.of_spectra else "samples"
+        say(f"{n_samples:.0f} {unit}, {model.n_features_in_} features, {parts}: saved {output}")

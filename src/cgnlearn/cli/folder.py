@@ -1,4 +1,4 @@
-"""Folders and archives of spectra as data: their labels and samples, and pipelines from raw spectra to classes."""
+"""Folders and archives of spectra: labels, samples, and pipelines from raw spectra to classes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli.options import EXISTING, _options, wrong_columns
-from cgnlearn.cli.terminal import print_table, say, waiting
+from cgnlearn.cli.options import EXISTING, combined
+from cgnlearn.cli.terminal import print_table, say
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from cgnlearn.spectra.folders import Folder, Training
 
 LABELS = "For spectra: table with columns file (or sample) and label; a column sample beside file names replicates."
-PRESET = "From spectra to features. maldi: the whole chain. seldi: binning only."
-CORRELATION = "Of the replicates of a sample: 1 averages their log odds, 0 adds them."
+PRESET = "Preprocessing of spectra. maldi: all steps. seldi: binning only."
+CORRELATION = "Correlation of a sample's replicates: 1 averages their log odds, 0 adds them."
 
 labels_option = click.option("--labels", type=EXISTING, help=LABELS)
-skip_option = click.option("--skip-bad", is_flag=True, help="Leave out spectra that cannot be read, and say which.")
-preset_options = _options(
+skip_option = click.option("--skip-bad", is_flag=True, help="Skip spectra that cannot be read, and list them.")
+preset_options = combined(
     click.option("--preset", type=click.Choice(("maldi", "seldi")), default="maldi", show_default=True, help=PRESET),
     click.option("--width", type=click.FloatRange(0, min_open=True), help="Width of a bin in m/z."),
     skip_option,
 )
-sample_options = _options(
-    click.option("--by-sample", is_flag=True, help="Of spectra: a line for each sample, its replicates combined."),
+sample_options = combined(
+    click.option("--by-sample", is_flag=True, help="For spectra: a line for each sample, its replicates combined."),
     click.option("--correlation", type=click.FloatRange(0, 1), default=1.0, show_default=True, help=CORRELATION),
 )
 
 
 def is_folder(path: Path) -> bool:
-    """Whether data are a folder or an archive of spectra; a zipped table is none."""
+    """Whether data are a folder or an archive of spectra; a zipped table is not."""
     from cgnlearn.spectra.archives import is_archive
 
     inner = Path(path.stem).suffix.lower() if path.suffix.lower() == ".zip" else ""
@@ -49,43 +49,38 @@ def class_column(target: str | None) -> str:
 
 
 def opened(path: Path, labels: Path | None, **more: Any) -> Folder:
-    """A folder of spectra, whose remarks are said."""
+    """A folder of spectra, whose messages are printed."""
     from cgnlearn.spectra.folders import Folder
 
     return Folder(path, labels, tell=say, **more)
 
 
 def steps_of(preset: str, width: float | None) -> Pipeline:
-    """The steps that the options ask for."""
+    """The preprocessing steps."""
     from cgnlearn.spectra import preset as preset_of
 
     steps = preset_of(preset).set_output(transform="pandas")
     return steps if width is None else steps.set_params(bin__width=width)
 
 
-def training_spectra(
-    path: Path,
-    labels: Path | None,
-    groups: str | None,
-    *,
-    target: str | None = None,
-    preset: str,
-    width: float | None,
-    skip_bad: bool,
-) -> Training:
-    """The spectra that the options ask for."""
-    if labels is None:
-        raise click.UsageError(
-            f"{path} is a folder or an archive of spectra: add --labels TABLE, a csv file with the columns file, such "
-            f"as {_first_file(path)}, and {class_column(target)}"
-        )
-    folder = opened(path, labels, target=target, groups=groups, skip_bad=skip_bad)
-    with wrong_columns(), waiting(f"reading {path}"):
-        return folder.training(steps_of(preset, width))
+def needed_labels(path: Path, labels: Path | None, target: str | None) -> Path:
+    """The table of labels, refused if there is none."""
+    if labels is not None:
+        return labels
+    from cgnlearn.spectra import SpectrumError, stream
+
+    try:
+        first = str(next(stream(path)).metadata["file"])
+    except (SpectrumError, StopIteration):
+        first = "a.mzML"
+    raise click.UsageError(
+        f"{path} is a folder or an archive of spectra: add --labels TABLE, a csv file with the columns file, such "
+        f"as {first}, and {class_column(target)}"
+    )
 
 
 def fitted_pipeline(training: Training, model: Any) -> Any:
-    """A model, fitted on all spectra, as a pipeline from raw spectra on."""
+    """Fit a pipeline from raw spectra to classes."""
     from cgnlearn.evaluation.grouped import fit_options
 
     fitted = training.before(model)
@@ -93,30 +88,20 @@ def fitted_pipeline(training: Training, model: Any) -> Any:
     return training.whole(fitted)
 
 
-def _first_file(path: Path) -> str:
-    """What the first spectrum of a folder is called in a table of labels."""
-    from cgnlearn.spectra import SpectrumError, stream
-
-    try:
-        return str(next(stream(path)).metadata["file"])
-    except (SpectrumError, StopIteration):
-        return "a.mzML"
-
-
 def checked(model: Any, data: Path) -> bool:
-    """Whether data are spectra, if the model takes what they are."""
+    """Whether data are spectra; raises if the model needs the other kind."""
     from cgnlearn.spectra.presets import takes_spectra
 
     of_spectra = is_folder(data)
     if of_spectra and not takes_spectra(model):
-        raise click.UsageError(f"{data} is a folder or an archive, but the model was trained on a table: give one")
+        raise click.UsageError(f"{data} is a folder or an archive, but the model was trained on a table: use a table")
     if takes_spectra(model) and not of_spectra:
-        raise click.UsageError(f"the model takes raw spectra: give a folder, a zip or a tar file of them, not {data}")
+        raise click.UsageError(f"the model needs raw spectra: use a folder, a zip or a tar file of them, not {data}")
     return of_spectra
 
 
 def print_by_sample(study: Study) -> None:
-    """A table of metrics by sample, the log odds of its spectra averaged, and how much these repeat each other."""
+    """Print metrics by sample, the log odds of its spectra averaged, and the correlation of these."""
     import numpy as np
 
     from cgnlearn.evaluation.study import FoldResult, pooled, summarise
@@ -126,7 +111,7 @@ def print_by_sample(study: Study) -> None:
     assert study.groups is not None
     samples, first, number = np.unique(study.groups, return_index=True, return_inverse=True)
     if len(set(zip(number.tolist(), study.true.tolist(), strict=True))) > len(samples):
-        return  # groups of more than one class are no samples
+        return  # groups with several classes are not samples
     results = []
     for result in study.results:
         log_proba, rows = result.log_proba, np.unique(number[result.rows])

@@ -1,4 +1,4 @@
-"""The data that ``fit`` and ``evaluate`` are given: a table, or spectra with a table of labels."""
+"""The data of ``fit`` and ``evaluate``: a table, or spectra with a table of labels."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.cli import folder, options
+from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
     from cgnlearn.spectra.folders import Training
+    from cgnlearn.tables.batches import Stream
     from cgnlearn.tables.formats import Source
     from cgnlearn.tables.read import Data
     from cgnlearn.tables.roles import Roles
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """What the options say of the data."""
+    """The options about the data."""
 
     data: Path
     target: str | None
@@ -38,52 +40,66 @@ class Given:
 
     @cached_property
     def of_spectra(self) -> bool:
-        """Whether the data are spectra, which have no columns of which a user could say what they are."""
+        """Whether the data are spectra, for which options about columns are refused."""
         if not folder.is_folder(self.data):
             return False
         for name in ("row_id", "ignore", "categorical", "na", "drop_missing"):
             if getattr(self, name):
                 option = "--" + name.removeprefix("row_").replace("_", "-")
-                raise click.UsageError(f"{option} is about the columns of a table, and spectra have none: leave it out")
+                raise click.UsageError(f"{option} is about columns of a table, and spectra have none: omit it")
         return True
 
     @cached_property
     def roles(self) -> Roles:
-        """What the columns are."""
         from cgnlearn.tables.roles import Roles
 
         target = folder.class_column(self.target) if self.of_spectra else self.target
         if target is None and self.data.suffix.lower() != ".npz":
             raise click.UsageError("name the column of the classes: add --target COLUMN")
-        many = (tuple(options.listed_columns(given)) for given in (self.ignore, self.categorical, self.na))
-        return Roles(target or "y", self.row_id, self.groups, *many)
+        lists = map(options.listed_columns, (self.ignore, self.categorical, self.na))
+        return Roles(target or "y", self.row_id, self.groups, *lists)
 
     @cached_property
-    def source(self) -> Source | None:
-        """The file of a table; None: spectra."""
-        return None if self.of_spectra else options.opened(self.data, [*self.roles.special.values()])
+    def source(self) -> Source:
+        return options.opened(self.data, [*self.roles.special.values()])
 
-    def is_beyond(self, memory: int | None) -> bool:
-        """Whether a table needs more memory than it may have."""
-        return self.source is not None and options.is_beyond(self.source, memory)
+    def exceeds(self, memory: int | None) -> bool:
+        return not self.of_spectra and options.exceeds(self.source, memory)
 
     def table(self) -> Data:
-        """The rows of a table."""
-        assert self.source is not None
-        return options.training_data(self.source, self.roles, self.drop_missing)
+        """Read a table into memory."""
+        from cgnlearn.tables.read import training_data
+
+        with options.column_errors(), waiting(f"reading {self.data}"):
+            data = training_data(self.source, self.roles, drop_missing=self.drop_missing)
+        for remark in data.remarks:
+            say(remark)
+        return data
+
+    def stream(self) -> Stream:
+        """Prepare a table to be read in batches."""
+        from cgnlearn.tables.batches import training_stream
+
+        with options.column_errors(), waiting(f"reading {self.data}"):
+            stream = training_stream(self.source, self.roles, drop_missing=self.drop_missing)
+        for remark in stream.survey.remarks:
+            say(remark)
+        return stream
 
     def spectra(self) -> Training:
-        """The spectra, as far as nothing has to be learned from them."""
-        steps: dict[str, Any] = {"preset": self.preset, "width": self.width, "skip_bad": self.skip_bad}
-        return folder.training_spectra(self.data, self.labels, self.groups, target=self.target, **steps)
+        """Read spectra, up to the first step that must be fitted."""
+        labels = folder.needed_labels(self.data, self.labels, self.target)
+        spectra = folder.opened(self.data, labels, target=self.target, groups=self.groups, skip_bad=self.skip_bad)
+        with options.column_errors(), waiting(f"reading {self.data}"):
+            return spectra.training(folder.steps_of(self.preset, self.width))
 
 
 def given_data(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of the data, which the command gets as one value."""
+    """Add the options of the data; the command gets them as one value."""
 
     @wraps(command)
-    def run(**asked: Any) -> Any:
-        own = {field.name: asked.pop(field.name) for field in fields(Given)}
-        return command(Given(**own), **asked)
+    def run(**values: Any) -> Any:
+        own = {field.name: values.pop(field.name) for field in fields(Given)}
+        return command(Given(**own), **values)
 
     return options.data_options(folder.labels_option(folder.preset_options(run)))

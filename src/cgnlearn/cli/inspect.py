@@ -19,7 +19,7 @@ from cgnlearn.cli.terminal import one_line, say
 @click.option("--graph", type=NEW_FILE, help="Draw the structure: svg, png, pdf or dot by the ending.")
 @json_option
 def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
-    """Say what a saved model is."""
+    """Describe a saved model."""
     from cgnlearn.persistence import classifier_of, load, read_header
 
     if graph is not None and graph.suffix.lower() not in (".svg", ".png", ".pdf", ".dot"):
@@ -27,13 +27,13 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
     header = read_header(model)
     loaded = classifier_of(load(model))
     if graph is not None and not hasattr(loaded, "structure_"):
-        raise click.UsageError("--graph draws one structure, and this model is a mixture of several: leave it out")
+        raise click.UsageError("--graph draws one structure, and this model is a mixture of several: omit it")
     described = description(loaded)
     if as_json:
         del header["entries"]
         click.echo(json.dumps(described | {"file": header}, indent=1))
     else:
-        described["rows"] = f"{header['training_rows']:g}"
+        described["samples"] = f"{header['training_rows']:g}"
         described |= {key: value for key, value in header.get("columns", {}).items() if value and key != "categorical"}
         described["training_checksum"] = header["training_sha256"][:16]
         described["written_by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
@@ -50,12 +50,12 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
 
 
 def _heaviest(members: Sequence[Any], most: int = 6) -> str:
-    """The members that weigh most, for a person to read."""
-    told = [f"{member.weight:.2f} {member}" for member in members[:most]]
+    """The members with the largest weights."""
+    shown = [f"{member.weight:.2f} {member}" for member in members[:most]]
     rest = members[most:]
     if rest:
-        told.append(f"{sum(member.weight for member in rest):.2f} {len(rest)} more")
-    return "; ".join(told)
+        shown.append(f"{sum(member.weight for member in rest):.2f} {len(rest)} more")
+    return "; ".join(shown)
 
 
 def _draw(model: Any, path: Path) -> None:
@@ -75,7 +75,7 @@ def _draw(model: Any, path: Path) -> None:
 
 
 def description(model: Any) -> dict[str, Any]:
-    """What a person asks of a fitted model first; the keys stay as they are."""
+    """Main properties of a fitted model; the keys are part of the interface."""
     columns = model.statistics_.schema
     discrete = [str(columns.names[i] if columns.names else i) for i in columns.discrete]
     if hasattr(model, "members_"):
@@ -102,6 +102,6 @@ def description(model: Any) -> dict[str, Any]:
         "likelihood_power": float(model.likelihood_power_),
         "discrete": discrete,
     }
-    with suppress(AttributeError):  # it is not defined for every model
+    with suppress(AttributeError):  # not defined for every model
         found["log_evidence"] = model.log_evidence_
     return found

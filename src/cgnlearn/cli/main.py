@@ -1,4 +1,4 @@
-"""The command ``cgnlearn``. Heavy imports wait inside its commands, so that --help answers at once."""
+"""The command ``cgnlearn``. Heavy imports are inside its commands, so that --help is fast."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cgnlearn.cli.terminal import Program
 def main(debug: bool) -> None:
     """Conditional Gaussian network classifiers with exact Bayesian averaging.
 
-    For few samples, many variables and probabilities that mean what they say. Data are read from csv, tsv, parquet
-    and npz files. Results go to stdout, messages to stderr.
+    For few samples, many features and calibrated probabilities. Data are read from csv, tsv, parquet and npz files.
+    Results go to stdout, messages to stderr.
     """
 
 

@@ -13,25 +13,21 @@ from cgnlearn.cli.models import chosen
 from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option, model_options
 from cgnlearn.cli.terminal import say, waiting
 
+OUTPUT = "Path of the model, such as model.skops; a path that ends in .stats gets the sum of the statistics."
+
 
 @click.command()
 @click.argument("parts", type=EXISTING, nargs=-1, required=True)
-@model_options(many=False, of_rows=False)
-@click.option(
-    "-o",
-    "--output",
-    type=NEW_FILE,
-    required=True,
-    help="Where the model goes, such as model.skops; what ends in .stats gets the sum of the statistics.",
-)
+@model_options(many=False, of_samples=False)
+@click.option("-o", "--output", type=NEW_FILE, required=True, help=OUTPUT)
 @json_option
 def merge(
     parts: tuple[Path, ...], structure: str | None, estimation: str | None, output: Path, as_json: bool, **model: Any
 ) -> None:
-    """Make one model of the statistics of several files, as if their rows stood in one.
+    """Fit one model to the statistics of several files, as if all their samples were in one.
 
-    The files are what `cgnlearn fit DATA -o part.stats` writes: sums over rows, no rows. All must be of the same
-    columns, levels and classes, and counted for the same structure; the model's may be one that this one contains.
+    The files are written by `cgnlearn fit DATA -o part.stats`: sums over samples, no samples. All must have the same
+    columns, levels and classes, and the same structure; the structure of the model may be a part of it.
     """
     from cgnlearn import CGNClassifier, load, save
     from cgnlearn.networks.statistics import Statistics
@@ -41,13 +37,13 @@ def merge(
     total: Any = 0
     with waiting("merging"):
         for path in parts:
-            found = load(path)
-            if not isinstance(found, Statistics):
-                raise click.UsageError(f"{path} holds a model, no statistics: write it with cgnlearn fit -o NAME.stats")
+            statistics = load(path)
+            if not isinstance(statistics, Statistics):
+                raise click.UsageError(f"{path} holds a model, not statistics: use cgnlearn fit -o NAME.stats")
             try:
-                total = total + found
+                total = total + statistics
             except ValueError as error:
-                raise click.ClickException(f"{path} does not fit {parts[0]}: {error}") from None
+                raise click.ClickException(f"{path} does not match {parts[0]}: {error}") from None
         merged = CGNClassifier.from_statistics(total, **wanted.get_params(deep=False))
         columns = read_header(parts[0]).get("columns")
         save(total if output.suffix.lower() == ".stats" else merged, output, columns=columns)
@@ -55,5 +51,4 @@ def merge(
         click.echo(json.dumps(description(merged) | {"path": str(output)}, indent=1))
     else:
         files = "1 file" if len(parts) == 1 else f"{len(parts)} files"
-        counted = f"{files}, {total.classes.sum():g} rows, {merged.n_parameters_} parameters"
-        say(f"{counted}: saved {output}")
+        say(f"{files}, {total.classes.sum():g} samples, {merged.n_parameters_} parameters: saved {output}")

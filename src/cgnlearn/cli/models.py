@@ -1,4 +1,4 @@
-"""The classifiers that commands fit: what the options name, what is taken where nothing is named, and the baselines."""
+"""The classifiers of the commands: those of the options, the defaults, and the baselines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ESTIMATIONS = ("bayes", "ml", "discriminative")
 def compared(
     structures: Sequence[str], estimation: Sequence[str], *, seed: int, ordered: bool, **options: Any
 ) -> dict[str, Any]:
-    """The models of an evaluation by their names: those that are named, or the default beside its peers."""
+    """The models of an evaluation by name: those of the options, or the default and its competitors."""
     from sklearn.dummy import DummyClassifier
 
     from cgnlearn.evaluation.study import BASELINE, LOGISTIC
@@ -29,8 +29,8 @@ def compared(
     models: dict[str, Any] = {}
     for structure in dict.fromkeys(structures or (MIXTURE, "naive_bayes")):
         if structure in NETWORKS:
-            for way in dict.fromkeys(estimation or ("ml", "bayes")):
-                models[label(structure, way, **options)] = classifier(structure, way, seed=seed, **options)
+            for name in dict.fromkeys(estimation or ("ml", "bayes")):
+                models[label(structure, name, **options)] = classifier(structure, name, seed=seed, **options)
         else:
             models[structure] = tuned(structure, seed, ordered)
     if not structures:
@@ -39,7 +39,7 @@ def compared(
 
 
 def chosen(structure: str | None, estimation: str | None, *, seed: int, ordered: bool, **options: Any) -> Any:
-    """The one classifier that the options ask for."""
+    """The classifier of the options."""
     if structure in NETWORKS:
         if ordered:
             raise _not_ordered()
@@ -49,23 +49,21 @@ def chosen(structure: str | None, estimation: str | None, *, seed: int, ordered:
 
 
 def tuned(name: str, seed: int, ordered: bool) -> Any:
-    """The mixture of all candidates, or of those of one name."""
+    """The mixture of all candidates, or of one."""
     from cgnlearn import CGNClassifierCV
 
     return CGNClassifierCV(candidates=None if name == MIXTURE else [name], ordered=ordered, random_state=seed)
 
 
 def _not_ordered() -> click.UsageError:
-    return click.UsageError(f"--ordered is for the {MIXTURE}: leave out --structure, or name band or box without it")
+    return click.UsageError(f"--ordered is for the {MIXTURE}: omit --structure, or name band or box without --ordered")
 
 
 def _refuse_options_of_networks(**options: Any) -> None:
     given = [name for name, value in options.items() if value not in (None, ())]
     if given:
         option = "--" + given[0].replace("_", "-")
-        raise click.UsageError(
-            f"{option} belongs to the structure of a network: name one with --structure, or leave {option} out"
-        )
+        raise click.UsageError(f"{option} is for networks: name one with --structure, or omit {option}")
 
 
 def classifier(
@@ -79,7 +77,7 @@ def classifier(
     prior_location: Any = None,
     likelihood_power: Any = None,
 ) -> Any:
-    """The classifier that the options describe."""
+    """The network classifier of the options."""
     from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior
 
     shape: Any = structure
@@ -100,7 +98,7 @@ def classifier(
 def label(
     structure: str, estimation: str, *, k: Any = None, sharing: Any = None, likelihood_power: Any = None, **_: Any
 ) -> str:
-    """What a classifier is called in tables."""
+    """The name of a classifier in tables."""
     order = f" {k or 'cv'}" if structure in ("band", "box") else ""
     more = "".join(
         f", {name} {value if value == 'cv' else f'{value:g}'}"
@@ -111,14 +109,14 @@ def label(
 
 
 def logistic_regression(seed: int) -> Any:
-    """What a statistician would try first: ridge by cross-validated log loss, one-hot, imputed and scaled."""
+    """Logistic regression with a ridge penalty by cross-validated log loss, one-hot, imputed and scaled."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegressionCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    # From 1.8 on scikit-learn asks for what was and will be its default.
+    # From 1.8 on scikit-learn warns unless these are given.
     newer = "use_legacy_attributes" in signature(LogisticRegressionCV).parameters
     more = {"use_legacy_attributes": False, "l1_ratios": (0.0,)} if newer else {}
     numbers = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
@@ -136,28 +134,26 @@ def logistic_regression(seed: int) -> Any:
 
 @dataclass(frozen=True)
 class _Folds:
-    """A splitter of scikit-learn's kind by our own rule, which also suits classes of few rows."""
+    """A scikit-learn splitter with fewer folds for classes of few samples."""
 
     seed: int
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many folds there are."""
         from cgnlearn.data.splits import allowed
 
         return allowed(y, 5)
 
     def split(self, X: Any, y: Any, groups: Any = None) -> Any:
-        """Training and test rows of each fold."""
         from cgnlearn.data.splits import stratified
 
         return iter(stratified(y, 5, self.seed).pairs)
 
 
 def _neg_log_loss(model: Any, X: Any, y: Any) -> float:
-    """Minus the log loss as a scorer that bears test rows without, or of other, classes than the training rows."""
+    """Negative log loss, also where the classes of the test samples differ from those of the training samples."""
     import numpy as np
 
     proba = model.predict_proba(X)
     place = {label: i for i, label in enumerate(model.classes_.tolist())}
-    told = [proba[row, place[label]] if label in place else 0.0 for row, label in enumerate(np.asarray(y).tolist())]
-    return float(np.log(np.maximum(told, np.finfo(float).tiny)).mean())
+    of_true = [proba[row, place[label]] if label in place else 0.0 for row, label in enumerate(np.asarray(y).tolist())]
+    return float(np.log(np.maximum(of_true, np.finfo(float).tiny)).mean())

@@ -13,7 +13,7 @@ from cgnlearn.cli.terminal import finish, say
 if TYPE_CHECKING:
     from cgnlearn.evaluation.run import Work
 
-OUTPUT = "Folder for the results; an interrupted run goes on where it stopped.  [default: results]"
+OUTPUT = "Folder for the results; an interrupted run continues there.  [default: results]"
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -22,20 +22,20 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--quick", is_flag=True, help="A small version on embedded data, in less than a minute.")
 @click.option("--data-dir", type=_FOLDER, help="Folder with uci/NAME.csv and ms/ovarian_216x4000.npz.")
 @click.option("--raw", type=_FOLDER, help="ovarian: raw spectra, text files in one folder for each class.")
-@click.option("--download", is_flag=True, help="uci: fetch from OpenML what is found nowhere else.")
+@click.option("--download", is_flag=True, help="uci: download missing data from OpenML.")
 @options.jobs_option(-1)
 @options.seed_option
 @click.option("-o", "--output", type=options.NEW_FOLDER, default=Path("results"), help=OUTPUT)
 def reproduce(
     experiment: str, quick: bool, data_dir: Path | None, raw: Path | None, download: bool, output: Path, **run: int
 ) -> None:
-    """Run one of the paper's experiments and set its results beside ours.
+    """Run one of the paper's experiments and compare its results with ours.
 
     uci: three structure searches on nine sets. ovarian: k-BAND and k-BOX for k = 1 to 50 on spectra of ovarian
-    cancer, or on simulated ones where no data are given.
+    cancer, or on simulated ones without data.
     """
     if quick and (data_dir or raw or download):
-        raise click.UsageError("--quick takes embedded data: leave out --data-dir, --raw and --download")
+        raise click.UsageError("--quick uses embedded data: omit --data-dir, --raw and --download")
     if raw and (experiment == "uci" or data_dir):
         raise click.UsageError("--raw is for ovarian, in place of --data-dir")
     if download and (experiment == "ovarian" or data_dir):

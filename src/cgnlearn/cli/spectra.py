@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cgnlearn.cli import folder as folders
-from cgnlearn.cli import options
+from cgnlearn.cli.options import NEW_FILE, column_errors
 from cgnlearn.cli.terminal import say, waiting
 
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
-@click.option("-t", "--target", help="Column of the labels with the classes; default: label.")
+@click.option("-t", "--target", help="Column of the classes in the table of labels; default: label.")
 @folders.labels_option
 @folders.preset_options
-@click.option("-o", "--output", type=options.NEW_FILE, required=True, help="Where the table goes: .parquet or .csv.")
-def spectra(
-    folder: Path,
-    target: str | None,
-    labels: Path | None,
-    preset: str,
-    width: float | None,
-    skip_bad: bool,
-    output: Path,
-) -> None:
-    """Turn raw spectra into a table of features.
+@click.option("-o", "--output", type=NEW_FILE, required=True, help="Path of the table: .parquet or .csv.")
+def spectra(folder: Path, labels: Path | None, preset: str, width: float | None, output: Path, **options: Any) -> None:
+    """Convert raw spectra to a table of features.
 
-    FOLDER, or a zip or tar file, holds mzML, mzXML, MGF, two-column text or Bruker flex spectra. The table has a row
-    for each spectrum: its bins, named by m/z, its file, its sample and its label.
+    FOLDER, or a zip or tar file, contains mzML, mzXML, MGF, two-column text or Bruker flex spectra. The table has a
+    row for each spectrum: its bins, named by m/z, its file, its sample and its label.
     """
     import pandas as pd
 
@@ -39,8 +32,8 @@ def spectra(
         raise click.UsageError(f"{output}: the table can be written as .parquet or .csv")
     if labels is None:
         raise click.UsageError("name the table of labels: add --labels TABLE")
-    source = folders.opened(folder, labels, target=target, skip_bad=skip_bad, ignore=[output])
-    with options.wrong_columns(), waiting(f"reading {folder}"):
+    source = folders.opened(folder, labels, ignore=[output], **options)
+    with column_errors(), waiting(f"reading {folder}"):
         X = source.features(list(folders.steps_of(preset, width)), fit=True)
     special = pd.DataFrame(
         {"file": source.files, "sample": source.samples, "label": [found.label for found in source.told]}
@@ -51,4 +44,4 @@ def spectra(
     n_samples = len(set(special["sample"]))
     say(f"{len(table)} spectra of {n_samples} samples, {X.shape[1]} bins: wrote {output}")
     if n_samples < len(table):
-        say("samples repeat: name the column when you evaluate, with --groups sample")
+        say("samples have several spectra: evaluate with --groups sample")

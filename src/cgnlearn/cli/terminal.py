@@ -1,4 +1,4 @@
-"""What a person sees in the terminal: one-line errors, progress and tables. Data go to stdout, all else to stderr."""
+"""Output in the terminal: one-line errors, progress and tables. Results go to stdout, all else to stderr."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
 
 SECONDS_BETWEEN_LINES = 10.0
-MINUTES_FROM = 100.0  # seconds of work that a person wants to know of beforehand
+MINUTES_FROM = 100.0  # seconds of work that are announced before they start
 
 
 class Program(click.Group):
-    """A group whose errors are one line on stderr: 1 if the run failed, 2 if the call is wrong."""
+    """A group whose errors are one line on stderr; exit code 1 if the run failed, 2 if the usage is invalid."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; click itself would put an empty line before what is said of an interruption."""
         try:
             return super().invoke(ctx)
-        except (KeyboardInterrupt, EOFError):
+        except (KeyboardInterrupt, EOFError):  # click itself would print an empty line
             raise click.exceptions.Abort from None
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
-        """Run, and leave with the exit code; ``--debug`` is taken wherever it stands."""
+        """Run and exit; ``--debug`` may stand anywhere."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given
         extra["standalone_mode"] = False
@@ -67,13 +66,13 @@ class Program(click.Group):
 
 
 def _warned_once() -> Callable[..., None]:
-    """What shows a warning, in one line and once: the same data are often gone through again."""
-    said: set[str] = set()
+    """A function that shows each warning once, in one line."""
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         words = one_line(str(message))
-        if words not in said:
-            said.add(words)
+        if words not in shown:
+            shown.add(words)
             say(f"warning: {words}")
 
     return show
@@ -85,17 +84,13 @@ def one_line(text: str) -> str:
 
 
 def by_options(advice: str) -> str:
-    """What the library advises, in the words of the command line."""
-    for parameter, option in (
-        ('estimation="bayes"', "--estimation bayes"),
-        ("drop the column", "drop the column with --ignore"),
-    ):
-        advice = advice.replace(parameter, option)
-    return advice
+    """Advice of the library with options of the command line."""
+    advice = advice.replace('estimation="bayes"', "--estimation bayes")
+    return advice.replace("drop the column", "drop the column with --ignore")
 
 
 def say(message: str) -> None:
-    """A message to the person."""
+    """Print a message."""
     click.echo(f"cgnlearn: {message}", err=True)
 
 
@@ -106,7 +101,7 @@ def _stderr() -> Any:
 
 
 def _bar(console: Any, *columns: Any) -> Any:
-    """A bar on a terminal; elsewhere nothing, not even the empty line with which rich before 15 ends what it hides."""
+    """A bar on a terminal; elsewhere nothing, not even the empty line that rich before 15 prints at the end."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -116,12 +111,12 @@ def _bar(console: Any, *columns: Any) -> Any:
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
-    """A sign of life with the time that has passed; what it yields may be called with more words."""
+    """Show the elapsed time; yields a function that adds details."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = _stderr()
     if not console.is_terminal:
-        with _told_now_and_then(what) as more:
+        with _lines_now_and_then(what) as more:
             yield more
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
@@ -131,11 +126,10 @@ def waiting(what: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def _told_now_and_then(what: str) -> Iterator[Callable[[str], None]]:
-    """A line now and then, as long as something lasts."""
+def _lines_now_and_then(what: str) -> Iterator[Callable[[str], None]]:
     done, started, words = Event(), monotonic(), ""
 
-    def tell() -> None:
+    def print_lines() -> None:
         while not done.wait(SECONDS_BETWEEN_LINES):
             say(f"{what}{words}: {monotonic() - started:.0f} s")
 
@@ -143,7 +137,7 @@ def _told_now_and_then(what: str) -> Iterator[Callable[[str], None]]:
         nonlocal words
         words = f", {added}"
 
-    thread = Thread(target=tell, daemon=True)
+    thread = Thread(target=print_lines, daemon=True)
     thread.start()
     try:
         yield more
@@ -154,64 +148,54 @@ def _told_now_and_then(what: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def fitting(model: Any) -> Iterator[None]:
-    """A sign of life during a fit, with the steps of its inner choices where scikit-learn tells of them."""
-    with waiting("fitting") as tell:
+    """Show progress during a fit, with the steps of a search where scikit-learn has callbacks."""
+    with waiting("fitting") as show:
         if not hasattr(model, "set_callbacks"):
             yield
             return
-        model.set_callbacks(_Steps(tell))
+        model.set_callbacks(_Steps(show))
         try:
             yield
         finally:
-            model.__dict__.pop("_skl_callbacks", None)  # it is no part of the model
+            model.__dict__.pop("_skl_callbacks", None)  # not part of the model
 
 
 class _Steps:
-    """A callback of scikit-learn that counts the steps of a search, and says how long it will go on."""
+    """A callback of scikit-learn that counts the steps of a search and estimates the time left."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self.tell = tell
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self.show = show
         self.n_done = 0
         self.started = monotonic()
 
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Nothing is to be made ready."""
+    def setup(self, estimator: Any, context: Any) -> None: ...
 
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Steps are counted when they end."""
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Mapping[str, float] | None = None) -> None:
-        """Count a step, but not the fit itself."""
-        if context.parent is None:
+        if context.parent is None:  # the fit itself
             return
         self.n_done += 1
         share = (metadata or {}).get("share_done")
         if share is None:
-            self.tell(f"{self.n_done} steps")
+            self.show(f"{self.n_done} steps")
         else:
             left = (monotonic() - self.started) * (1 / share - 1)
-            self.tell(f"{self.n_done} of {context.parent.max_subtasks} steps, about {_in_words(left)} left")
+            self.show(f"{self.n_done} of {context.parent.max_subtasks} steps, about {_duration(left)} left")
 
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Nothing is to be put away."""
+    def teardown(self, estimator: Any, context: Any) -> None: ...
 
 
 class Pace:
-    """How long work of several kinds goes on, by what each kind has taken so far.
+    """Time left of work of several kinds, from the mean time of each kind."""
 
-    Parameters
-    ----------
-    kinds : iterable of str
-        Of all parts of the work, with repetitions.
-    """
-
-    def __init__(self, kinds: Iterable[str]) -> None:
+    def __init__(self, kinds: Iterable[str]) -> None:  # of all parts, with repetitions
         self.todo = Counter(kinds)
         self.took: dict[str, list[float]] = {}
         self.last = monotonic()
 
     def done(self, kind: str) -> float | None:
-        """One part is done: the seconds that are left, or None as long as a kind has not been seen."""
+        """Record a finished part; return the seconds left, or None until each kind has been timed."""
         now = monotonic()
         self.took.setdefault(kind, []).append(now - self.last)
         self.last = now
@@ -222,88 +206,88 @@ class Pace:
 
 
 def with_progress(kinds: Iterable[str], what: str, n_done: int, pace: Pace) -> Iterator[str]:
-    """The same kinds of parts that get done, with a bar and the time left on a terminal, or a line now and then."""
+    """Pass on the kinds of finished parts, with a bar and the time left on a terminal, or a line now and then."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
-    console, said, n_all, is_warned = _stderr(), monotonic(), n_done + pace.todo.total(), False
+    console, printed, n_all, is_announced = _stderr(), monotonic(), n_done + pace.todo.total(), False
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
     with _bar(console, *columns) as progress:
         task = progress.add_task(what, total=n_all, completed=n_done, left="")
         for number, kind in enumerate(kinds, start=n_done + 1):
             seconds = pace.done(kind)
-            left = "" if seconds is None else f", about {_in_words(seconds)} left"
+            left = "" if seconds is None else f", about {_duration(seconds)} left"
             progress.update(task, advance=1, left=left.removeprefix(", "))
-            if seconds is not None and seconds > MINUTES_FROM and not is_warned:
-                say(f"the other {n_all - number} parts will take about {_in_words(seconds)}")
-                is_warned, said = True, monotonic()
-            elif not console.is_terminal and monotonic() - said > SECONDS_BETWEEN_LINES:
-                said = monotonic()
+            if seconds is not None and seconds > MINUTES_FROM and not is_announced:
+                say(f"the other {n_all - number} parts will take about {_duration(seconds)}")
+                is_announced, printed = True, monotonic()
+            elif not console.is_terminal and monotonic() - printed > SECONDS_BETWEEN_LINES:
+                printed = monotonic()
                 say(f"{what}: {number} of {n_all}{left}")
             yield kind
 
 
 @contextmanager
 def counted(what: str) -> Iterator[Callable[[int, int], None]]:
-    """What may be called with the rows done and all rows: a bar on a terminal, a line now and then elsewhere."""
+    """Yield a function of the rows done and all rows: a bar on a terminal, a line now and then elsewhere."""
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = _stderr()
-    said = monotonic()
+    printed = monotonic()
 
-    def tell(n_done: int, n_all: int) -> None:
-        nonlocal said
-        if not console.is_terminal and monotonic() - said > SECONDS_BETWEEN_LINES:
-            said = monotonic()
+    def show(n_done: int, n_all: int) -> None:
+        nonlocal printed
+        if not console.is_terminal and monotonic() - printed > SECONDS_BETWEEN_LINES:
+            printed = monotonic()
             say(f"{what}: {n_done:,} of {n_all:,} rows")
         progress.update(task, completed=n_done, total=n_all)
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with _bar(console, *columns) as progress:
         task = progress.add_task(what, total=None)
-        yield tell
+        yield show
 
 
-def _in_words(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def foretell(model: Any, X: Any, y: Any, n_fits: int = 1, jobs: int = 1) -> None:
-    """Say how long the fits will take, if that is minutes, before they begin."""
+def print_expected_time(model: Any, X: Any, y: Any, n_fits: int = 1, jobs: int = 1) -> None:
+    """Print the expected time of the fits of a mixture if it is minutes."""
     from cgnlearn import CGNClassifierCV
     from cgnlearn.estimators.mixture_classifier import expected_seconds
 
-    # What it says itself, and once for each fold, advises parameters that are no options.
+    # The library's warning, one for each fold, names parameters that are not options.
     warnings.filterwarnings("ignore", "comparing these candidates may take", UserWarning)
     if isinstance(model, CGNClassifierCV):
         seconds = expected_seconds(model, X, y) * n_fits / (jobs if jobs > 0 else os.cpu_count() or 1)
         if seconds > MINUTES_FROM:
             fits = f"{n_fits} fits" if n_fits > 1 else "a fit"
-            say(f"{fits} of the mixture may take {_in_words(seconds)}: name a --structure for something quicker")
+            say(f"{fits} of the mixture may take {_duration(seconds)}: a single --structure is faster")
 
 
 def finish(run: Run[Any], what: str, jobs: int) -> bool:
-    """Compute what is missing, with the time left; False if the person ends it before."""
+    """Compute the missing parts of a run and show progress; False if the user interrupts it."""
     n_all = len(run.work.sizes)
     n_done = n_all - len(run.missing)
     if n_done:
-        say(f"going on from {n_done} of {n_all} finished parts in {run.folder}")
-    # After Ctrl-C joblib says how much of the work was in vain: that is the person's own wish.
+        say(f"continuing from {n_done} of {n_all} finished parts in {run.folder}")
+    # After Ctrl-C joblib warns of unfinished tasks.
     warnings.filterwarnings("ignore", ".*tasks.*", UserWarning, "joblib")
     try:
         pace = Pace(unit.name for unit in run.missing)
         for _ in with_progress((unit.name for unit in run.go_on(jobs)), what, n_done, pace):
             pass
     except KeyboardInterrupt:
-        again = f"; call again to go on from {run.folder}" if run.folder else ""
+        again = f"; call again to continue from {run.folder}" if run.folder else ""
         say(f"interrupted after {n_all - len(run.missing)} of {n_all} parts{again}")
         return False
     return True
 
 
 def print_table(
-    summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None, unit: str = "row"
+    summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None, unit: str = "sample"
 ) -> None:
-    """A table of metrics, and of mean costs where there are any, on stdout."""
+    """Print a table of metrics, and of mean costs if there are any."""
     from cgnlearn.evaluation.metrics import METRICS
 
     rows = []
@@ -318,53 +302,49 @@ def print_table(
     _print(title, ["model"], headings, rows)
 
 
-def tell_of_no_answer(summaries: Sequence[Summary]) -> None:
-    """A line for each model that does not exist in some fold: where, and what can be done about it."""
+def print_warnings(summaries: Sequence[Summary]) -> None:
+    """Print a line for each model that does not exist in some fold, or that is worse than the class frequencies."""
+    from cgnlearn.evaluation.study import BASELINE
+
     for summary in summaries:
         if summary.n_without and summary.reason is not None:
             folds = f"{summary.n_without} of {summary.n_folds} folds"
-            say(f"{summary.model} has no answer in {folds}: {by_options(one_line(summary.reason))}")
-
-
-def warn_of_worse_than_nothing(summaries: Sequence[Summary]) -> None:
-    """A line for each model that answered everywhere and has a greater log loss than what looks at nothing."""
-    from cgnlearn.evaluation.study import BASELINE
-
+            say(f"{summary.model} does not exist in {folds}: {by_options(one_line(summary.reason))}")
     loss = {summary.model: summary.metrics["log_loss"].mean for summary in summaries if not summary.n_without}
     for model, value in loss.items():
         if value > loss.get(BASELINE, value):
-            say(f"{model} gives the true classes less probability than the class frequencies do: do not use it")
+            say(f"{model} has a higher log loss than the class frequencies: do not use it")
 
 
 def print_decisions(decisions: Mapping[str, Decisions], title: str) -> None:
-    """A table of what models are worth to those who decide, on stdout."""
+    """Print a table of the quality of decisions."""
     rows = []
     for model, of in decisions.items():
-        found = of.auc, of.sensitivity, of.specificity, of.positive_predictive_value, of.negative_predictive_value
-        rows.append([model, *map(_with_interval, found)])
+        measures = of.auc, of.sensitivity, of.specificity, of.positive_predictive_value, of.negative_predictive_value
+        rows.append([model, *map(_with_interval, measures)])
     _print(title, ["model"], ["AUC", "sensitivity", "specificity", "PPV", "NPV"], rows)
 
 
-def _with_interval(found: Estimate | None) -> str:
-    return "" if found is None else f"{found.value:.3f} ({found.span('{:.3f}'.format, to='–')})"
+def _with_interval(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{estimate.value:.3f} ({estimate.span('{:.3f}'.format, to='–')})"
 
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:
-    """Maximum likelihood beside Bayesian averaging, a line for each set, structure and number of rows, on stdout."""
+    """Print maximum likelihood and Bayesian averaging, a line for each set, structure and number of samples."""
     rows = []
     for part in comparisons:
         cells = [
-            f"{way.metrics[metric].mean:.3f}" if not way.n_without else "does not exist"
+            f"{summary.metrics[metric].mean:.3f}" if not summary.n_without else "does not exist"
             for metric in ("accuracy", "log_loss")
-            for way in part.study.summaries
+            for summary in part.study.summaries
         ]
         rows.append([part.study.name, part.structure, str(part.n_train), *cells])
-    title = "maximum likelihood (ML) beside Bayesian averaging (Bayes)"
-    _print(title, ["set", "structure"], ["rows", "accuracy ML", "Bayes", "log loss ML", "Bayes"], rows)
+    title = "maximum likelihood (ML) and Bayesian averaging (Bayes)"
+    _print(title, ["set", "structure"], ["samples", "accuracy ML", "Bayes", "log loss ML", "Bayes"], rows)
 
 
 def _print(title: str, words: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table with some columns of words and some of numbers."""
+    """Print a table with columns of words, then columns of numbers."""
     from rich.console import Console
     from rich.table import Table
 

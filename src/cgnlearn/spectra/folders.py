@@ -190,8 +190,8 @@ def read_labels(
 ) -> dict[str, Label]:
     """File or sample → what a table says of it; columns are found whether they are written large or small."""
     table = TextFile.of(path, ".csv")
-    if table.found:
-        tell(f"{path} is read as text {', '.join(table.found)}")
+    if table.layout:
+        tell(f"{path} is read as text {', '.join(table.layout)}")
     [(found, lines)] = table.batches(table.names, None)
     columns = {name.lower(): column.cells for name, column in reversed(found.items())}
     its = f"it has {listed(table.names)}"

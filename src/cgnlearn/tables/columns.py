@@ -1,26 +1,26 @@
-"""Columns of a file as numbers or as levels, or as what is no feature as it stands."""
+"""Columns of a file: numbers, levels, or what cannot be a feature."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.tables.formats import Column, Rows
+from cgnlearn.tables.formats import Column, Rows, Source
 from cgnlearn.tables.text import DataFileError, Strings, number
 
 NO_VALUE = frozenset(["", "na", "NA", "n/a", "N/A", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"])
-NULL = "null"  # how a missing value is called that has no spelling; one of NO_VALUE
-MOSTLY = 0.9  # a column with this share of numbers is one of numbers, and its words are faults
-MOST_WORDS = 20  # a column of more different words, most of them alone in their row, names rows
-MOST_LEVELS = 10_000  # and so does one of more different words, however often they come
-FEW_NUMBERS = 10  # a column of whole numbers with no more different ones may be one of labels
+NULL = "null"  # spelling of a missing value that has none; one of NO_VALUE
+MOSTLY = 0.9  # a column with at least this share of numbers is numeric, and its words are errors
+MOST_WORDS = 20  # a column with more different words, most of them unique, names rows
+MOST_LEVELS = 10_000  # a column with more different words names rows in any case
+FEW_NUMBERS = 10  # a column with at most as many different whole numbers may hold labels
 WRITTEN = {
     "dates or times": re.compile(
         r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}\S*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( \d{1,2}:\d{2}\S*)?"
@@ -37,8 +37,8 @@ class Numbers(NamedTuple):
     """A column as floats, NaN where a cell is missing or no number."""
 
     values: NDArray[Any]
-    words: NDArray[np.bool_] | None = None  # which cells are neither numbers nor missing, if any may be
-    spellings: dict[str, int] = {}  # noqa: RUF012 - of the missing values, but for those that have none
+    words: NDArray[np.bool_] | None = None  # cells that are neither numbers nor missing; None: there are none
+    spellings: dict[str, int] = {}  # noqa: RUF012 - of the missing values that have one
 
 
 class Labels(NamedTuple):
@@ -50,35 +50,33 @@ class Labels(NamedTuple):
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Where a cell has a level."""
         return self.codes >= 0
 
-    def cells(self, kept: NDArray[np.bool_], missing: Any = "") -> NDArray[np.object_]:
-        """The levels themselves."""
+    def cells(self, kept: Any = slice(None), missing: Any = "") -> NDArray[np.object_]:
+        """The levels of rows."""
         return np.array([*self.levels, missing], dtype=object)[self.codes[kept]]
 
 
 def labels(rows: Rows, name: str, na: Collection[str] = ()) -> Labels:
-    """A column of mere labels; 1 and 1.0 are one."""
+    """A column of labels; 1 and 1.0 are the same."""
     cells, index = _distinct(rows.columns[name])
-    said = [_label(cell) for cell in cells]
-    levels = {level: i for i, level in enumerate(dict.fromkeys(one for one in said if not _is_missing(one, na)))}
-    codes = np.array([*(levels.get(one, -1) for one in said), -1])
-    return Labels(list(levels), codes[index], _spellings(said, index, [one not in levels for one in said]))
+    names = [_label(cell) for cell in cells]
+    levels = {level: i for i, level in enumerate(dict.fromkeys(one for one in names if not _is_missing(one, na)))}
+    codes = np.array([*(levels.get(one, -1) for one in names), -1])
+    return Labels(list(levels), codes[index], _spellings(names, index, [one not in levels for one in names]))
 
 
 def numbers(rows: Rows, name: str, na: Collection[str] = ()) -> Numbers:
-    """A column as numbers, and which of its cells are none."""
+    """A column as numbers, parsed once."""
     if name not in rows.parsed:
         column = rows.columns[name]
         parsed = _of_numbers(column, na) if isinstance(column, np.ndarray) else _of_text(column, na, rows.decimal)
         rows.parsed[name] = parsed
-    found: Numbers = rows.parsed[name]
-    return found
+    return rows.parsed[name]
 
 
 def number_levels(rows: Rows, name: str, na: Collection[str] = ()) -> Labels:
-    """A column of levels that are numbers, and stay so."""
+    """A column whose levels are numbers."""
     column, values = rows.columns[name], numbers(rows, name, na).values
     if isinstance(column, np.ndarray) and column.dtype.kind in "iub" and not na:
         values = column
@@ -91,9 +89,9 @@ def number_levels(rows: Rows, name: str, na: Collection[str] = ()) -> Labels:
 
 def only_numbers(rows: Rows, name: str, why: str) -> NDArray[np.float64]:
     """A column that must hold numbers."""
-    seen = Seen(name)
-    seen.add(rows, ())
-    seen.refuse_words(why)
+    scan = ColumnScan(name)
+    scan.add(rows)
+    scan.refuse_words(why)
     return numbers(rows, name).values
 
 
@@ -123,7 +121,7 @@ def _of_text(column: Strings, na: Collection[str], decimal: str) -> Numbers:
 
 
 def _distinct(column: Column) -> tuple[list[str], NDArray[Any]]:
-    """The different cells of a column in the order in which they come, and which of them stands in each row."""
+    """The distinct cells of a column, and the index of each row's cell."""
     if isinstance(column, Strings):
         return column.distinct
     values, index = np.unique(column, return_inverse=True)
@@ -146,7 +144,7 @@ def _is_missing(cell: str, na: Collection[str]) -> bool:
 
 
 def _spellings(cells: list[str], index: NDArray[Any], missing: Any) -> dict[str, int]:
-    """How often the missing values come in each spelling."""
+    """How often each spelling of a missing value occurs."""
     counts = np.bincount(index + 1, minlength=len(cells) + 1).tolist()
     found = Counter({NULL: counts[0]})
     for cell, is_missing, n in zip(cells, missing, counts[1:], strict=True):
@@ -154,38 +152,54 @@ def _spellings(cells: list[str], index: NDArray[Any], missing: Any) -> dict[str,
     return {cell: n for cell, n in found.items() if n}
 
 
-class Sight(NamedTuple):
-    """A cell, and where it stands."""
+class Cell(NamedTuple):
+    """The first cell of some kind."""
 
-    cell: str
+    text: str
     place: str
 
 
 @dataclass
-class Seen:
-    """What stands in a column, added up over batches of rows."""
+class ColumnScan:
+    """What a column holds, collected over batches."""
 
     name: str
     n_present: int = 0
     n_words: int = 0
     n_infinite: int = 0
     path: Any = None
-    is_typed: bool = True  # the file says that it holds numbers
+    is_typed: bool = True  # the file declares numbers
     example: str = ""
-    first_word: Sight | None = None
-    first_infinite: Sight | None = None
-    forms: Counter[str] = field(default_factory=Counter)  # in which words are written
+    first_word: Cell | None = None
+    first_infinite: Cell | None = None
+    forms: Counter[str] = field(default_factory=Counter)  # of the words, by WRITTEN
     spellings: Counter[str] = field(default_factory=Counter)  # of missing values
     distinct: set[Hashable] | None = field(default_factory=set)  # None: too many
     has_points_between: bool = True  # all numbers look like thousands with points
 
-    def add(self, rows: Rows, na: Collection[str], *, as_labels: bool = False) -> None:
-        """Look at more rows; ``as_labels``: whatever stands there is a level."""
+    @classmethod
+    def all_of(
+        cls,
+        source: Source,
+        names: Iterable[str],
+        n_rows: int | None,
+        na: Collection[str] = (),
+        categorical: Collection[str] = (),
+    ) -> dict[str, ColumnScan]:
+        """Scan columns of a file."""
+        scans = {name: cls(name) for name in names}
+        for rows in source.batches(scans, n_rows):
+            for name, scan in scans.items():
+                scan.add(rows, na, as_labels=name in categorical)
+        return scans
+
+    def add(self, rows: Rows, na: Collection[str] = (), *, as_labels: bool = False) -> None:
+        """Scan more rows; ``as_labels``: every cell is a level."""
         self.path, column = rows.path, rows.columns[self.name]
         if as_labels:
-            own = labels(rows, self.name, na)
-            self.n_present += int(own.present.sum())
-            self.spellings.update(own.spellings)
+            levels = labels(rows, self.name, na)
+            self.n_present += int(levels.present.sum())
+            self.spellings.update(levels.spellings)
             return
         values, words, spellings = numbers(rows, self.name, na)
         missing = np.isnan(values) if words is None else np.isnan(values) & ~words
@@ -196,18 +210,18 @@ class Seen:
         infinite = np.isinf(values)
         if infinite.any():
             self.n_infinite += int(infinite.sum())
-            self.first_infinite = self.first_infinite or self.sight(rows, infinite)
+            self.first_infinite = self.first_infinite or self.first(rows, infinite)
         if isinstance(column, np.ndarray):
-            self._add_distinct(np.unique(values[~missing][:1000]).tolist(), FEW_NUMBERS)
-            if self.distinct is not None:
-                self._add_distinct(np.unique(values[~missing]).tolist(), FEW_NUMBERS)
+            for some in (values[~missing][:1000], values[~missing]):  # a thousand mostly suffice
+                if self.distinct is not None:
+                    self._add_distinct(np.unique(some).tolist(), FEW_NUMBERS)
             return
         self.is_typed = False
         if not self.example and not missing.all():
-            self.example = self.sight(rows, ~missing).cell
+            self.example = self.first(rows, ~missing).text
         if words is not None and words.any():
             self.n_words += int(words.sum())
-            self.first_word = self.first_word or self.sight(rows, words)
+            self.first_word = self.first_word or self.first(rows, words)
             cells, index = _distinct(column)
             for i, n in zip(*np.unique(index[words], return_counts=True), strict=True):
                 self.forms.update({what: n for what, form in WRITTEN.items() if form.fullmatch(cells[i])})
@@ -220,35 +234,32 @@ class Seen:
             self._add_distinct(map(_label, present), MOST_LEVELS)
         self.has_points_between &= rows.decimal == ","
 
-    def _add_distinct(self, found: Any, most: int) -> None:
+    def _add_distinct(self, cells: Any, most: int) -> None:
         if self.distinct is not None:
-            self.distinct.update(found)
+            self.distinct.update(cells)
             if len(self.distinct) > most:
                 self.distinct = None
 
-    def sight(self, rows: Rows, where: NDArray[np.bool_]) -> Sight:
-        """The first of some cells."""
+    def first(self, rows: Rows, where: NDArray[np.bool_]) -> Cell:
         row = int(where.argmax())
-        return Sight(str(rows.columns[self.name][row]), rows.place(row))
+        return Cell(str(rows.columns[self.name][row]), rows.place(row))
 
-    def fault(self, what: str, first: Sight, n: int, advice: str) -> DataFileError:
-        """An error about some cells of the column."""
+    def error(self, what: str, first: Cell, n: int, advice: str) -> DataFileError:
         others = f" (and in {n - 1} more)" if n > 1 else ""
         return DataFileError(f"{self.path}: column {self.name!r} {what} in {first.place}{others}: {advice}")
 
     def refuse_words(self, why: str) -> None:
-        """Raise if a cell is no number."""
+        """Raise if a cell is not a finite number."""
         self.refuse_infinite()
         if self.first_word is not None:
-            raise self.fault(f"holds {self.first_word.cell!r}", self.first_word, self.n_words, f"{why}, correct it")
+            raise self.error(f"holds {self.first_word.text!r}", self.first_word, self.n_words, f"{why}, correct it")
 
     def refuse_infinite(self) -> None:
-        """Raise if a number is infinite."""
         if self.first_infinite is not None:
-            raise self.fault("is infinite", self.first_infinite, self.n_infinite, "correct it")
+            raise self.error("is infinite", self.first_infinite, self.n_infinite, "correct it")
 
-    def judged(self) -> tuple[bool, str | None]:
-        """Whether the column holds numbers, else levels; and what it holds if it is no feature as it stands."""
+    def verdict(self) -> tuple[bool, str | None]:
+        """Whether the column holds numbers (otherwise levels), and what it holds if that cannot be a feature."""
         self.refuse_infinite()
         if not self.n_present:
             return True, "no value"
@@ -260,18 +271,18 @@ class Seen:
             if self.forms[what] >= MOSTLY * self.n_words:
                 return False, what
         if self.n_words <= (1 - MOSTLY) * self.n_present:
-            word = self.first_word.cell
+            word = self.first_word.text
             advice = (
                 f"correct it, declare it missing (--na {word}), or the column categorical (--categorical {self.name})"
             )
-            raise self.fault(f"has {word!r} among numbers", self.first_word, self.n_words, advice)
+            raise self.error(f"has {word!r} among numbers", self.first_word, self.n_words, advice)
         n_different = MOST_LEVELS + 1 if self.distinct is None else len(self.distinct)
         names_rows = n_different > max(MOST_WORDS, self.n_present / 2) or n_different > MOST_LEVELS
         return False, "names of rows" if names_rows else None
 
     @property
     def has_few_whole_numbers(self) -> bool:
-        """Whether numbers that are measured may be labels."""
+        """Whether the numbers may be labels."""
         if self.distinct is None or len(self.distinct) > 5 * FEW_NUMBERS:
             return False
         different = {number(str(one)) for one in self.distinct}

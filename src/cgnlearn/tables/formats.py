@@ -1,4 +1,4 @@
-"""Files of every kind as columns: csv and tsv (packed or not), Parquet, Arrow and npz, at once or batch by batch."""
+"""Files as columns: csv and tsv (packed or not), Parquet, Arrow and npz, in memory or in batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,11 @@ NPZ_DAMAGE = (
 
 
 class ColumnError(DataFileError):
-    """Not the file is wrong but what was asked of it, such as a column that it does not have."""
+    """The request does not match the file, such as a column that it does not have."""
 
 
 class Words(Strings):
-    """A column of text as its different cells and which of them stands in each row, -1 for none."""
+    """A column of text as distinct cells and the index of each row's cell, -1 for none."""
 
     def __init__(self, cells: list[str], index: NDArray[Any]) -> None:
         self.distinct = cells, index
@@ -44,74 +44,71 @@ class Words(Strings):
         return cells[index[row]]
 
     def floats(self) -> None:
-        """Each different cell is looked at once instead."""
+        return None  # each distinct cell is parsed once instead
 
 
-TYPES = ("numbers", "levels", "text")  # levels: categories that are no text
+TYPES = ("numbers", "levels", "text")  # levels: categories that are not text
 Column = NDArray[Any] | Strings  # numbers, or text
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Some rows of a file, their cells as they were found."""
+    """A batch of rows with unparsed cells."""
 
     path: Path
     columns: dict[str, Column]
-    places: NDArray[np.intp]  # where each row stands: its line in text, from 1, its row elsewhere, from 0
+    places: NDArray[np.intp]  # line of each row in a text file, from 1; its row in others, from 0
     is_text: bool = False
     decimal: str = "."
-    parsed: dict[Any, Any] = field(default_factory=dict)  # columns as numbers, once they have been asked for
+    parsed: dict[str, Any] = field(default_factory=dict)  # columns as numbers, once parsed
 
     def place(self, row: int) -> str:
-        """How messages speak of a row."""
         return f"{'line' if self.is_text else 'row'} {self.places[row]}"
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Files of one kind with the same columns, and what was found out about them."""
+    """Files of one kind with the same columns."""
 
-    path: Any  # the file, or how messages speak of several
+    path: Any  # the file, or a description of several for messages
     names: tuple[str, ...]
     read: Callable[[Sequence[str], int | None], Iterator[Rows]]  # columns, and rows at once; None: all
-    memory: int = 0  # about how many bytes it takes to read all at once; 0 where there is no other way
+    memory: int = 0  # about how many bytes it takes to read all rows at once; 0 if batches are not possible
     is_text: bool = False
-    types: dict[str, str] = field(default_factory=dict)  # where the file says them: one of TYPES, or what it is else
-    found: tuple[str, ...] = ()  # for the person to know
+    types: dict[str, str] = field(default_factory=dict)  # if the file declares them: one of TYPES, or another type
+    layout: tuple[str, ...] = ()  # of a text file, if unusual
 
     @cached_property
     def sha256(self) -> str:
-        """Of the file's bytes."""
         with Path(self.path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @cached_property
     def whole(self) -> Rows:
-        """All rows at once."""
         [rows] = self.read(self.names, None)
         return rows
 
-    def batches(self, names: Iterable[str], n_samples: int | None) -> Iterator[Rows]:
-        """Some columns of so many rows at once; None: all rows, which are kept."""
-        return iter([self.whole]) if n_samples is None else self.read(list(names), n_samples)
+    def batches(self, names: Iterable[str], n_rows: int | None) -> Iterator[Rows]:
+        """Columns in batches of rows; None: all rows, cached."""
+        return iter([self.whole]) if n_rows is None else self.read(list(names), n_rows)
 
-    def refuse_unknown(self, *asked: tuple[str | None, str]) -> None:
-        """Raise if a column, with who asks for it, is not there."""
-        for name, why in asked:
+    def refuse_unknown(self, *columns: tuple[str | None, str]) -> None:
+        """Raise if a column, given with the reason it is needed, does not exist."""
+        for name, why in columns:
             if name is not None and name not in self.names:
-                raise ColumnError(f"{self.path} has no column {name!r} ({why}): {self.instead_of(name)}")
+                raise ColumnError(f"{self.path} has no column {name!r} ({why}){self.hint(name)}")
 
-    def instead_of(self, name: str) -> str:
-        """What may be meant by a column that is not there."""
+    def hint(self, name: str) -> str:
+        """The end of a message about a column that does not exist."""
         close = get_close_matches(name, self.names, n=1)
-        return f"did you mean {close[0]!r}?" if close else f"it has {listed(self.names)}"
+        return f": did you mean {close[0]!r}?" if close else f": it has {listed(self.names)}"
 
 
 def source_of(given: Any, arrays: Sequence[str] = ()) -> Source:
-    """A file, several, folders of them, or a pyarrow dataset; the ending says what a file is.
+    """Open a file, several, folders of them, or a pyarrow dataset; the ending determines the kind.
 
-    An npz file has arrays ``X`` (rows, columns), and names in ``feature_names`` or ``mz`` if there are any; of its
-    other arrays those that ``arrays`` name become columns, if they have an entry for each row.
+    An npz file has an array ``X`` (rows, columns), and may have names in ``feature_names`` or ``mz``; its other arrays
+    become columns if they are named in ``arrays`` and have an entry for each row.
     """
     if not isinstance(given, str | Path | list | tuple):
         return _arrow_source(given, "the source")
@@ -130,7 +127,7 @@ def source_of(given: Any, arrays: Sequence[str] = ()) -> Source:
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist: give a file or a folder of files")
         if not path.stat().st_size:
-            raise DataFileError(f"{path} is empty: give a file with a header line and rows")
+            raise DataFileError(f"{path} is empty: use a file with a header line and rows")
     return _arrow_source(_dataset(paths, ARROW[ending], what), what) if ending in ARROW else _text_source(paths, what)
 
 
@@ -152,7 +149,7 @@ def _files(given: Any) -> list[Path]:
 
 
 def _ending(path: Path) -> str:
-    """The ending that says what a file is; refused if none does."""
+    """The ending of a file, refused if unknown."""
     suffix = path.suffix.lower()
     inside = Path(path.stem).suffix.lower() if suffix in OPENERS else suffix
     if suffix not in (*KINDS, *PACKED) or inside not in (*KINDS, ".zip"):
@@ -173,78 +170,76 @@ def _text_source(paths: list[Path], what: Any) -> Source:
             other = sorted(set(file.names) ^ set(files[0].names))[0]
             raise DataFileError(f"{what}: the files differ in column {other!r}: give them the same columns")
 
-    def read(names: Sequence[str], n_samples: int | None) -> Iterator[Rows]:
+    def read(names: Sequence[str], n_rows: int | None) -> Iterator[Rows]:
         for file in files:
-            for columns, lines in file.batches(names, n_samples):
+            for columns, lines in file.batches(names, n_rows):
                 yield Rows(file.path, dict(columns), lines, True, file.decimal)
 
-    found = tuple(dict.fromkeys(word for file in files for word in file.found))
-    memory = 15 * sum(file.n_bytes for file in files)  # a cell is an object of text
-    return Source(what, files[0].names, read, memory, True, found=found)
+    layout = tuple(dict.fromkeys(word for file in files for word in file.layout))
+    memory = 15 * sum(file.n_bytes for file in files)  # a cell is a Python string
+    return Source(what, files[0].names, read, memory, True, layout=layout)
 
 
 def _dataset(paths: list[Path], form: str, what: Any) -> Any:
-    """Files of typed columns; text is stored as levels mostly, and need not be spelled out row by row."""
+    """Files of typed columns; text of Parquet files is read as dictionaries."""
     try:
         import pyarrow as pa
         import pyarrow.dataset as ds
     except ImportError as error:
         raise ImportError("parquet and arrow files need pyarrow: pip install 'cgnlearn[frames]'") from error
     files = [str(path) for path in paths]
-    with _arrow_told(what):
+    with _arrow_errors(what):
         found = ds.dataset(files, format=form)
         if form != "parquet":
             return found
         words = {field.name for field in found.schema if field.type in (pa.string(), pa.large_string())}
-        # Pieces of a column at a time, in memory that is used again: whole groups of rows cost a third of the time of
-        # reading for memory that must be cleared.
+        # Pieces of a column at a time, in reused memory: clearing memory for whole row groups takes a third of the
+        # reading time.
         pieces = ds.ParquetFragmentScanOptions(use_buffered_stream=True, buffer_size=PIECE, pre_buffer=False)
         options = ds.ParquetReadOptions(dictionary_columns=words)
         return ds.dataset(files, format=ds.ParquetFileFormat(options, default_fragment_scan_options=pieces))
 
 
 @contextmanager
-def _arrow_told(what: Any) -> Iterator[None]:
-    """What pyarrow raises, as one line."""
+def _arrow_errors(what: Any) -> Iterator[None]:
+    """Errors of pyarrow as one line."""
     import pyarrow as pa
 
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
-        raise DataFileError(f"{what} cannot be read: it is of another kind, or damaged ({short(error)})") from None
+        raise DataFileError(f"{what} cannot be read: it is of another kind or damaged ({_short(error)})") from None
 
 
 def _arrow_source(dataset: Any, what: Any) -> Source:
     kinds = dict(zip(dataset.schema.names, dataset.schema.types, strict=True))
-    with _arrow_told(what):
-        n_samples = dataset.count_rows()
-    if not n_samples or not kinds:
-        raise DataFileError(f"{what} has no rows, or no columns: give it some")
+    with _arrow_errors(what):
+        n_rows = dataset.count_rows()
+    if not n_rows or not kinds:
+        raise DataFileError(f"{what} has no rows or no columns: add some")
     check_header(dataset.schema.names, what)
 
     def read(names: Sequence[str], n_at_once: int | None) -> Iterator[Rows]:
         n_done = 0
-        with _arrow_told(what):
+        with _arrow_errors(what):
             if n_at_once is None:
                 table = dataset.to_table(columns=list(names)).unify_dictionaries()
                 columns = {name: table.column(name).combine_chunks() for name in names}
-                yield Rows(what, {n: _typed(column, n, what) for n, column in columns.items()}, np.arange(n_samples))
+                yield Rows(what, {n: _typed(column, n, what) for n, column in columns.items()}, np.arange(n_rows))
                 return
-            scanner = dataset.scanner(
-                columns=list(names), batch_size=n_at_once, batch_readahead=2, fragment_readahead=1
-            )
-            for batch in scanner.to_batches():
+            sizes = {"batch_size": n_at_once, "batch_readahead": 2, "fragment_readahead": 1}
+            for batch in dataset.scanner(columns=list(names), **sizes).to_batches():
                 places = np.arange(n_done, n_done + batch.num_rows)
                 n_done += batch.num_rows
                 if len(places):
                     yield Rows(what, {name: _typed(batch.column(name), name, what) for name in names}, places)
 
     types = {name: _type(kind) for name, kind in kinds.items()}
-    return Source(what, tuple(kinds), read, 5 * 8 * n_samples * len(kinds), types=types)
+    return Source(what, tuple(kinds), read, 5 * 8 * n_rows * len(kinds), types=types)
 
 
 def _type(kind: Any) -> str:
-    """What a column of a file with types holds, in one of `TYPES` if we know it."""
+    """One of `TYPES`, or the name of another type."""
     import pyarrow as pa
 
     numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
@@ -256,7 +251,7 @@ def _type(kind: Any) -> str:
 
 
 def _typed(column: Any, name: str, what: Any) -> Column:
-    """A column of a file with types as numbers or text."""
+    """A typed column as numbers or text."""
     import pyarrow as pa
 
     if _type(column.type) == "levels":
@@ -269,7 +264,7 @@ def _typed(column: Any, name: str, what: Any) -> Column:
     if pa.types.is_temporal(kind):
         column = column.cast(pa.string())
     elif _type(kind) != "text":
-        raise DataFileError(f"{what}: column {name!r} holds {kind}: turn it into numbers or text")
+        raise DataFileError(f"{what}: column {name!r} holds {kind}: convert it to numbers or text")
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     cells = column.dictionary.to_pylist()
@@ -284,13 +279,13 @@ def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
         with path.open("rb") as content, np.load(content, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except NPZ_DAMAGE as error:
-        raise DataFileError(f"{path} is no npz file of plain arrays, or damaged ({short(error)})") from None
+        raise DataFileError(f"{path} is not an npz file of plain arrays, or damaged ({_short(error)})") from None
     X = arrays.pop("X", None)
     if X is None or X.ndim != 2 or X.dtype.kind not in "fiub":
         raise DataFileError(f"{path} has no array X of numbers with rows and columns; it has {listed(list(arrays))}")
-    n_samples, n_columns = X.shape
-    if not n_samples or not n_columns:
-        raise DataFileError(f"{path}: its array X is empty, {n_samples} rows of {n_columns} columns")
+    n_rows, n_columns = X.shape
+    if not n_rows or not n_columns:
+        raise DataFileError(f"{path}: its array X is empty, {n_rows} rows of {n_columns} columns")
     names = [str(i) for i in range(n_columns)]
     for key in ("feature_names", "mz"):
         if key in arrays and arrays[key].shape == (n_columns,):
@@ -301,20 +296,13 @@ def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
     for asked in (name for name in wanted if name not in columns):
         if asked not in arrays:
             raise ColumnError(f"{path} has no array {asked!r}; it has {listed(['X', *arrays])}")
-        if arrays[asked].shape != (n_samples,):
-            raise DataFileError(
-                f"{path}: the array {asked!r} must have one entry for each of the {n_samples} rows of X"
-            )
+        if arrays[asked].shape != (n_rows,):
+            raise DataFileError(f"{path}: the array {asked!r} must have one entry for each of the {n_rows} rows of X")
         own = arrays[asked]
         columns[asked] = own if own.dtype.kind in "fiub" else Strings([str(one).strip() for one in own.tolist()])
-    rows = Rows(path, columns, np.arange(n_samples))
-    return Source(path, tuple(columns), partial(_once, rows))
+    rows = Rows(path, columns, np.arange(n_rows))
+    return Source(path, tuple(columns), lambda names, n_at_once: iter([rows]))
 
 
-def _once(rows: Rows, names: Sequence[str], n_samples: int | None) -> Iterator[Rows]:
-    yield rows
-
-
-def short(error: BaseException) -> str:
-    """What an error of another library says, in one short line."""
+def _short(error: BaseException) -> str:
     return " ".join(str(error).split())[:120] or type(error).__name__

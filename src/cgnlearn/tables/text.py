@@ -1,6 +1,6 @@
-"""Files of text, packed or not: encoding, delimiter and decimal mark are found out once, before anything is read.
+"""Text files, packed or not: encoding, delimiter and decimal mark are detected before the rows are read.
 
-Rows are read strictly: one with too many or too few fields is an error that names the line.
+A row with too many or too few fields is an error that names the line.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from numpy.typing import NDArray
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 OWN_DELIMITER = {".csv": ",", ".tsv": "\t"}
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-LINES_TRIED = 20  # from which the delimiter is told
+LINES_TRIED = 20  # to detect the delimiter
 CHUNK = 1 << 20
 BLOCK = 1 << 23  # bytes that pyarrow reads at once
-NOT_WINDOWS = frozenset(b"\x81\x8d\x8f\x90\x9d")  # bytes that stand for nothing in cp1252
-# 1,037 may be a decimal or a thousand; other commas between digits are decimal where commas part no fields.
+NOT_WINDOWS = frozenset(b"\x81\x8d\x8f\x90\x9d")  # undefined in cp1252
+# 1,037 may be a decimal or a thousand; other commas between digits are decimal where commas separate no fields.
 COMMA_NUMBER = re.compile(r"[-+]?(\d+(,\d*)?|,\d+)([eE][-+]?\d+)?")
 THOUSAND = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 DAMAGE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError)
 
 
 class DataFileError(ValueError):
-    """A file whose content cannot be used, said in one line."""
+    """A file whose content cannot be used."""
 
 
 class Strings:
@@ -54,9 +54,9 @@ class Strings:
         return self.cells[row]
 
     def floats(self) -> NDArray[np.float64] | None:
-        """The cells as numbers if all are."""
+        """The cells as numbers, or None if one is not a number."""
         together = "".join(self.cells)
-        if not together.isascii() or "_" in together:  # which `number` takes for no numbers
+        if not together.isascii() or "_" in together:  # not numbers for `number`
             return None
         try:
             return np.array(list(map(float, self.cells)))
@@ -65,13 +65,13 @@ class Strings:
 
     @cached_property
     def distinct(self) -> tuple[list[str], NDArray[Any]]:
-        """The different cells in the order in which they come, and which of them stands in each row, -1 for none."""
+        """The distinct cells in order of appearance, and the index of each row's cell, -1 for none."""
         place = {cell: i for i, cell in enumerate(dict.fromkeys(self.cells))}
         return list(place), np.fromiter(map(place.__getitem__, self.cells), np.intp, len(self.cells))
 
 
 class ArrowStrings(Strings):
-    """The same as Arrow holds them, which is faster by far."""
+    """The cells in Arrow's memory, much faster."""
 
     def __init__(self, column: Any) -> None:
         import pyarrow.compute as pc
@@ -82,7 +82,6 @@ class ArrowStrings(Strings):
         return str(self.column[row].as_py())
 
     def floats(self) -> NDArray[np.float64] | None:
-        """The cells as numbers if all are."""
         import pyarrow as pa
 
         try:
@@ -92,7 +91,6 @@ class ArrowStrings(Strings):
 
     @cached_property
     def distinct(self) -> tuple[list[str], NDArray[Any]]:
-        """The different cells, and which of them stands in each row."""
         coded = self.column.dictionary_encode()
         return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False)
 
@@ -102,7 +100,7 @@ Batch = tuple[dict[str, Strings], NDArray[np.intp]]  # columns, and the line on 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A table of text, and how it is to be read."""
+    """A text file and its format."""
 
     path: Path
     n_bytes: int  # unpacked
@@ -110,19 +108,19 @@ class TextFile:
     delimiter: str
     decimal: str = "."
     names: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()  # what a reader could not know: everything but UTF-8, the ending's delimiter, points
+    layout: tuple[str, ...] = ()  # everything but UTF-8, the ending's delimiter and decimal points
     is_plain: bool = False  # a row is a line without quotes
 
     @classmethod
     def of(cls, path: Path, otherwise: str | None = None) -> TextFile:
-        """Find out how a file is to be read; what ends in neither csv nor tsv is taken for ``otherwise``."""
+        """Detect the format; a file that ends in neither csv nor tsv is read as ``otherwise``."""
         inside, packed = _packing(path)
         suffix = inside if inside in OWN_DELIMITER else otherwise
         if suffix is None:
-            raise DataFileError(f"{path} holds {inside or 'something without an ending'}: pack a csv or tsv file")
-        n_bytes, encoding, is_plain = _surveyed(path)
+            raise DataFileError(f"{path} holds {inside or 'a file without an ending'}: pack a csv or tsv file")
+        n_bytes, encoding, is_plain = _encoding(path)
         if not n_bytes:
-            raise DataFileError(f"{path} is empty: give a file with a header line and rows")
+            raise DataFileError(f"{path} is empty: use a file with a header line and rows")
         own = OWN_DELIMITER[suffix]
         with _opened_text(path, encoding) as file:
             delimiter = _delimiter([line for _, line in zip(range(LINES_TRIED + 1), file, strict=False)], own)
@@ -131,33 +129,31 @@ class TextFile:
         names, _ = next(records, ((), 0))
         check_header(names, path)
         if next(records, None) is None:
-            raise DataFileError(f"{path} has a header but no rows: give it rows")
+            raise DataFileError(f"{path} has a header but no rows: add rows")
         decimal = "," if delimiter != "," and form._has_decimal_commas(len(names)) else "."
-        found = (
+        layout = (
             packed,
             f"separated by {DELIMITERS[delimiter]}" if delimiter != own else "",
             "with decimal commas" if decimal == "," else "",
             {"utf-16": "in UTF-16", "cp1252": "in Latin-1"}.get(encoding, ""),
         )
-        return cls(path, n_bytes, encoding, delimiter, decimal, tuple(names), tuple(filter(None, found)), is_plain)
+        return cls(path, n_bytes, encoding, delimiter, decimal, tuple(names), tuple(filter(None, layout)), is_plain)
 
-    def batches(
-        self, names: Sequence[str], n_samples: int | None
-    ) -> Iterator[tuple[dict[str, Strings], NDArray[np.intp]]]:
-        """Some columns of so many rows at once; None: of all."""
+    def batches(self, names: Sequence[str], n_rows: int | None) -> Iterator[Batch]:
+        """Columns in batches of rows; None: all rows."""
         n_done = 0
-        if self.is_plain and n_samples is not None and find_spec("pyarrow"):
-            n_done, is_finished = yield from self._plain_batches(names, n_samples)
+        if self.is_plain and n_rows is not None and find_spec("pyarrow"):
+            n_done, is_finished = yield from self._plain_batches(names, n_rows)
             if is_finished:
                 return
         records = islice(self._records(), 1 + n_done, None)
-        while rows := list(islice(records, n_samples)):
+        while rows := list(islice(records, n_rows)):
             lines = np.array([line for _, line in rows])
             places = {name: self.names.index(name) for name in names}
             yield {name: Strings([row[i].strip() for row, _ in rows]) for name, i in places.items()}, lines
 
-    def _plain_batches(self, names: Sequence[str], n_samples: int) -> Generator[Batch, None, tuple[int, bool]]:
-        """The rows as pyarrow finds them; how many there are up to the first that it refuses, and whether none is."""
+    def _plain_batches(self, names: Sequence[str], n_rows: int) -> Generator[Batch, None, tuple[int, bool]]:
+        """The rows up to the first that pyarrow refuses; return how many, and whether these are all."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
@@ -168,8 +164,8 @@ class TextFile:
             try:
                 fields = arrow.ParseOptions(delimiter=self.delimiter, quote_char=False)
                 for block in arrow.open_csv(file, rows, fields, columns):
-                    for start in range(0, block.num_rows, n_samples):
-                        batch = block.slice(start, n_samples)
+                    for start in range(0, block.num_rows, n_rows):
+                        batch = block.slice(start, n_rows)
                         lines = np.arange(n_done, n_done + batch.num_rows) + 2
                         n_done += batch.num_rows
                         yield {name: ArrowStrings(batch.column(name)) for name in names}, lines
@@ -184,7 +180,7 @@ class TextFile:
             header: list[str] = []
             try:
                 for fields in reader:
-                    if not fields:  # a blank line is no row
+                    if not fields:  # a blank line
                         continue
                     if not header:
                         header = [name.strip() for name in fields]
@@ -201,7 +197,7 @@ class TextFile:
                 raise DataFileError(message) from None
 
     def _has_decimal_commas(self, n_columns: int) -> bool:
-        """Whether a column has commas in numbers only, and not all of them may stand between thousands."""
+        """Whether a column has commas in numbers only, and not all of them can separate thousands."""
         numbers, others = [False] * n_columns, [False] * n_columns
         records = self._records()
         next(records)
@@ -215,18 +211,18 @@ class TextFile:
 
 
 def check_header(names: Sequence[str], path: Path) -> None:
-    """Refuse names that are doubled or missing, and rows where names should be."""
+    """Refuse duplicate or missing names, and numbers where names should be."""
     repeated = [name for name, n in Counter(names).items() if n > 1]
     if repeated and repeated[0]:
         raise DataFileError(f"{path}: two columns are named {repeated[0]!r}: rename one of them")
     if "" in names:
-        raise DataFileError(f"{path}: column {names.index('') + 1} has no name in the header line: give it one")
+        raise DataFileError(f"{path}: column {names.index('') + 1} has no name in the header line: add one")
     if len(names) > 1 and all(not math.isnan(number(name)) for name in names) and rising_numbers(names) is None:
-        raise DataFileError(f"{path} seems to start without a header line: give it one with the columns' names")
+        raise DataFileError(f"{path} seems to have no header line: add one with the names of the columns")
 
 
 def rising_numbers(names: Iterable[Any]) -> NDArray[np.float64] | None:
-    """Names as numbers if each is one (``mz`` before it apart) and they rise, as in a binned spectrum, else None."""
+    """Names as numbers (without a prefix ``mz``) if they rise, as in a binned spectrum, otherwise None."""
     try:
         numbers = np.array([float(str(name).lower().removeprefix("mz").strip("_ ")) for name in names])
     except ValueError:
@@ -236,9 +232,9 @@ def rising_numbers(names: Iterable[Any]) -> NDArray[np.float64] | None:
 
 
 def number(text: str, decimal: str = ".") -> float:
-    """The number that a cell stands for, or NaN."""
+    """A cell as a number, or NaN."""
     try:
-        # Python also takes 1_000 and non-ASCII digits; a data file hardly means them.
+        # Python also accepts 1_000 and non-ASCII digits, which are not numbers in a data file.
         return float(text.replace(decimal, ".")) if text.isascii() and "_" not in text else math.nan
     except ValueError:
         return math.nan
@@ -248,10 +244,10 @@ def number(text: str, decimal: str = ".") -> float:
 
 
 def _packing(path: Path) -> tuple[str, str]:
-    """The ending that says what is inside a file that may be packed, and how it was packed."""
+    """The ending of the unpacked file, and how it is packed."""
     suffix = path.suffix.lower()
     if suffix == ".zip":
-        with _told(path), zipfile.ZipFile(path) as archive:
+        with _unpacking(path), zipfile.ZipFile(path) as archive:
             member = _only_member(archive, path)
         return PurePath(member).suffix.lower(), f"{member} inside"
     if suffix in OPENERS:
@@ -264,10 +260,10 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked while they are read."""
     suffix = path.suffix.lower()
     if suffix == ".zip":
-        with _told(path), zipfile.ZipFile(path) as archive, archive.open(_only_member(archive, path)) as file:
+        with _unpacking(path), zipfile.ZipFile(path) as archive, archive.open(_only_member(archive, path)) as file:
             yield file
     elif suffix in OPENERS:
-        with _told(path), OPENERS[suffix](path) as file:
+        with _unpacking(path), OPENERS[suffix](path) as file:
             yield file
     else:
         with path.open("rb") as file:
@@ -288,8 +284,8 @@ def _only_member(archive: zipfile.ZipFile, path: Path) -> str:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """What unpackers raise, as one line."""
+def _unpacking(path: Path) -> Iterator[None]:
+    """Errors of unpacking as one line."""
     try:
         yield
     except DataFileError:
@@ -299,8 +295,8 @@ def _told(path: Path) -> Iterator[None]:
         raise DataFileError(f"{path} cannot be unpacked ({message}): get a fresh copy of it") from None
 
 
-def _surveyed(path: Path) -> tuple[int, str, bool]:
-    """How many bytes there are, the encoding that all of them have, and whether each row is a line without quotes."""
+def _encoding(path: Path) -> tuple[int, str, bool]:
+    """Number of bytes, encoding, and whether each row is a line without quotes."""
     n_bytes, n_lines, fault_line = 0, 0, 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest = codecs.getincrementaldecoder("utf-8")("ignore")
@@ -311,8 +307,8 @@ def _surveyed(path: Path) -> tuple[int, str, bool]:
             if not n_bytes and chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
                 return _size_of_utf16(path), "utf-16", False
             if b"\0" in chunk:
-                raise DataFileError(f"{path} holds binary zeros and is no text file: export it anew")
-            # Signs that are UTF-8 beside one that is not: a damaged file. Latin-1 is read as Windows writes it.
+                raise DataFileError(f"{path} holds binary zeros and is not a text file: export it again")
+            # UTF-8 characters beside invalid bytes: a damaged file. Latin-1 is read as cp1252.
             if is_windows and not chunk.isascii():
                 is_windows = rest.decode(chunk).isascii() and NOT_WINDOWS.isdisjoint(chunk)
             if not fault_line:
@@ -330,7 +326,7 @@ def _surveyed(path: Path) -> tuple[int, str, bool]:
 
 
 def _has_no_blank_line(chunk: bytes) -> bool:
-    """Whether lines end in the same way, and none of them at once; a chunk cut within an ending may not look so."""
+    """Whether all lines end in the same way and none is blank; a chunk that ends within a line end may not look so."""
     n_returns = chunk.count(b"\r")
     return b"\n\n" not in chunk and (not n_returns or (n_returns == chunk.count(b"\n") and b"\n\r" not in chunk))
 
@@ -351,15 +347,15 @@ def _size_of_utf16(path: Path) -> int:
             while chunk := file.read(CHUNK):
                 n_bytes += len(chunk)
                 if "\0" in decoder.decode(chunk):
-                    raise DataFileError(f"{path} holds binary zeros and is no text file: export it anew")
+                    raise DataFileError(f"{path} holds binary zeros and is not a text file: export it again")
             decoder.decode(b"", True)
         except UnicodeDecodeError:
-            raise DataFileError(f"{path} starts like UTF-16 text but is none: save the file in UTF-8") from None
+            raise DataFileError(f"{path} starts like UTF-16 text but is not: save the file in UTF-8") from None
     return n_bytes
 
 
 def _delimiter(lines: Sequence[str], own: str) -> str:
-    """The one that cuts the first lines into most fields, equally many in each; else that of most in the header."""
+    """The delimiter that gives most fields, equally many in each line; otherwise most in the header."""
     counts: dict[str, list[int]] = {}
     for delimiter in (own, *(other for other in DELIMITERS if other != own)):
         counts[delimiter] = []
