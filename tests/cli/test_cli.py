@@ -145,7 +145,7 @@ def test_groups_categoricals_and_missing_cells(patients, tmp_path):
     assert json.loads(out)["models"][1]["accuracy"]["mean"] > 0.7
     code, out, err = run("evaluate", gaps, *options, "--drop-missing")
     assert code == 0
-    assert "left out 2 of 120 rows with missing values" in err
+    assert "excluded 2 of 120 rows with missing values" in err
     assert json.loads(out)["data"]["rows_left_out"] == 2
 
 
@@ -159,7 +159,7 @@ def test_levels_are_those_of_the_training_rows(tmp_path):
     works("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "-p", "bayes", "-o", tmp_path / "out")
     works("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "-p", "bayes", "-o", tmp_path / "less",
           "--ignore", "level")  # fmt: skip
-    said, without = (pd.read_csv(tmp_path / name / "rows.csv").query("row == 11") for name in ("out", "less"))
+    said, without = (pd.read_csv(tmp_path / name / "rows.csv").query("sample == 11") for name in ("out", "less"))
     np.testing.assert_allclose(said["log p(x)"], without["log p(x)"], rtol=1e-12)
 
 
@@ -186,7 +186,7 @@ def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path)
     rows.write_bytes(rows.read_bytes()[: rows.stat().st_size // 2])
     code, again, err = run(*words, "-o", tmp_path / "cut", "--report", tmp_path / "cut.html")
     assert (code, again) == (0, out)
-    assert re.search("going on from [2-7] of 9 finished parts", err)
+    assert re.search("continuing from [2-7] of 9 finished parts", err)
     assert rows.read_bytes() == (tmp_path / "clean" / "rows.csv").read_bytes()
     clean, cut = (re.sub("Written by [^<]*", "", (tmp_path / f"{name}.html").read_text()) for name in ("clean", "cut"))
     assert clean == cut
@@ -255,7 +255,7 @@ def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
     shuffled.assign(stage=9).to_csv(one, index=False)
     code, out, err = run("predict", model, one)
     assert code == 0
-    told = "column 'stage' has '9' in line 2 (and others in 119 more rows), which the model has not seen in training"
+    told = "column 'stage' has '9' in line 2 (and others in 119 more rows), which is not a level of the training data"
     assert told in err
     assert "it counts as missing" in err
     shuffled.assign(stage="").to_csv(one, index=False)
@@ -349,7 +349,7 @@ def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
         (("-s", "tan", "--likelihood-power", "-1"), "'-1' is not a number above 0, nor cv"),
         (("-s", "tan", "--likelihood-power", "nan"), "'nan' is not a number above 0"),
         (("--jobs", "0"), "--jobs must be a number of processes"),
-        (("--likelihood-power", "cv"), "--likelihood-power belongs to the structure of a network"),
+        (("--likelihood-power", "cv"), "--likelihood-power is for networks"),
         (("-s", "tan", "--ordered"), "--ordered is for the mixture"),
         (("--id", "name"), "has no column 'name' (--id)"),
         (("--groups", "subject"), "has no column 'subject' (--groups)"),
@@ -360,12 +360,12 @@ def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
         (("--prevalence", "0.1"), "name it with --positive"),
     ):
         assert error in fails(2, "evaluate", wine, "-t", "class", *words), words
-    assert "cannot be the class" in fails(2, "evaluate", wine, "-t", "alcohol")
+    assert "seems to be a measurement, not the class" in fails(2, "evaluate", wine, "-t", "alcohol")
 
 
 def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
     assert "damaged or not a model file" in fails(1, "predict", wine, wine)
-    assert "200 folds are more than the 71 rows" in fails(1, "evaluate", wine, "-t", "class", "--cv", "200")
+    assert "200 folds are more than the 71 samples" in fails(1, "evaluate", wine, "-t", "class", "--cv", "200")
     ml = ("-s", "complete", "-p", "ml", "-o", tmp_path / "m.skops")
     few = tmp_path / "few.csv"
     few.write_text("".join(wine.read_text().splitlines(keepends=True)[i] for i in (0, 1, 2, 3, 80, 81, 82)))
@@ -385,7 +385,7 @@ def test_warnings_are_one_line_too(wine, tmp_path):
     few.write_text("".join(lines[:40] + lines[-4:]))
     code, _, err = run("fit", few, "-t", "class", "-s", "fwgjan", "-o", tmp_path / "m.skops")
     assert code == 0
-    assert err.startswith("cgnlearn: warning: the smallest class has 4 rows")
+    assert err.startswith("cgnlearn: warning: the smallest class has 4 samples")
     assert err.count("\n") == 2
 
 
@@ -444,7 +444,7 @@ def test_the_model_remembers_its_columns(patients, tmp_path):
     )
     works("evaluate", path, *options, "--id", "subject", "--cv", "2", "-o", tmp_path / "out")
     kept = pd.read_csv(tmp_path / "out" / "rows.csv")
-    assert (kept["id"] == frame["subject"].to_numpy()[kept["row"]]).all()
+    assert (kept["id"] == frame["subject"].to_numpy()[kept["sample"]]).all()
 
 
 def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_path):
@@ -457,7 +457,7 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
         model, out = tmp_path / f"{name}.skops", tmp_path / f"{name}.csv"
         code, _, err = run("fit", dated, *columns, "--memory", memory, "-o", model)
         assert code == 0, err
-        assert "left out column 'seen', which holds dates or times" in err
+        assert "excluded column 'seen', which holds dates or times" in err
         assert load(model).feature_names_in_.tolist() == ["stage", "sex", "marker"]
         works("predict", model, dated, "--memory", memory, "-o", out)
         said[name] = pd.read_csv(out).drop(columns=["typicality", "unusual"])
@@ -546,7 +546,7 @@ def test_predictions_for_another_prevalence_and_least_cost(patients, tmp_path):
     for prior, error in (
         ("ill=0.01", "sum to 0.01, not to 1"),
         ("ill=0.5,sick=0.5", "must name each class once: healthy, ill"),
-        ("ill", "not of the form CLASS=PROBABILITY"),
+        ("ill", "is not CLASS=PROBABILITY"),
         ("ill=1.5,healthy=-.5", "between 0 and 1"),
     ):
         assert error in fails(2, "predict", model, path, "--class-prior", prior)
@@ -565,7 +565,7 @@ def test_every_prediction_has_its_typicality_and_unusual_rows_are_marked(patient
     assert rows["unusual"][:3].all()
     n = int(rows["unusual"].sum())
     assert (rows["unusual"] == (rows["typicality"] < 0.01)).all()
-    assert f"{n} of 120 rows are unlike the training data" in err
+    assert f"{n} of 120 samples are unlike the training data" in err
     told = json.loads(works("predict", model, odd, "-o", tmp_path / "out.csv", "--json"))
     assert told["rows_unusual"] == n
     assert sum(told["predicted"].values()) == told["rows"] == 120
@@ -601,7 +601,7 @@ def test_decisions_about_one_class(patients, tmp_path):
     assert at_half == pytest.approx(0.1 * sensitivity - 0.9 * (1 - specificity), abs=1e-9)
     out = works("evaluate", path, *options)
     assert "sensitivity" in out
-    assert "cost per row" in out
+    assert "cost per sample" in out
 
 
 def test_ml_on_some_folds_is_set_beside_the_others_on_these(tmp_path):
@@ -616,9 +616,9 @@ def test_ml_on_some_folds_is_set_beside_the_others_on_these(tmp_path):
     ml = found["naive_bayes ml"]
     why = "maximum likelihood does not exist for column 'b' in the cell class "
     assert ml["reason_without_answer"].startswith(why)
-    [line] = [line for line in err.splitlines() if "has no answer in" in line]
+    [line] = [line for line in err.splitlines() if "does not exist in" in line]
     n_without = ml["folds_without_answer"]
-    assert line.startswith(f"cgnlearn: naive_bayes ml has no answer in {n_without} of 4 folds: {why}")
+    assert line.startswith(f"cgnlearn: naive_bayes ml does not exist in {n_without} of 4 folds: {why}")
     assert "use --estimation bayes" in line
     assert line.endswith("drop the column with --ignore")
     n_answered = ml["folds"] - ml["folds_without_answer"]
@@ -731,10 +731,10 @@ def test_a_long_fit_says_so_before_it_begins(capsys, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(5000, 40)), rng.integers(4, size=5000)
     monkeypatch.setattr(terminal, "MINUTES_FROM", 100.0)
-    terminal.foretell(CGNClassifierCV(), X, y, n_fits=10)
+    terminal.print_expected_time(CGNClassifierCV(), X, y, n_fits=10)
     assert re.fullmatch(r"cgnlearn: 10 fits of the mixture may take \d+ min: .*\n", capsys.readouterr().err)
-    terminal.foretell(CGNClassifierCV(), X[:100, :3], y[:100], n_fits=10)
-    terminal.foretell(CGNClassifier(), X, y)
+    terminal.print_expected_time(CGNClassifierCV(), X[:100, :3], y[:100], n_fits=10)
+    terminal.print_expected_time(CGNClassifier(), X, y)
     assert capsys.readouterr().err == ""
 
 

@@ -96,7 +96,7 @@ def test_evaluation_learns_within_the_folds_and_keeps_samples_together(folder, t
     with (tmp_path / "out" / "rows.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["model"].startswith("naive")]
     samples = pd.read_csv(folder / "labels.csv").sort_values("file")["sample"].tolist()
-    tested = [{samples[int(row["row"])] for row in rows if row["fold"] == fold} for fold in "012"]
+    tested = [{samples[int(row["sample"])] for row in rows if row["fold"] == fold} for fold in "012"]
     assert sum(map(len, tested)) == 12 == len(set.union(*tested))
     trained = {frozenset(f"{s}_{i}" for s in set(samples) - fold for i in (1, 2)) for fold in tested}
     assert trained <= set(map(frozenset, fitted_on))

@@ -42,7 +42,7 @@ def test_the_quick_ovarian_run_writes_tables_figures_and_a_manifest(tmp_path):
     # Called again there is nothing to do, and the same is said and written.
     content = {name: (folder / name).read_bytes() for name in names - {"manifest.json"}}
     again = CliRunner().invoke(reproduce, arguments, catch_exceptions=False)
-    assert "going on from 10 of 10" in again.stderr
+    assert "continuing from 10 of 10" in again.stderr
     assert again.stdout == first.stdout
     assert {name: (folder / name).read_bytes() for name in names - {"manifest.json"}} == content
 

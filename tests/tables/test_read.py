@@ -159,7 +159,7 @@ def test_faults_are_named_with_their_line(tmp_path):
     assert "is empty" in refused(path, "")
     assert "no rows" in refused(path, "a,b\n")
     assert "no columns besides" in refused(path, "class\nx\n")
-    assert "every row has an empty cell" in refused(path, "a,b,class\n1,,x\n,2,x\n", drop_missing=True)
+    assert "every row has a missing value" in refused(path, "a,b,class\n1,,x\n,2,x\n", drop_missing=True)
     path.write_text("a,class\n1,x\n")
     assert "has no column 'z' (--target): it has 'a', 'class'" in refused(path, target="z", error=ColumnError)
     assert "did you mean 'class'?" in refused(path, target="klass", error=ColumnError)

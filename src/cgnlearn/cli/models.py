@@ -102,7 +102,7 @@ def label(
     order = f" {k or 'cv'}" if structure in ("band", "box") else ""
     more = "".join(
         f", {name} {value if value == 'cv' else f'{value:g}'}"
-        for name, value, usual in (("sharing", sharing, 0), ("likelihood_power", likelihood_power, 1))
+        for name, value, usual in (("sharing", sharing, 0), ("likelihood power", likelihood_power, 1))
         if value not in (None, usual)
     )
     return f"{structure}{order} {estimation}{more}"
