@@ -160,7 +160,7 @@ def test_wrong_calls(folder, tmp_path):
             ("fit", spectra, *MODEL, "-o", tmp_path / "m.skops"),
             "add --labels TABLE, a csv file with the columns file",
         ),
-        (2, ("evaluate", spectra, "--labels", labels, "--id", "file"), "--id is about the columns of a table"),
+        (2, ("evaluate", spectra, "--labels", labels, "--id", "file"), "--id is about columns of a table"),
         (2, ("evaluate", spectra, "--labels", labels, "-t", "state"), "no column 'state' (--target): it has 'file'"),
         (2, ("evaluate", spectra, *MODEL), "add --labels"),
         (2, ("fit", spectra, "--labels", labels, "-o", tmp_path / "m.stats"), "statistics are of tables"),

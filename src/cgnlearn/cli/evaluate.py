@@ -143,9 +143,9 @@ def _evaluate_in_batches(
     models: dict[str, Any], given: Given, cv: tuple[int, int], seed: int, output: Path | None, *, as_json: bool
 ) -> None:
     """Cross-validate on a file that does not fit into memory."""
+    from cgnlearn.evaluation.metrics import summary_text
     from cgnlearn.evaluation.streamed import evaluate_on
     from cgnlearn.evaluation.study import BASELINE
-    from cgnlearn.evaluation.summaries import summary_text
     from cgnlearn.files import write_whole
 
     data, (n_folds, n_repeats) = given.data, cv
