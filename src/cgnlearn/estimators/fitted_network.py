@@ -1,4 +1,4 @@
-"""The attributes and predictions of a fitted network. It has no formulas of its own."""
+"""The properties and predictions of a fitted network. It has no formulas of its own."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from cgnlearn.networks.typicality import NoReference, Reference
 
 @contextmanager
 def fitting(model: Any) -> Iterator[None]:
-    """Remove all fitted attributes before a fit, and again if it fails."""
+    """Remove all that was fitted before a fit, and again if it fails."""
     _clear(model)
     try:
         yield
