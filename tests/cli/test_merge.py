@@ -133,7 +133,7 @@ def test_merge(parts):
     rows, folder = parts
     model = folder / "model.skops"
     code, err = run("merge", folder / "a.stats", folder / "b.stats", "-s", "tan", "-o", model)
-    assert (code, "2 files, 300 rows" in err) == (0, True), err
+    assert (code, "2 files, 300 samples" in err) == (0, True), err
     X = rows.drop(columns="diagnosis")
     expected = fitted(rows).predict_joint_log_proba(X)
     np.testing.assert_allclose(load(model).predict_joint_log_proba(X), expected, rtol=1e-10)
@@ -171,7 +171,7 @@ def test_what_has_to_be_chosen_by_rows_is_refused(structure, patients, rng):
     statistics = fitted(patients, structure).statistics_
     for name in ("likelihood_power", "sharing"):
         options = {"structure": structure, name: "cv"}
-        with pytest.raises(ValueError, match=f"from_statistics cannot choose the {name}: fit once, then pass on"):
+        with pytest.raises(ValueError, match=f"from_statistics cannot choose the {name}: fit once, then use its"):
             CGNClassifier.from_statistics(statistics, **options)
         assert not hasattr(CGNClassifier(**options), "partial_fit")
     rotated = CGNClassifier("complete").fit(rng.normal(size=(20, 310)), np.arange(20) % 2)
@@ -198,7 +198,7 @@ def test_what_cannot_be_merged_is_refused_in_one_line(parts):
         ("levels.stats", "the levels of column 'stage' differ (1, 2, 3, not 1, 2)", 1),
         ("classes.stats", "classes differ (healthy, ill, not dead, healthy)", 1),
         ("structure.stats", "of different structures", 1),
-        ("model.skops", "holds a model, no statistics", 2),
+        ("model.skops", "holds a model, not statistics", 2),
     ):
         code, err = run("merge", folder / "a.stats", folder / name, "-o", out)
         assert (code, err.count("\n")) == (expected, 1), err
