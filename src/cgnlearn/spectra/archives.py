@@ -85,13 +85,8 @@ def _files_of_zip(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, R
     members = [member for member in archive.infolist() if not member.is_dir()]
     _check_totals(path, len(members), sum(member.file_size for member in members))
     for member in members:
-        yield _checked_name(member.filename, path), partial(_zip_content, archive, member, path)
-
-
-def _zip_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> bytes:
-    name = f"{path}: {member.filename}"
-    with _explained_errors(name), archive.open(member) as stream:
-        return b"".join(_chunks(stream, member.compress_size, name))
+        sizes = member.compress_size, member.file_size
+        yield _member(path, member.filename, partial(archive.open, member), *sizes)
 
 
 def _files_of_tar(archive: tarfile.TarFile, path: Path) -> Iterator[tuple[str, Reader]]:
@@ -100,18 +95,23 @@ def _files_of_tar(archive: tarfile.TarFile, path: Path) -> Iterator[tuple[str, R
         if not member.isreg():
             raise SpectrumError(f"{path}: {member.name} is a link or a device: pack the files themselves")
         _check_totals(path, number, 0)
-        yield _checked_name(member.name, path), partial(_tar_content, archive, member, path)
+        yield _member(path, member.name, partial(archive.extractfile, member), member.size, member.size)
 
 
-def _tar_content(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> bytes:
-    name = f"{path}: {member.name}"
-    with _explained_errors(name):
-        stream = archive.extractfile(member)
-        assert stream is not None
-        unpacked = b"".join(_chunks(stream, member.size, name))
-        if len(unpacked) < member.size:
-            raise EOFError("it ends early")
-        return unpacked
+def _member(path: Path, name: str, open_member: Callable[[], Any], n_packed: int, n_bytes: int) -> tuple[str, Reader]:
+    """The name of an archive's member, if it stays inside the archive, and a function that reads it."""
+    place = PurePosixPath(name.replace("\\", "/"))
+    if place.is_absolute() or ".." in place.parts or ":" in place.parts[0]:
+        raise SpectrumError(f"{path}: its member {name!r} points outside the archive: refused")
+
+    def read() -> bytes:
+        with _explained_errors(f"{path}: {name}"), open_member() as stream:
+            unpacked = b"".join(_chunks(stream, n_packed, f"{path}: {name}"))
+            if len(unpacked) < n_bytes:
+                raise EOFError("it ends early")
+            return unpacked
+
+    return str(place), read
 
 
 def _visible(files: Iterator[tuple[str, Reader]]) -> Files:
@@ -120,14 +120,6 @@ def _visible(files: Iterator[tuple[str, Reader]]) -> Files:
         for name, read in sorted(files, key=lambda file: file[0])
         if not any(part.startswith(".") or part in HIDDEN for part in name.split("/"))
     }
-
-
-def _checked_name(name: str, path: Path) -> str:
-    """The name of an archive's member, if it stays inside the archive."""
-    place = PurePosixPath(name.replace("\\", "/"))
-    if place.is_absolute() or ".." in place.parts or ":" in place.parts[0]:
-        raise SpectrumError(f"{path}: its member {name!r} points outside the archive: refused")
-    return str(place)
 
 
 def _chunks(

@@ -26,16 +26,7 @@ class Features(SpectraTransformer):
     mz_: Floats
 
     def transform(self, X: Iterable[Spectrum]) -> Floats:
-        """Return the features of each spectrum; warn of spectra with different axes and of those that are too short.
-
-        Parameters
-        ----------
-        X : iterable of Spectrum
-
-        Returns
-        -------
-        ndarray (spectra, positions)
-        """
+        """Return the features (spectra, positions); warn of different axes and of spectra that are too short."""
         check_is_fitted(self)
         rows: list[Floats] = []
         short: list[str] = []
@@ -59,12 +50,7 @@ class Features(SpectraTransformer):
         return np.array(rows).reshape(len(rows), len(self.mz_))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the m/z of each position, with enough digits to tell them apart.
-
-        Parameters
-        ----------
-        input_features : ignored
-        """
+        """Return the m/z of each position, with enough digits to be distinct; ``input_features`` is ignored."""
         check_is_fitted(self)
         closest = np.diff(self.mz_).min(initial=1.0)
         digits = int(np.clip(2 - np.floor(np.log10(closest)), 1, 9))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
-
-Floats = NDArray[np.floating[Any]]
 
 _PARAMETER = re.compile(r"^##\$?(\.?[\w ]+)= *(.*?) *$", flags=re.MULTILINE)
 _HPC = re.compile(

@@ -74,12 +74,6 @@ def parted(steps: Pipeline) -> tuple[list[Step], Pipeline]:
     """Split a pipeline into the first steps that learn nothing and the others.
 
     The former can be applied once to all spectra, before a split into folds.
-
-    Examples
-    --------
-    >>> first, others = parted(preset("maldi"))
-    >>> len(first), list(others.named_steps)
-    (5, ['bin'])
     """
     n_first = next((i for i, (_, step) in enumerate(steps.steps) if not isinstance(step, Step) or step.learns), 0)
     return [step for _, step in steps.steps[:n_first]], steps[n_first:]

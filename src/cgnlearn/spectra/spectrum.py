@@ -51,7 +51,10 @@ class Spectrum:
     def __init__(self, mz: ArrayLike, intensity: ArrayLike, metadata: Mapping[str, Any] | None = None) -> None:
         object.__setattr__(self, "metadata", MappingProxyType(dict(metadata or {})))
         for name, values in (("mz", mz), ("intensity", intensity)):
-            object.__setattr__(self, name, _read_only(values))
+            is_shared = isinstance(values, np.ndarray) and values.flags.writeable  # its owner may still change it
+            array = np.array(values, dtype=np.float64) if is_shared else np.asarray(values, dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
         fault = _fault(self.mz, self.intensity)
         if fault:
             raise SpectrumError(f"{self.name}: {fault}")
@@ -81,13 +84,6 @@ class Spectrum:
 def first_and_count(names: Sequence[str]) -> str:
     """The first name and the number of others, for a warning about several spectra."""
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-
-
-def _read_only(values: ArrayLike) -> NDArray[np.float64]:
-    is_shared = isinstance(values, np.ndarray) and values.flags.writeable  # its owner may still change it
-    array = np.array(values, dtype=np.float64) if is_shared else np.asarray(values, dtype=np.float64)
-    array.flags.writeable = False
-    return array
 
 
 def _fault(mz: NDArray[np.float64], intensity: NDArray[np.float64]) -> str | None:

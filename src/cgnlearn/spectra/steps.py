@@ -21,13 +21,7 @@ class SpectraTransformer(ABC, TransformerMixin, BaseEstimator):  # type: ignore[
     """A transformer of lists of spectra."""
 
     def fit(self, X: Iterable[Spectrum], y: Any = None) -> Self:
-        """Learn from the training spectra what `transform` needs, if anything.
-
-        Parameters
-        ----------
-        X : iterable of Spectrum
-        y : ignored
-        """
+        """Learn from the training spectra what `transform` needs, if anything; ``y`` is ignored."""
         self._learn(X)
         return self
 
@@ -53,31 +47,16 @@ class Step(SpectraTransformer, auto_wrap_output_keys=None):  # type: ignore[call
         pass
 
     def transform(self, X: Iterable[Spectrum]) -> list[Spectrum]:
-        """Process each spectrum.
-
-        Parameters
-        ----------
-        X : iterable of Spectrum
-        """
+        """Process each spectrum."""
         check_is_fitted(self)
         return [self._one(spectrum) for spectrum in X]
 
     def set_output(self, *, transform: Any = None) -> Self:
-        """Do nothing: the output is a list of spectra, and the last transformer of a pipeline returns the table.
-
-        Parameters
-        ----------
-        transform : ignored
-        """
+        """Do nothing: the output is a list of spectra, and the last transformer of a pipeline returns the table."""
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return ``input_features``: spectra have no feature names, the last transformer of a pipeline has.
-
-        Parameters
-        ----------
-        input_features : sequence of str, optional
-        """
+        """Return ``input_features``: spectra have no feature names, the last transformer of a pipeline has."""
         return input_features
 
     @abstractmethod
@@ -229,7 +208,6 @@ class Normalise(Step):
 
     @property
     def learns(self) -> bool:
-        """Whether there is a reference."""
         return self.method == "pqn"
 
     def _one(self, spectrum: Spectrum) -> Spectrum:
@@ -325,12 +303,7 @@ class Align(Step):
             )
 
     def transform(self, X: Iterable[Spectrum]) -> list[Spectrum]:
-        """Correct the axis of each spectrum; one with too few reference peaks is returned unchanged, with a warning.
-
-        Parameters
-        ----------
-        X : iterable of Spectrum
-        """
+        """Correct the axis of each spectrum; one with too few reference peaks is returned unchanged, with a warning."""
         given = list(X)
         aligned = super().transform(given)
         unchanged = [spectrum.name for spectrum, other in zip(given, aligned, strict=True) if spectrum is other]
