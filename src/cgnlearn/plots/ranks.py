@@ -63,12 +63,6 @@ class RanksDisplay(Display):
         marked : str, optional
         title : str
         ax : matplotlib axes, optional
-
-        Examples
-        --------
-        >>> display = RanksDisplay.from_values([[0.9, 0.8, 0.5], [0.7, 0.6, 0.1]], ["ours", "theirs", "none"])
-        >>> display.ranks
-        array([1., 2., 3.])
         """
         scores = np.asarray(values, dtype=float)
         if scores.ndim != 2 or scores.shape[1] != len(names):
@@ -118,10 +112,7 @@ class RanksDisplay(Display):
             height = below + (place if left else n - 1 - place)
             edge, side = (0.85, "right") if left else (n + 0.15, "left")
             rank, name = self.ranks[method], self.names[method]
-            colour = BLUE if name == self.marked else INK
-            ax.plot(
-                [rank, rank, edge], [0, height, height], color=colour, linewidth=1.6 if name == self.marked else 0.8
-            )
+            colour, width, weight = (BLUE, 1.6, "bold") if name == self.marked else (INK, 0.8, "normal")
+            ax.plot([rank, rank, edge], [0, height, height], color=colour, linewidth=width)
             label = f"{name}  {rank:.2f} " if left else f" {rank:.2f}  {name}"
-            weight = "bold" if name == self.marked else "normal"
             ax.text(edge, height, label, ha=side, va="center", fontsize=9, color=colour, fontweight=weight)

@@ -115,22 +115,18 @@ class SpectrumDisplay(TwoPanels):
         classes = estimator.classes_.tolist()
         if len(classes) < 2:
             raise ValueError("the classifier has one class only: fit it on two")
-        rows = np.arange(len(values)) if row is None else np.array([row])
         if row is None:
             second, first = 0, len(classes) - 1
         else:
             second, first = np.argsort(estimator.predict_joint_log_proba(X[row : row + 1])[0])[-2:]
         first = first if of is None else classes.index(of)
         second = second if against is None else classes.index(against)
-        if row is None:
-            rows = rows[np.isin(labels, [classes[first], classes[second]])]
+        rows = np.flatnonzero(np.isin(labels, [classes[first], classes[second]])) if row is None else np.array([row])
         parts = estimator.contributions(values[rows])
         log_odds = estimator.likelihood_power_ * (parts[:, :, first] - parts[:, :, second])
         if row is None:
-            subject = "mean evidence for the true class"
             log_odds = np.where((labels[rows] == classes[first])[:, None], log_odds, -log_odds)
-        else:
-            subject = f"spectrum {row}"
+        subject = "mean evidence for the true class" if row is None else f"spectrum {row}"
         above, below = (values[labels == classes[code]].mean(axis=0) for code in (first, second))
         display = cls(mz, above, below, log_odds.mean(axis=0), str(classes[first]), str(classes[second]), subject)
         return display.plot()

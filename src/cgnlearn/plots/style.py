@@ -22,7 +22,7 @@ MARKERS = "osD^vPX*"
 MOST_POINTS = 2000  # longer lines are rasterised, as vector files would take megabytes
 
 
-def new_axes(ax: Axes | None, **figure_options: Any) -> Any:
+def new_axes(ax: Axes | Sequence[Axes] | None, **figure_options: Any) -> Any:
     """The given axes, or those of a new figure (an array of them with ``nrows``)."""
     if ax is not None:
         return ax
@@ -65,13 +65,11 @@ class TwoPanels(ABC):
 
     def plot(self, axes: Sequence[Axes] | None = None) -> Self:
         """Draw on the two given or new matplotlib axes."""
-        if axes is None:
-            axes = new_axes(None, figsize=self._size, nrows=2, sharex=True, height_ratios=self._heights)
-        assert axes is not None
-        self._draw(*axes)
-        for ax in axes:
+        pair = new_axes(axes, figsize=self._size, nrows=2, sharex=True, height_ratios=self._heights)
+        self._draw(*pair)
+        for ax in pair:
             without_formulas(ax)
-        self.axes_, self.figure_ = list(axes), axes[0].figure
+        self.axes_, self.figure_ = list(pair), pair[0].figure
         return self
 
 
@@ -87,15 +85,6 @@ def wrapped(name: str, most: int) -> str:
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
-def draw_bars(ax: Axes, names: Sequence[str], values: Sequence[float] | NDArray[np.float64]) -> None:
-    """Draw horizontal bars from the top down, positive values to the right."""
-    ax.barh(range(len(names)), values, color=[BLUE if value >= 0 else ORANGE for value in values], height=0.72)
-    ax.set_yticks(range(len(names)), names)
-    ax.invert_yaxis()
-    ax.axvline(0, color=GREY, linewidth=0.8)
-    without_frame(ax)
-
-
 def draw_along(ax: Axes, positions: NDArray[np.float64], values: NDArray[np.float64]) -> None:
     """Draw values along an axis, positive ones above the line."""
     for side, colour in ((np.maximum(values, 0), BLUE), (np.minimum(values, 0), ORANGE)):
@@ -103,17 +92,6 @@ def draw_along(ax: Axes, positions: NDArray[np.float64], values: NDArray[np.floa
         ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
     ax.axhline(0, color=GREY, linewidth=0.8)
     without_frame(ax)
-
-
-def axes_behind(ax: Axes) -> Axes:
-    """Axes for intensities, behind the given ones."""
-    behind = ax.twinx()
-    behind.set_ylabel("intensity", color=GREY)
-    behind.tick_params(colors=GREY)
-    behind.spines[["top", "left"]].set_visible(False)
-    ax.set_zorder(behind.get_zorder() + 1)
-    ax.patch.set_visible(False)
-    return behind
 
 
 def without_frame(ax: Axes) -> None:
