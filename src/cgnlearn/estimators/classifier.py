@@ -39,7 +39,7 @@ def counting_learner(model: CGNClassifier, who: str) -> Learner:
     """Return the learner of a classifier that can be fitted from statistics alone; raise ValueError for others."""
     learner = learner_of(model.structure)
     if learner.needs_samples:
-        raise ValueError(f"{who} cannot learn the structure {model.structure!r}: fit once, then use its structure_")
+        raise ValueError(f"{who} cannot learn the structure {model.structure!r}: fit once, then pass on its structure_")
     if not learner.is_additive:
         raise ValueError(f"{who} cannot add samples to a rotation, which needs all samples at once: call fit")
     if model.estimation == "discriminative" or hasattr(model, "discriminative_"):
@@ -48,7 +48,7 @@ def counting_learner(model: CGNClassifier, who: str) -> Learner:
         )
     for name in ("likelihood_power", "sharing"):
         if _is_cv(getattr(model, name)):
-            raise ValueError(f"{who} cannot choose the {name}: fit once, then use its {name}_")
+            raise ValueError(f"{who} cannot choose the {name}: fit once, then pass on its {name}_")
     return learner
 
 
