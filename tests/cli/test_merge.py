@@ -175,7 +175,7 @@ def test_what_has_to_be_chosen_by_rows_is_refused(structure, patients, rng):
             CGNClassifier.from_statistics(statistics, **options)
         assert not hasattr(CGNClassifier(**options), "partial_fit")
     rotated = CGNClassifier("complete").fit(rng.normal(size=(20, 310)), np.arange(20) % 2)
-    with pytest.raises(ValueError, match="from_statistics cannot add to what was fitted by rotation"):
+    with pytest.raises(ValueError, match="from_statistics cannot add samples to a rotation"):
         CGNClassifier.from_statistics(rotated.statistics_, structure=rotated._learner)
 
 
