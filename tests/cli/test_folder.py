@@ -163,10 +163,10 @@ def test_wrong_calls(folder, tmp_path):
         (2, ("evaluate", spectra, "--labels", labels, "--id", "file"), "--id is about columns of a table"),
         (2, ("evaluate", spectra, "--labels", labels, "-t", "state"), "no column 'state' (--target): it has 'file'"),
         (2, ("evaluate", spectra, *MODEL), "add --labels"),
-        (2, ("fit", spectra, "--labels", labels, "-o", tmp_path / "m.stats"), "statistics are of tables"),
+        (2, ("fit", spectra, "--labels", labels, "-o", tmp_path / "m.stats"), "statistics need a table"),
         (2, ("fit", spectra, "--labels", labels, "--groups", "x", "-o", tmp_path / "m.skops"), "no column 'x'"),
         (2, ("predict", of_table, spectra), "trained on a table"),
-        (2, ("predict", model, table), "takes raw spectra"),
+        (2, ("predict", model, table), "needs raw spectra"),
         (1, ("fit", spectra, "--labels", table, *MODEL, "-o", tmp_path / "m.skops"), "needs a column file"),
     ):
         said = run(*words)
