@@ -42,7 +42,7 @@ FILES = [
     for folder, endings in (("src", (".py", ".html", ".js")), ("docs", (".md", ".py")))
     for path in sorted((TOP / folder).rglob("*"))
     if path.suffix in endings and not {"_build", "gallery", "reference"} & set(path.parts)
-] + [TOP / "README.md", TOP / "CONTRIBUTING.md"]
+] + [TOP / "README.md"]
 
 
 def is_meant(pattern, path):
