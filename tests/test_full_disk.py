@@ -17,7 +17,7 @@ from cgnlearn.cli.main import main
 from cgnlearn.evaluation.run import Run
 from cgnlearn.files import NotWrittenError, add_whole, write_whole
 from cgnlearn.spectra import make_raw_spectra
-from cgnlearn.spectra.writers import FORMATS
+from cgnlearn.spectra.simulation import FORMATS
 from tests.evaluation.test_run import UNITS, WORK
 
 

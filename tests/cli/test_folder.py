@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from cgnlearn import CGNClassifier, load
 from cgnlearn.cli.main import main
 from cgnlearn.spectra import Bin, by_sample, make_raw_spectra, preset, read
-from cgnlearn.spectra.folders import read_labels
+from cgnlearn.spectra.folders import Folder
 
 MODEL = ("-s", "naive_bayes", "--likelihood-power", "0.1")
 
@@ -142,7 +142,7 @@ def test_tables_of_labels_as_people_have_them(folder, tmp_path, written):
 def test_labels_of_bruker_folders(tmp_path):
     labels = tmp_path / "labels.csv"
     labels.write_text("file,label\nsp1\\0_A1\\1\\1SLin\\fid,x\nsp1/0_A1/2/1SLin,y\n")
-    assert {name: found.label for name, found in read_labels(labels).items()} == {
+    assert {name: found.label for name, found in Folder(tmp_path, labels).known.items()} == {
         "sp1/0_A1/1/1SLin": "x",
         "sp1/0_A1/2/1SLin": "y",
     }

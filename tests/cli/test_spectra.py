@@ -57,7 +57,7 @@ def test_what_does_not_fit_together_is_named_in_one_line(folder):
     assert "sample1_1.txt" in run(spectra, "--labels", labels, "-o", out).stderr
     said = run(spectra, "--labels", labels, "-o", out, "--skip-bad")
     assert said.exit_code == 0
-    assert "left out sample1_1.txt" in said.stderr
+    assert "skipped sample1_1.txt" in said.stderr
     assert "sample1_1.txt has a label but no spectrum" in said.stderr
     assert len(pd.read_csv(out)) == 7
     assert run(spectra, "--labels", labels, "-o", "table.xls").exit_code == 2

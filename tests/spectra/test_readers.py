@@ -264,6 +264,25 @@ def test_bombs_are_refused(tmp_path):
         read(tmp_path / "c.mzML")
 
 
+def test_too_many_files_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("cgnlearn.spectra.archives.MAX_FILES", 2)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for n_files in (2, 3):
+        (folder / f"{n_files}.txt").write_text("1 2\n")
+        (folder / "1.txt").write_text("1 2\n")
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed, tarfile.open(tmp_path / "a.tar", "w") as tar:
+            for file in sorted(folder.iterdir()):
+                packed.write(file, file.name)
+                tar.add(file, file.name)
+        for path in (folder, tmp_path / "a.zip", tmp_path / "a.tar"):
+            if n_files == 2:
+                assert len(read(path)) == 2
+            else:
+                with pytest.raises(SpectrumError, match="more than 2 files"):
+                    read(path)
+
+
 def test_archives_within_archives_are_refused(tmp_path):
     inner = zipped(tmp_path / "inner.zip", {"a.txt": "1 2\n3 4\n"}).read_bytes()
     with pytest.raises(SpectrumError, match="archive within an archive"):

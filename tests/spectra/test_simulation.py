@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cgnlearn.spectra import Baseline, Bin, SpectrumError, make_raw_spectra, read
-from cgnlearn.spectra.writers import FORMATS
+from cgnlearn.spectra.simulation import FORMATS
 
 
 def test_peak_heights_show_the_true_effects():

@@ -52,7 +52,7 @@ def opened(path: Path, labels: Path | None, **more: Any) -> Folder:
     """A folder of spectra, whose messages are printed."""
     from cgnlearn.spectra.folders import Folder
 
-    return Folder(path, labels, tell=say, **more)
+    return Folder(path, labels, notify=say, **more)
 
 
 def steps_of(preset: str, width: float | None) -> Pipeline:

@@ -35,9 +35,8 @@ def spectra(folder: Path, labels: Path | None, preset: str, width: float | None,
     source = folders.opened(folder, labels, ignore=[output], **options)
     with column_errors(), waiting(f"reading {folder}"):
         X = source.features(list(folders.steps_of(preset, width)), fit=True)
-    special = pd.DataFrame(
-        {"file": source.files, "sample": source.samples, "label": [found.label for found in source.told]}
-    )
+    found = [label.label for label in source.matched]
+    special = pd.DataFrame({"file": source.files, "sample": source.samples, "label": found})
     table = pd.concat([special, X], axis=1)
     with whole_file(output) as file:
         (table.to_csv if output.suffix == ".csv" else table.to_parquet)(file, index=False)

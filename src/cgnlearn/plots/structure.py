@@ -49,10 +49,14 @@ class StructureDisplay(Display):
         return (7.2, 4.8) if len(self.structure.nodes) <= MOST_NODES else (4.8, 4.8)
 
     def _draw(self, ax: Axes) -> None:
-        if len(self.structure.nodes) <= MOST_NODES:
+        n = len(self.structure.nodes)
+        if n <= MOST_NODES:
             self._draw_graph(ax)
-        else:
-            self._draw_pattern(ax)
+            return
+        image = pattern(self.structure) > 0
+        ax.imshow(image, cmap="Blues", vmin=0, vmax=1.25, extent=(0, n, n, 0), interpolation="nearest")
+        ax.set(xlabel="parent (feature number)", ylabel="child (feature number)")
+        without_frame(ax)
 
     def _draw_graph(self, ax: Axes) -> None:
         places = _places(self.structure)
@@ -75,13 +79,6 @@ class StructureDisplay(Display):
                 ends = {"patchA": boxes[parent], "patchB": boxes[child]}
                 ax.annotate("", xy=places[child], xytext=places[parent], arrowprops=arrow | ends)
         ax.set_axis_off()
-
-    def _draw_pattern(self, ax: Axes) -> None:
-        image = pattern(self.structure)
-        n = len(self.structure.nodes)
-        ax.imshow(image > 0, cmap="Blues", vmin=0, vmax=1.25, extent=(0, n, n, 0), interpolation="nearest")
-        ax.set(xlabel="parent (feature number)", ylabel="child (feature number)")
-        without_frame(ax)
 
 
 def pattern(structure: Structure) -> NDArray[np.intp]:

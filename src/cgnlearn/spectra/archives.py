@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -42,10 +43,10 @@ def is_archive(name: str) -> bool:
 def opened(path: Path) -> Iterator[Files]:
     """Open a folder or an archive and return its files in the order of their names, without hidden ones."""
     if path.is_dir():
-        yield _visible(_files_of_folder(path))
+        yield _visible(_files_of_folder(path), path)
     elif path.name.lower().endswith(".zip"):
         with _explained_errors(path), zipfile.ZipFile(path) as archive:
-            yield _visible(_files_of_zip(archive, path))
+            yield _visible(_files_of_zip(archive, path), path)
     else:
         with _explained_errors(path), tempfile.TemporaryFile() as unpacked:
             with path.open("rb") as stream:
@@ -54,7 +55,7 @@ def opened(path: Path) -> Iterator[Files]:
                 unpacked.writelines(_chunks(stream, path.stat().st_size, path, MAX_ARCHIVE_BYTES))
             unpacked.seek(0)
             with tarfile.open(fileobj=unpacked, mode="r:") as tar:
-                yield _visible(_files_of_tar(tar, path))
+                yield _visible(_files_of_tar(tar, path), path)
 
 
 def content(path: Path) -> bytes:
@@ -71,30 +72,28 @@ def decompressed(packed: bytes, name: str) -> bytes:
 
 
 def _files_of_folder(folder: Path) -> Iterator[tuple[str, Reader]]:
-    n_files = 0
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        n_files += len(files)
-        if n_files > MAX_FILES:
-            raise SpectrumError(f"{folder}: it has more than {MAX_FILES} files: name a smaller folder")
         for path in (Path(place, name) for name in files):
             yield path.relative_to(folder).as_posix(), partial(content, path)
 
 
 def _files_of_zip(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, Reader]]:
     members = [member for member in archive.infolist() if not member.is_dir()]
-    _check_totals(path, len(members), sum(member.file_size for member in members))
+    n_bytes = sum(member.file_size for member in members)
+    if n_bytes > MAX_ARCHIVE_BYTES:
+        raise SpectrumError(f"{path}: it unpacks to {n_bytes} bytes: the limit is {MAX_ARCHIVE_BYTES}")
     for member in members:
-        sizes = member.compress_size, member.file_size
-        yield _member(path, member.filename, partial(archive.open, member), *sizes)
+        open_member = partial(archive.open, member)
+        yield _member(path, member.filename, open_member, member.compress_size, member.file_size)
 
 
 def _files_of_tar(archive: tarfile.TarFile, path: Path) -> Iterator[tuple[str, Reader]]:
-    members = (member for member in archive if not member.isdir())
-    for number, member in enumerate(members, start=1):
+    for member in archive:
+        if member.isdir():
+            continue
         if not member.isreg():
             raise SpectrumError(f"{path}: {member.name} is a link or a device: pack the files themselves")
-        _check_totals(path, number, 0)
         yield _member(path, member.name, partial(archive.extractfile, member), member.size, member.size)
 
 
@@ -114,10 +113,13 @@ def _member(path: Path, name: str, open_member: Callable[[], Any], n_packed: int
     return str(place), read
 
 
-def _visible(files: Iterator[tuple[str, Reader]]) -> Files:
+def _visible(files: Iterator[tuple[str, Reader]], path: Path) -> Files:
+    first = dict(islice(files, MAX_FILES))
+    if next(files, None) is not None:
+        raise SpectrumError(f"{path}: it has more than {MAX_FILES} files: choose fewer")
     return {
-        name: read
-        for name, read in sorted(files, key=lambda file: file[0])
+        name: first[name]
+        for name in sorted(first)
         if not any(part.startswith(".") or part in HIDDEN for part in name.split("/"))
     }
 
@@ -135,13 +137,6 @@ def _chunks(
                 "decompression bomb"
             )
         yield chunk
-
-
-def _check_totals(path: Path, n_files: int, n_bytes: int) -> None:
-    if n_files > MAX_FILES or n_bytes > MAX_ARCHIVE_BYTES:
-        raise SpectrumError(
-            f"{path}: it has {n_files} files of {n_bytes} bytes: the limits are {MAX_FILES} and {MAX_ARCHIVE_BYTES}"
-        )
 
 
 @contextmanager

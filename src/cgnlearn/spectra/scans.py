@@ -45,12 +45,10 @@ def parse(content: bytes, kind: str, name: str) -> Iterator[Spectrum]:
 
 
 def _metadata(scan: dict[str, Any], number: int, n_empty: int, name: str) -> dict[str, Any]:
-    known = {"file": name, "scan": number}
-    identity = scan.get("id", scan.get("params", {}).get("title"))
-    level = scan.get("ms level", scan.get("msLevel"))
-    if identity is not None:
+    known: dict[str, Any] = {"file": name, "scan": number}
+    if (identity := scan.get("id", scan.get("params", {}).get("title"))) is not None:
         known["id"] = str(identity)
-    if level is not None:
+    if (level := scan.get("ms level", scan.get("msLevel"))) is not None:
         known["level"] = int(level)
     if n_empty and number == n_empty + 1:
         known["notes"] = (f"{n_empty} scans before this one have no points and are skipped",)
