@@ -1,9 +1,8 @@
 """Displays as in scikit-learn: created by ``from_…``, drawn by ``plot``, which sets ``ax_`` and ``figure_``."""
 
-from cgnlearn.plots.contributions import ContributionsDisplay
+from cgnlearn.plots.features import ContributionsDisplay, RelevanceDisplay
 from cgnlearn.plots.path import PathDisplay
 from cgnlearn.plots.ranks import RanksDisplay
-from cgnlearn.plots.relevance import RelevanceDisplay
 from cgnlearn.plots.reliability import ReliabilityDisplay
 from cgnlearn.plots.spectrum import SpectrumDisplay
 from cgnlearn.plots.structure import StructureDisplay

@@ -7,9 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -83,15 +80,6 @@ def wrapped(name: str, most: int) -> str:
             else:
                 lines.append(part)
     return "\n".join(line.rstrip(" ") for line in lines)
-
-
-def draw_along(ax: Axes, positions: NDArray[np.float64], values: NDArray[np.float64]) -> None:
-    """Draw values along an axis, positive ones above the line."""
-    for side, colour in ((np.maximum(values, 0), BLUE), (np.minimum(values, 0), ORANGE)):
-        as_pixels = len(positions) > MOST_POINTS
-        ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
-    ax.axhline(0, color=GREY, linewidth=0.8)
-    without_frame(ax)
 
 
 def without_frame(ax: Axes) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
+from cgnlearn.spectra.spectrum import Spectrum, SpectrumError, extra
 
 MAX_BYTES = 80_000_000  # of one array: ten million points
 KEYS = ("m/z array", "intensity array")
-NEEDED = "mzML, mzXML and MGF files need pyteomics and lxml: pip install 'cgnlearn[spectra]'"
 
 
 def parse(content: bytes, kind: str, name: str) -> Iterator[Spectrum]:
@@ -61,13 +60,8 @@ def _xml(content: bytes, kind: str, name: str) -> Iterator[dict[str, Any]]:
         raise SpectrumError(f"{name}: XML in UTF-16 is not read: export it in UTF-8")
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise SpectrumError(f"{name}: it declares a document type or entities, which no {kind} file needs: refused")
-    try:
-        from pyteomics import mzml, mzxml
-
-        options = {"cv": _vocabulary()} if kind == "mzML" else {}
-    except ImportError as error:
-        raise ImportError(NEEDED) from error
-    reader: Any = mzml.MzML if kind == "mzML" else mzxml.MzXML
+    reader = getattr(extra(f"pyteomics.{kind.lower()}"), "MzML" if kind == "mzML" else "MzXML")
+    options = {"cv": _vocabulary()} if kind == "mzML" else {}
     with reader(io.BytesIO(content), use_index=False, decode_binary=False, huge_tree=False, **options) as scans:
         scans.compression_type_map = {
             compression: partial(_decompressed, compression=compression, decode=decode, name=name)
@@ -92,21 +86,16 @@ def _decompressed(packed: bytes, compression: str, decode: Callable[[bytes], Any
 @cache
 def _vocabulary() -> Any:
     """mzML's vocabulary from the installed copy; by default pyteomics downloads it for each file."""
-    from psims.controlled_vocabulary.controlled_vocabulary import OBOCache
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # psims leaves its file open
-        return OBOCache(enabled=False, use_remote=False).load("http://purl.obolibrary.org/obo/ms/psi-ms.obo")
+        vocabulary = extra("psims.controlled_vocabulary.controlled_vocabulary")
+        return vocabulary.OBOCache(enabled=False, use_remote=False).load("http://purl.obolibrary.org/obo/ms/psi-ms.obo")
 
 
 def _mgf(content: bytes) -> Iterator[dict[str, Any]]:
-    try:
-        from pyteomics import mgf
-    except ImportError as error:
-        raise ImportError(NEEDED) from error
     text = io.StringIO(content.decode("utf-8"))
     n_begun, n_ended = content.count(b"BEGIN IONS"), 0
-    for scan in mgf.read(text, use_index=False, convert_arrays=1, read_charges=False):
+    for scan in extra("pyteomics.mgf").read(text, use_index=False, convert_arrays=1, read_charges=False):
         n_ended += 1
         yield scan
     if n_ended < n_begun:

@@ -20,8 +20,7 @@ from sklearn.utils import check_random_state
 from cgnlearn.data.arrays import Floats
 from cgnlearn.files import whole_file, write_whole
 from cgnlearn.spectra import text
-from cgnlearn.spectra.scans import NEEDED
-from cgnlearn.spectra.spectrum import Spectrum
+from cgnlearn.spectra.spectrum import Spectrum, extra
 
 ISOTOPE_SPACING = 1.00235  # Da, the mean of peptides
 HEAVY_ISOTOPES = 1 / 1_800  # per Da: a peptide of 1,800 Da has one heavy isotope on average
@@ -212,27 +211,20 @@ def _bruker(spectrum: Spectrum, folder: Path, name: str) -> str:
 
 
 def _mgf(spectrum: Spectrum, folder: Path, name: str) -> str:
-    try:
-        from pyteomics import mgf
-    except ImportError as error:
-        raise ImportError(NEEDED) from error
     scan = {"m/z array": spectrum.mz, "intensity array": spectrum.intensity, "params": {"title": name}}
     file = io.StringIO()
-    mgf.write([scan], file, fragment_format="%.17g %.17g", write_charges=False)
+    extra("pyteomics.mgf").write([scan], file, fragment_format="%.17g %.17g", write_charges=False)
     write_whole(folder / f"{name}.mgf", file.getvalue())
     return f"{name}.mgf"
 
 
 def _mzml(spectrum: Spectrum, folder: Path, name: str) -> str:
-    try:
-        from psims.controlled_vocabulary.controlled_vocabulary import OBOCache
-        from psims.mzml import MzMLWriter
-    except ImportError as error:
-        raise ImportError(NEEDED) from error
+    psims, vocabulary = extra("psims.mzml"), extra("psims.controlled_vocabulary.controlled_vocabulary")
     arrays = {"m/z array": np.float64, "intensity array": np.float64}
     with warnings.catch_warnings(), whole_file(folder / f"{name}.mzML") as file:
         warnings.simplefilter("ignore")  # psims leaves some of its own files open
-        with MzMLWriter(file, close=False, vocabulary_resolver=OBOCache(enabled=False, use_remote=False)) as out:
+        resolver = vocabulary.OBOCache(enabled=False, use_remote=False)
+        with psims.MzMLWriter(file, close=False, vocabulary_resolver=resolver) as out:
             out.controlled_vocabularies()
             out.file_description(["MS1 spectrum", "profile spectrum"])
             out.software_list([{"id": "cgnlearn", "version": "0", "params": ["custom unreleased software tool"]}])

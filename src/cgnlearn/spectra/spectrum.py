@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -79,6 +80,14 @@ class Spectrum:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Spectrum, (self.mz, self.intensity, dict(self.metadata))
+
+
+def extra(module: str) -> Any:
+    """Import a module of the packages that ``cgnlearn[spectra]`` installs."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"this needs {module} ({error}): pip install 'cgnlearn[spectra]'") from error
 
 
 def first_and_count(names: Sequence[str]) -> str:

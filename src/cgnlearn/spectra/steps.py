@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.spectra.peaks import find_peaks, nearest_within, peaks_in_common
-from cgnlearn.spectra.spectrum import Spectrum, SpectrumError, first_and_count
+from cgnlearn.spectra.spectrum import Spectrum, SpectrumError, extra, first_and_count
 
 
 class SpectraTransformer(ABC, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -167,12 +167,8 @@ class Baseline(Step):
         self.half_window = half_window
 
     def _one(self, spectrum: Spectrum) -> Spectrum:
-        try:
-            from pybaselines.smooth import snip
-        except ImportError as error:
-            raise ImportError("baselines need pybaselines: pip install 'cgnlearn[spectra]'") from error
         widest = max(1, min(self.half_window, (len(spectrum) - 1) // 2))
-        baseline = snip(spectrum.intensity, max_half_window=widest, decreasing=True)[0]
+        baseline = extra("pybaselines.smooth").snip(spectrum.intensity, max_half_window=widest, decreasing=True)[0]
         return spectrum.with_intensity(np.maximum(spectrum.intensity - baseline, 0))
 
 

@@ -1,4 +1,4 @@
-"""The contribution of each feature to the log odds of one sample."""
+"""Features: their contributions to the log odds of a sample, and the probability that they depend on the class."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, ORANGE, Display, draw_along, without_frame
+from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, ORANGE, Display, TwoPanels, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_BARS = 20
+PRIOR = 2 / 3  # of relevance: two of the three kinds of regression depend on the class
 
 
 class ContributionsDisplay(Display):
@@ -123,7 +124,7 @@ class ContributionsDisplay(Display):
             behind.spines[["top", "left"]].set_visible(False)
             ax.set_zorder(behind.get_zorder() + 1)
             ax.patch.set_visible(False)
-        draw_along(ax, self.positions, self.log_odds)
+        _draw_along(ax, self.positions, self.log_odds)
         ax.set(xlabel=self.axis, ylabel=label)
 
     def _draw_bars(self, ax: Axes) -> None:
@@ -139,3 +140,92 @@ class ContributionsDisplay(Display):
         ax.invert_yaxis()
         ax.axvline(0, color=GREY, linewidth=0.8)
         without_frame(ax)
+
+
+class RelevanceDisplay(TwoPanels):
+    """Posterior probability that each column depends on the class, and below it the mean order of its regression.
+
+    Parameters
+    ----------
+    relevance : array (columns,)
+    mean_order : array (columns,)
+        Posterior mean of the number of preceding columns that a column depends on.
+    positions : array (columns,)
+        Position of each column along an axis, such as m/z.
+    axis : str
+        Label of the positions.
+    """
+
+    _size, _heights = (8.0, 4.4), (2, 1)
+
+    def __init__(self, relevance: ArrayLike, mean_order: ArrayLike, positions: ArrayLike, axis: str = "m/z") -> None:
+        self.relevance = np.asarray(relevance, dtype=float)
+        self.mean_order = np.asarray(mean_order, dtype=float)
+        self.positions = np.asarray(positions, dtype=float)
+        self.axis = axis
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        positions: ArrayLike | None = None,
+        axis: str | None = None,
+        axes: Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the relevance of a classifier with the structure `BandAverage`.
+
+        Parameters
+        ----------
+        estimator : CGNClassifier
+            Fitted with ``BandAverage()``.
+        positions : array (columns,), optional
+            Position of each column along an axis; None: the columns' names if they are numbers, else their indices.
+        axis : str, optional
+            Label of the positions; None: ``"m/z"``, or ``"column"`` for indices.
+        axes : two matplotlib axes, optional
+
+        Examples
+        --------
+        >>> from cgnlearn import BandAverage, CGNClassifier
+        >>> from cgnlearn.datasets import make_spectra
+        >>> spectra = make_spectra(80, 60, random_state=0)
+        >>> model = CGNClassifier(BandAverage(k_max=5)).fit(spectra.data, spectra.target)
+        >>> RelevanceDisplay.from_estimator(model, positions=spectra.mz).axis
+        'm/z'
+        """
+        probability = estimator.order_probability_
+        if positions is None:
+            positions = _numbers(getattr(estimator, "feature_names_in_", []))
+        if positions is None:
+            positions, axis = np.arange(len(probability)), axis or "column"
+        mean_order = probability @ np.arange(probability.shape[1])
+        return cls(estimator.inclusion_probability_, mean_order, positions, axis or "m/z").plot(axes)
+
+    def _draw(self, upper: Axes, lower: Axes) -> None:
+        _draw_along(upper, self.positions, self.relevance)
+        upper.axhline(PRIOR, color=GREY, linewidth=0.8, linestyle="--", label="prior")
+        upper.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
+        upper.set(ylabel="p(depends on class)", ylim=(0, 1.02))
+        as_pixels = len(self.positions) > MOST_POINTS
+        lower.step(self.positions, self.mean_order, where="mid", color=BLUE, linewidth=0.8, rasterized=as_pixels)
+        lower.set(ylabel="mean order", xlabel=self.axis, ylim=(0, None))
+        without_frame(lower)
+
+
+def _numbers(names: Sequence[str] | NDArray[Any]) -> NDArray[np.float64] | None:
+    """The names as numbers, if all are finite numbers."""
+    try:
+        numbers = np.array([float(name) for name in names])
+    except ValueError:
+        return None
+    return numbers if len(numbers) and np.isfinite(numbers).all() else None
+
+
+def _draw_along(ax: Axes, positions: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+    """Draw values along an axis, positive ones above the line."""
+    for side, colour in ((np.maximum(values, 0), BLUE), (np.minimum(values, 0), ORANGE)):
+        as_pixels = len(positions) > MOST_POINTS
+        ax.fill_between(positions, side, color=colour, linewidth=0.6, step="mid", rasterized=as_pixels)
+    ax.axhline(0, color=GREY, linewidth=0.8)
+    without_frame(ax)
