@@ -159,9 +159,8 @@ class RelevanceDisplay(TwoPanels):
     _size, _heights = (8.0, 4.4), (2, 1)
 
     def __init__(self, relevance: ArrayLike, mean_order: ArrayLike, positions: ArrayLike, axis: str = "m/z") -> None:
-        self.relevance = np.asarray(relevance, dtype=float)
-        self.mean_order = np.asarray(mean_order, dtype=float)
-        self.positions = np.asarray(positions, dtype=float)
+        columns = (np.asarray(given, dtype=float) for given in (relevance, mean_order, positions))
+        self.relevance, self.mean_order, self.positions = columns
         self.axis = axis
 
     @classmethod

@@ -59,9 +59,8 @@ class RanksDisplay(Display):
         ----------
         values : array (data sets, methods)
             Scores, higher is better.
-        names : sequence of str
-        marked : str, optional
-        title : str
+        names, marked, title
+            As in `RanksDisplay`.
         ax : matplotlib axes, optional
         """
         scores = np.asarray(values, dtype=float)

@@ -74,9 +74,7 @@ class ReliabilityDisplay(Display):
         for title, values in many.items():
             proba = np.asarray(values, dtype=float)
             if proba.shape != (len(truth), len(labels)):
-                raise ValueError(
-                    f"y_proba must have {len(truth)} samples and {len(labels)} classes, not shape {proba.shape}"
-                )
+                raise ValueError(f"y_proba must have {len(truth)} samples and {len(labels)} classes, not {proba.shape}")
             if per_class:
                 for i, label in enumerate(labels.tolist()):
                     key = f"{label}" if len(many) == 1 else f"{title}: {label}"
@@ -120,6 +118,5 @@ class ReliabilityDisplay(Display):
         ax.margins(y=0)
         ax.set_axis_off()
         highest = max(int(line.n.max() * 100 / line.n.sum() + 0.5) for line in self.lines.values())
-        ax.text(
-            0, 1, f"share of samples (up to {highest}%)", transform=ax.transAxes, fontsize="small", color=GREY, va="top"
-        )
+        label = f"share of samples (up to {highest}%)"
+        ax.text(0, 1, label, transform=ax.transAxes, fontsize="small", color=GREY, va="top")

@@ -45,8 +45,6 @@ class SpectrumDisplay(TwoPanels):
         Sum of the log odds over the bins of each peak.
     between_ : float
         Sum of the log odds over the bins between the peaks.
-    axes_ : list of matplotlib axes
-    figure_ : matplotlib figure
     """
 
     _size, _heights = (9.0, 5.2), (3, 2)

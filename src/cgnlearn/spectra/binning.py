@@ -42,11 +42,8 @@ class Features(SpectraTransformer):
             message = f"the spectra have {len(axes)} different m/z axes: they are matched by m/z, not by index"
             warnings.warn(message, DataWarning, stacklevel=3)
         if short:
-            warnings.warn(
-                f"{first_and_count(short)}: does not cover m/z {self.mz_[0]:.6g} to {self.mz_[-1]:.6g}; its first or "
-                "last value is used beyond its range",
-                stacklevel=3,
-            )
+            message = f"{first_and_count(short)}: does not cover m/z {self.mz_[0]:.6g} to {self.mz_[-1]:.6g}"
+            warnings.warn(f"{message}; its first or last value is used beyond its range", stacklevel=3)
         return np.array(rows).reshape(len(rows), len(self.mz_))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -117,9 +117,8 @@ def _arrays(scan: dict[str, Any], name: str) -> list[NDArray[np.float64]]:
         values = np.empty(0)
         if record is not None and isinstance(record.data, str) and record.data.strip():
             if id(record.data) not in decoded:
-                decoded[id(record.data)] = record.source.decode_data_array(
-                    record.data, record.compression, record.dtype
-                )
+                encoded = record.data, record.compression, record.dtype
+                decoded[id(record.data)] = record.source.decode_data_array(*encoded)
             raw = decoded[id(record.data)]
             values = np.asarray(raw if raw.dtype.names is None else raw[key], dtype=np.float64)
             values.flags.writeable = False

@@ -232,15 +232,8 @@ def _mzml(spectrum: Spectrum, folder: Path, name: str) -> str:
             out.instrument_configuration_list([instrument])
             out.data_processing_list([out.DataProcessing([], id="DP1")])
             with out.run(id="run", instrument_configuration="IC1"), out.spectrum_list(count=1):
-                out.write_spectrum(
-                    spectrum.mz,
-                    spectrum.intensity,
-                    id="scan=1",
-                    centroided=False,
-                    params=["MS1 spectrum", {"ms level": 1}],
-                    compression="zlib",
-                    encoding=arrays,
-                )
+                options = {"params": ["MS1 spectrum", {"ms level": 1}], "compression": "zlib", "encoding": arrays}
+                out.write_spectrum(spectrum.mz, spectrum.intensity, id="scan=1", centroided=False, **options)
     return f"{name}.mzML"
 
 

@@ -93,9 +93,7 @@ class Trim(Step):
     def _one(self, spectrum: Spectrum) -> Spectrum:
         first, after = np.searchsorted(spectrum.mz, self.start), np.searchsorted(spectrum.mz, self.stop, side="right")
         if first >= after:
-            raise SpectrumError(
-                f"{spectrum.name}: no points from m/z {self.start:g} to {self.stop:g}: trim to another range"
-            )
+            raise SpectrumError(f"{spectrum.name}: no points from m/z {self.start:g} to {self.stop:g}: widen the range")
         return Spectrum(spectrum.mz[first:after], spectrum.intensity[first:after], spectrum.metadata)
 
 
@@ -140,9 +138,8 @@ class Smooth(Step):
         if self.order >= window:
             raise ValueError(f"half_window={self.half_window} means {window} points: too few for order={self.order}")
         if len(spectrum) < window:
-            raise SpectrumError(
-                f"{spectrum.name}: {len(spectrum)} points are fewer than the {window} of the window: lower half_window"
-            )
+            problem = f"{len(spectrum)} points are fewer than the {window} of the window"
+            raise SpectrumError(f"{spectrum.name}: {problem}: lower half_window")
         smooth = savgol_filter(spectrum.intensity, window, self.order)
         # The polynomial can undershoot zero beside high peaks: keep the former minimum.
         return spectrum.with_intensity(np.maximum(smooth, min(0.0, spectrum.intensity.min())))
