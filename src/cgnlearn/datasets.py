@@ -231,7 +231,12 @@ def load(name: str, data_dir: str | Path | None = None, *, download: bool = Fals
         X, y = make_waveform(5000, random_state=0)
         return Bunch(data=X, target=y.astype(str), name=name, source="generator (new draws)", generated=True)
     if known.openml is not None and download:
-        return _checked(name, _fetch(name, known.openml), f"OpenML {known.openml}", exact=True)
+        try:
+            bunch = sklearn.datasets.fetch_openml(data_id=known.openml, as_frame=False, parser="liac-arff")
+        except OSError as error:  # includes every network error
+            raise ValueError(f"OpenML did not return {name} ({error}): give a data folder instead") from error
+        X, y = np.asarray(bunch.data, dtype=float), np.asarray(bunch.target).astype(str)
+        return _checked(name, (X, y), f"OpenML {known.openml}", exact=True)
     remedies = [f"give a data folder with {file}"]
     if name in _PACKAGES:
         remedies.append("install cgnlearn[data]")
@@ -307,11 +312,3 @@ def _from_package(name: str) -> Bunch | None:
     files = sorted(Path(spec.submodule_search_locations[0]).glob(pattern))
     contents = [gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes() for file in files]
     return _checked(name, _table(b"\n".join(contents).decode()), package, exact=True)
-
-
-def _fetch(name: str, number: int) -> Rows:
-    try:
-        bunch = sklearn.datasets.fetch_openml(data_id=number, as_frame=False, parser="liac-arff")
-    except OSError as error:  # includes every network error
-        raise ValueError(f"OpenML did not return the data set {name} ({error}): give a data folder instead") from error
-    return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target).astype(str)

@@ -34,7 +34,15 @@ def parse(fid: bytes, acqu: bytes, name: str) -> Spectrum:
         raise SpectrumError(f"{name}: fid has {len(fid)} bytes, too few for {n_points} points: copy it again")
     order = ">" if _number(parameters, "BYTORDA", name) == 1 else "<"
     intensity = np.frombuffer(fid, dtype=f"{order}i4", count=n_points).astype(np.float64)
-    mz = _mz(delay + dwell * np.arange(n_points, dtype=np.float64), ml1, ml2, ml3, name)
+    elapsed = delay + dwell * np.arange(n_points, dtype=np.float64) - ml2
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        slope = np.sqrt(1e12 / ml1)
+        # This form of the quadratic's root is stable where ML3 is small or zero.
+        root = 2 * elapsed / (slope + np.sqrt(slope**2 + 4 * ml3 * elapsed))
+    if not np.isfinite(root).all():
+        constants = f"ML1 {ml1:g}, ML2 {ml2:g}, ML3 {ml3:g}"
+        raise SpectrumError(f"{name}: its calibration ({constants}) is invalid: copy it again")
+    mz = root * np.abs(root)  # negative before time ML2, which keeps the axis in ascending order
     if parameters.get("HPClUse") == "yes":
         mz = _with_high_precision(mz, parameters, name)
     metadata = {"file": name}
@@ -42,19 +50,6 @@ def parse(fid: bytes, acqu: bytes, name: str) -> Spectrum:
         if value := parameters.get(parameter, "").strip("<> "):
             metadata[key] = value
     return Spectrum(mz, intensity, metadata)
-
-
-def _mz(time: Floats, ml1: float, ml2: float, ml3: float, name: str) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        slope = np.sqrt(1e12 / ml1)
-        elapsed = time - ml2
-        # This form of the quadratic's root is stable where ML3 is small or zero.
-        root = 2 * elapsed / (slope + np.sqrt(slope**2 + 4 * ml3 * elapsed))
-    if not np.isfinite(root).all():
-        raise SpectrumError(
-            f"{name}: its calibration (ML1 {ml1:g}, ML2 {ml2:g}, ML3 {ml3:g}) is invalid: copy it again"
-        )
-    return root * np.abs(root)  # negative before time ML2, which keeps the axis in ascending order
 
 
 def _with_high_precision(mz: Floats, parameters: dict[str, str], name: str) -> Floats:

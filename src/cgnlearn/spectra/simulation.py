@@ -24,6 +24,7 @@ from cgnlearn.spectra.spectrum import Spectrum, extra
 
 ISOTOPE_SPACING = 1.00235  # Da, the mean of peptides
 HEAVY_ISOTOPES = 1 / 1_800  # per Da: a peptide of 1,800 Da has one heavy isotope on average
+CORRELATION = 0.6  # of the log heights of neighbouring peaks
 CALIBRATION = {"ML1": 4.0e6, "ML2": 300.0, "ML3": 0.0}  # of a linear instrument, as Bruker's parameters
 
 
@@ -140,7 +141,10 @@ def make_raw_spectra(
     effects = np.zeros(n_peaks)
     effects[rng.choice(n_peaks, n_markers, replace=False)] = effect * rng.choice([-1.0, 1.0], n_markers)
     mean = rng.normal(4.5, 0.8, n_peaks)
-    log_heights = mean + _autoregression(rng, n_samples, n_peaks) + np.outer(is_case - 0.5, effects)
+    deviation = rng.standard_normal((n_samples, n_peaks))
+    for peak in range(1, n_peaks):
+        deviation[:, peak] = CORRELATION * deviation[:, peak - 1] + np.sqrt(1 - CORRELATION**2) * deviation[:, peak]
+    log_heights = mean + 0.5 * deviation + np.outer(is_case - 0.5, effects)
     decay = (mz - lightest) / (0.15 * (heaviest - lightest))
 
     spectra = []
@@ -168,14 +172,6 @@ def _axis(lightest: float, heaviest: float, n_points: int) -> tuple[Floats, dict
     timing = {"DELAY": float(first), "DW": float((last - first) / (n_points - 1)), **CALIBRATION}
     time = timing["DELAY"] + timing["DW"] * np.arange(n_points)
     return ((time - CALIBRATION["ML2"]) / slope) ** 2, timing
-
-
-def _autoregression(rng: Any, n_samples: int, n_peaks: int, correlation: float = 0.6, scale: float = 0.5) -> Floats:
-    """Normal deviations that are correlated along the peaks."""
-    deviation = rng.standard_normal((n_samples, n_peaks))
-    for peak in range(1, n_peaks):
-        deviation[:, peak] = correlation * deviation[:, peak - 1] + np.sqrt(1 - correlation**2) * deviation[:, peak]
-    return scale * deviation
 
 
 def _signal(true_mz: Floats, peaks: Floats, heights: Floats, resolution: float = 800.0) -> Floats:
