@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.files import whole_file, write_whole
-from cgnlearn.spectra import text
 from cgnlearn.spectra.spectrum import Spectrum, extra
 
 ISOTOPE_SPACING = 1.00235  # Da, the mean of peptides
@@ -191,7 +190,10 @@ def _signal(true_mz: Floats, peaks: Floats, heights: Floats, resolution: float =
 
 
 def _text(spectrum: Spectrum, folder: Path, name: str, *, ending: str, separator: str) -> str:
-    data = text.write(spectrum, separator)
+    lines = ["mz,intensity"] if separator == "," else []
+    for mz, intensity in zip(spectrum.mz.tolist(), spectrum.intensity.tolist(), strict=True):
+        lines.append(f"{mz!r}{separator}{int(intensity) if intensity.is_integer() else repr(intensity)}")
+    data = ("\n".join(lines) + "\n").encode("ascii")
     write_whole(folder / f"{name}{ending}", gzip.compress(data, mtime=0) if ending.endswith(".gz") else data)
     return f"{name}{ending}"
 

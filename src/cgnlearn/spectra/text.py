@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import numpy as np
@@ -74,16 +73,6 @@ def _parsed_by_numpy(body: memoryview, separator: str | None, point: str, name: 
     if values.shape[1] != 2:
         raise SpectrumError(f"{name}: {values.shape[1]} columns: give two, m/z and intensity")
     return [values[:, 0], values[:, 1]]
-
-
-def write(spectrum: Spectrum, separator: str = " ") -> bytes:
-    """Format a spectrum as text of two columns, without loss; with a header if the separator is a comma."""
-    out = io.StringIO()
-    if separator == ",":
-        out.write("mz,intensity\n")
-    for mz, intensity in zip(spectrum.mz.tolist(), spectrum.intensity.tolist(), strict=True):
-        out.write(f"{mz!r}{separator}{int(intensity) if intensity.is_integer() else repr(intensity)}\n")
-    return out.getvalue().encode("ascii")
 
 
 def _first_pair(content: bytes, name: str) -> tuple[int, int, str]:
