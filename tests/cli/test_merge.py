@@ -171,7 +171,7 @@ def test_what_has_to_be_chosen_by_rows_is_refused(structure, patients, rng):
     statistics = fitted(patients, structure).statistics_
     for name in ("likelihood_power", "sharing"):
         options = {"structure": structure, name: "cv"}
-        with pytest.raises(ValueError, match=f"from_statistics cannot choose the {name}: fit once, then use its"):
+        with pytest.raises(ValueError, match=f"from_statistics cannot choose the {name}: fit once, then pass on its"):
             CGNClassifier.from_statistics(statistics, **options)
         assert not hasattr(CGNClassifier(**options), "partial_fit")
     rotated = CGNClassifier("complete").fit(rng.normal(size=(20, 310)), np.arange(20) % 2)

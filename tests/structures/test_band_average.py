@@ -280,7 +280,7 @@ def test_invalid_settings_raise(parameters, words):
 def test_leave_one_out_needs_folds():
     X, y, _ = chained()
     model = CGNClassifier(BandAverage(3), likelihood_power="cv").fit(X, y)
-    assert list(model.cv_results_["by"]) == ["5 folds"]
+    assert list(model.cv_results_["validation"]) == ["5 folds"]
     with pytest.raises(NotExactError, match="use folds"):
         model.leave_one_out_log_proba(X, y)
 

@@ -231,8 +231,8 @@ def test_what_an_average_does_not_support_raises():
     with pytest.raises(NotExactError, match="use folds"):
         model.leave_one_out_log_proba(X, y)
     chosen = CGNClassifier(TANAverage(), likelihood_power="cv").fit(X, y)
-    assert list(chosen.cv_results_["by"]) == ["5 folds"]
-    with pytest.raises(AttributeError, match="inclusion_probability_ belongs"):
+    assert list(chosen.cv_results_["validation"]) == ["5 folds"]
+    with pytest.raises(AttributeError, match="inclusion_probability_ exists only"):
         _ = model.inclusion_probability_
     with pytest.raises(ValueError, match="from one structure"):
         model.sample(3)
