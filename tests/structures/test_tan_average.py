@@ -234,7 +234,7 @@ def test_what_an_average_does_not_support_raises():
     assert list(chosen.cv_results_["validation"]) == ["5 folds"]
     with pytest.raises(AttributeError, match="inclusion_probability_ exists only"):
         _ = model.inclusion_probability_
-    with pytest.raises(ValueError, match="from one structure"):
+    with pytest.raises(ValueError, match="from a single structure"):
         model.sample(3)
     with pytest.raises(ValueError, match="701 columns needs too much memory"):
         CGNClassifier(TANAverage()).fit(np.random.default_rng(0).normal(size=(4, 701)), [0, 1, 0, 1])
