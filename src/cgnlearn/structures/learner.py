@@ -45,11 +45,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def families(self, schema: Schema) -> Families:
         """Families to count."""
-        raise ValueError(f"{self!r} needs samples to choose a structure: fit a CGNClassifier with it")
+        raise self._unresolved()
 
     def model(self, statistics: Statistics, estimation: Estimation) -> Model:
         """Model from statistics of these families."""
-        raise NotImplementedError
+        raise self._unresolved()
+
+    def _unresolved(self) -> ValueError:
+        return ValueError(f"{self!r} needs samples to choose a structure: fit a CGNClassifier with it")
 
     def models(self, statistics: Statistics, estimations: Sequence[Estimation]) -> list[Model]:
         """Model for each estimation, from the same statistics."""
