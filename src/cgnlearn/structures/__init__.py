@@ -1,1 +1,1 @@
-"""Learners of structures and averages over structures."""
+"""Learners: structures that are fixed, learned, searched or averaged over."""

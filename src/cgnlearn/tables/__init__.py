@@ -1,1 +1,1 @@
-"""A user's files as tables: found out once what they are, then read at once or batch by batch."""
+"""User files as tables: their format is determined once, then they are read in memory or in batches."""
