@@ -191,12 +191,12 @@ def whiten_parents(factor: Any, values: Any, centre: Any, v: int, column: int, n
 
 @compiled
 def residuals(
-    stretch: Stretch, values: Any, centre: Any, v: int, column: int, past: Any, all_f: Any, all_q: Any
+    stretch: Stretch, values: Any, centre: Any, v: int, column: int, least: float, past: Any, all_f: Any, all_q: Any
 ) -> None:
     """Residual and leverage of a few samples at node v, in arrays (orders, samples).
 
     ``past`` is the backward residual of order j, which is found at (j - v) % orders, where order j - 1 of the node
-    before left it; f and q are the forward residual and the leverage of every order.
+    before left it; f and q are the forward residual and the leverage of every order, which begins at ``least``.
     """
     orders, width = all_f.shape
     i = v - stretch.first
@@ -205,7 +205,7 @@ def residuals(
         x = values[v, column + r] - centre[v]
         past[place, r] = x
         all_f[0, r] = x
-        all_q[0, r] = 0.0
+        all_q[0, r] = least
     for j in range(1, min(orders, i + 1)):
         place = place + 1 if place + 1 < orders else 0
         b = stretch.back_spread[i - 1, j - 1]
@@ -231,14 +231,51 @@ def residuals(
 
 
 @compiled
+def last_residuals(
+    stretch: Stretch, values: Any, centre: Any, v: int, column: int, least: float, past: Any, f: Any, q: Any
+) -> None:
+    """`residuals` at the highest order only, in arrays (samples,): twice as fast, as no order is stored."""
+    orders, width = past.shape
+    i = v - stretch.first
+    place = (-v) % orders
+    for r in range(width):
+        x = values[v, column + r] - centre[v]
+        past[place, r] = x
+        f[r] = x
+        q[r] = least
+    for j in range(1, min(orders, i + 1)):
+        place = place + 1 if place + 1 < orders else 0
+        b = stretch.back_spread[i - 1, j - 1]
+        inverse = 1.0 / b if b > 0.0 else 0.0
+        kf, kb = stretch.forward[i, j], stretch.backward[i, j]
+        for r in range(width):
+            q[r] += past[place, r] * past[place, r] * inverse
+        for r in range(width):
+            before, ahead = past[place, r], f[r]
+            f[r] = ahead - kf * before
+            past[place, r] = before - kb * ahead
+    n_orders = min(orders, v + 1)
+    if i >= n_orders - 1 and stretch.sound[i] < n_orders:
+        factor, white = np.zeros((orders, orders)), np.zeros((orders, width))
+        row, spread = np.zeros(orders), np.zeros(orders)
+        existing = factorise(stretch.scale, v, n_orders, factor, row, spread)
+        whiten_parents(factor, values, centre, v, column, existing - 1, white)
+        for r in range(width):
+            f[r] = values[v, column + r] - centre[v]
+            q[r] = least
+        for j in range(existing - 1):
+            for r in range(width):
+                f[r] -= row[j] * white[j, r]
+                q[r] += white[j, r] * white[j, r]
+
+
+@compiled
 def last_order(width: int, stretch: Stretch, values: Any, centre: Any, residual: Any, leverage: Any) -> None:
     """f and q of every sample at the highest order, for the nodes of a stretch: (nodes, samples)."""
-    orders = stretch.scale.shape[1]
-    past, f, q = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
+    past, f, q = np.zeros((stretch.scale.shape[1], width)), np.zeros(width), np.zeros(width)
     for column in range(0, values.shape[1], width):
         for v in range(stretch.first, stretch.stop):
-            residuals(stretch, values, centre, v, column, past, f, q)
+            last_residuals(stretch, values, centre, v, column, 0.0, past, f, q)
             if v >= stretch.start:
-                j = min(orders - 1, v)
-                residual[v, column : column + width] = f[j]
-                leverage[v, column : column + width] = q[j]
+                residual[v, column : column + width] = f
+                leverage[v, column : column + width] = q

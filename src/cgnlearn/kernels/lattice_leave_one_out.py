@@ -151,8 +151,8 @@ def every_order_leave_one_out(
         for v in range(first, stop):
             if crossing:
                 _add_far(stretch, removed, nowhere, v, column, past, apart_past, far)
-                residuals(stretch, apart, nowhere, v, 0, apart_past, apart_f, apart_q)
-            residuals(stretch, rows, nowhere, v, column, past, f, q)
+                residuals(stretch, apart, nowhere, v, 0, 0.0, apart_past, apart_f, apart_q)
+            residuals(stretch, rows, nowhere, v, column, 0.0, past, f, q)
             i = v - first
             n_orders = min(orders, v + 1) if absent[v] else min(orders, v + 1, existing[i])
             if v < start or n_orders <= shortest:

@@ -38,7 +38,7 @@ def add_densities(width: int, stretch: Stretch, values: Any, centre: Any, law: M
     taken = np.zeros(orders, np.int64)
     for column in range(0, values.shape[1], width):
         for v in range(first, stop):
-            residuals(stretch, values, centre, v, column, past, f, q)
+            residuals(stretch, values, centre, v, column, 0.0, past, f, q)
             i = v - first
             n_orders = min(orders, v + 1)
             best = int(np.argmax(log_weight[v, :n_orders]))

@@ -22,51 +22,52 @@ from cgnlearn.kernels.lattice import ROOM, residuals
 
 @compiled
 def every_order(
-    width: int, stretch: Stretch, values: Any, chain: Chain, law: PathLaw, wanted: Any, lowest: int, sums: PathSums
+    width: int, stretch: Stretch, values: Any, chain: Chain, law: PathLaw, wanted: Any, sums: PathSums
 ) -> None:
-    """Add the nodes of a stretch for all k from ``lowest`` up and the ``wanted`` shapes (band, box)."""
+    """Add the nodes of a stretch for all k and the ``wanted`` shapes (band, box)."""
     orders = stretch.scale.shape[1]
-    _add_constants(stretch, chain, law, wanted, lowest, sums)
-    past, f, q = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
-    # Products by shape, nodes absent and k: of g and, where F is not the regression's own, also of h.
-    products = np.ones((4 if law.shifted else 2, orders + 1, orders, width))
+    _add_constants(stretch, chain, law, wanted, sums)
+    past, f, h = np.zeros((orders, width)), np.zeros((orders, width)), np.zeros((orders, width))
+    # Products by shape, k and nodes absent: of g and, where F is not the regression's own, also of h.
+    products = np.ones((4 if law.shifted else 2, orders, orders + 1, width))
     place = np.zeros(orders + 1, np.int64)  # of a node in its box, for each k
     greatest = np.zeros(width)
     for column in range(0, values.shape[1], width):
         room = ROOM
         varying = sums.varying[:, :, column : column + width]
         _begin(stretch.first, place)
+        least = law.least if law.bayes else 0.0
         for v in range(stretch.first, stretch.stop):
-            residuals(stretch, values, chain.centre, v, column, past, f, q)
+            residuals(stretch, values, chain.centre, v, column, least, past, f, h)
             n_orders = min(orders, v + 1)
             if not chain.absent[v]:
                 n_orders = min(n_orders, stretch.existing[v - stretch.first])
             if v >= stretch.start and n_orders > 0:
                 if law.bayes:
-                    if law.shifted:
-                        _add_own_spread(stretch, chain, law.least, v, n_orders, f, q, greatest)
-                    else:  # g only grows with the window
-                        j = n_orders - 1
-                        inverse = _inverse(stretch, chain, v, j)
-                        for r in range(width):
-                            greatest[r] = law.least + q[j, r] + f[j, r] * f[j, r] * inverse
-                    bound = greatest.max()
+                    # g only grows with the window, and (f + s)² / (F + o) is at most f²/F + s²/o.
+                    j = n_orders - 1
+                    inverse = _inverse(stretch, chain, v, j)
+                    for r in range(width):
+                        greatest[r] = h[j, r] + f[j, r] * f[j, r] * inverse
+                    own = chain.own_spread[v]
+                    bound = greatest.max() + (chain.shift[v] ** 2 / own if own > 0.0 else 0.0)
                     if bound > room:
-                        _empty(products, law, wanted, lowest, varying)
+                        _empty(products, 1.0 if bound > ROOM else ROOM, law, wanted, varying)
                         room = ROOM
                     room /= bound
                 if not law.bayes:
-                    _add_squares(stretch, chain, v, n_orders, place, f, q, wanted, lowest, varying)
+                    _add_squares(stretch, chain, v, n_orders, place, f, h, wanted, varying)
                 elif law.shifted:
-                    _multiply_densities(chain, v, n_orders, place, f, q, wanted, lowest, products)
+                    _add_own_spread(stretch, chain, v, n_orders, f, h)
+                    _multiply_densities(chain, v, n_orders, place, f, h, wanted, products)
                 else:
-                    _multiply_windows(stretch, chain, law, v, n_orders, place, f, q, wanted, lowest, products)
+                    _multiply_windows(stretch, chain, v, n_orders, place, f, h, wanted, products)
                     if wanted[0] and (v < orders - 1 or v == len(stretch.scale) - 1):
-                        _take_ends(stretch, chain, law, v, n_orders, f, q, lowest, varying)
+                        _take_ends(stretch, chain, law, v, n_orders, f, h, varying)
             if wanted[1]:
                 _go_on(place)
         if law.bayes:
-            _empty(products, law, wanted, lowest, varying)
+            _empty(products, 1.0, law, wanted, varying)
 
 
 @compiled
@@ -84,7 +85,7 @@ def _go_on(place: Any) -> None:
 
 
 @compiled
-def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, wanted: Any, lowest: int, sums: PathSums) -> None:
+def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, wanted: Any, sums: PathSums) -> None:
     """Add the terms that are the same for all samples."""
     first, spread, existing, orders = stretch.first, stretch.spread, stretch.existing, stretch.scale.shape[1]
     n_before, own_spread, log_unit, absent = chain.n_before, chain.own_spread, chain.log_unit, chain.absent
@@ -95,27 +96,23 @@ def _add_constants(stretch: Stretch, chain: Chain, law: PathLaw, wanted: Any, lo
     empty = law.shape * math.log(law.least) if law.bayes and not law.shifted else 0.0
     _begin(stretch.start, place)
     for v in range(stretch.start, stretch.stop):
-        for k in range(lowest, orders + 1 if v == 0 else min(lowest, 1) + 1):  # cliques of one node share nothing
+        for k in range(1, orders + 1 if v == 0 else 2):  # cliques of one node share nothing
             band[k - 1] += empty
-        for k in range(lowest, orders + 1 if wanted[1] else 0):
+        for k in range(1, orders + 1 if wanted[1] else 0):
             box[k - 1] += empty if place[k] == k - 1 or v == last else 0.0
         if not absent[v]:
             n_orders = min(orders, v + 1, existing[v - first])
-            low = 0 if wanted[1] else min(lowest - 1, v)  # a box has nodes of every order
-            for j in range(low, n_orders):
+            for j in range(n_orders):
                 terms[j] = spread[v - first, j] + own_spread[v]
-            if n_orders - low == 1:
-                terms[low] = math.log(terms[low])
-            else:
-                logarithms(terms[low:n_orders], scratch)
-            for j in range(low, n_orders):
+            logarithms(terms[:n_orders], scratch)
+            for j in range(n_orders):
                 terms[j] = base[n_before[v] - n_before[v - j]] - 0.5 * terms[j] - log_unit[v]
             terms[n_orders:] = 0.0
-            for k in range(lowest, orders + 1):
+            for k in range(1, orders + 1):
                 band[k - 1] += terms[min(k - 1, v)]
-            for k in range(lowest, orders + 1 if wanted[1] else 0):
+            for k in range(1, orders + 1 if wanted[1] else 0):
                 box[k - 1] += terms[place[k]]
-            for k in range(lowest, orders + 1 if n_orders < min(orders, v + 1) else 0):
+            for k in range(1, orders + 1 if n_orders < min(orders, v + 1) else 0):
                 sums.missing[0, k - 1] += min(k - 1, v) >= n_orders
                 sums.missing[1, k - 1] += place[k] >= n_orders
         if wanted[1]:
@@ -132,79 +129,70 @@ def _inverse(stretch: Stretch, chain: Chain, v: int, j: int) -> float:
 def _multiply_windows(
     stretch: Stretch,
     chain: Chain,
-    law: PathLaw,
     v: int,
     n_orders: int,
     place: Any,
     f: Any,
-    q: Any,
+    h: Any,
     wanted: Any,
-    lowest: int,
     products: Any,
 ) -> None:
     """Multiply the windows that end with v into the products of cliques and of boxes."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
     n_before, n_with = chain.n_before, chain.n_before[v + 1]
-    least, width = law.least, f.shape[1]
+    width = f.shape[1]
     # Views of single orders would cost as much as the products.
-    for j in range(max(0, lowest - 2), n_orders if wanted[0] else 0):
+    for j in range(n_orders if wanted[0] else 0):
         gone, inverse = j + 1 - (n_with - n_before[v - j]), _inverse(stretch, chain, v, j)
         for r in range(width):
-            products[0, gone, j, r] *= least + q[j, r] + f[j, r] * f[j, r] * inverse
-    for k in range(lowest, orders + 1 if wanted[1] else 0):
+            products[0, j, gone, r] *= h[j, r] + f[j, r] * f[j, r] * inverse
+    for k in range(1, orders + 1 if wanted[1] else 0):
         j = place[k]
         if (j == k - 1 or v == last) and j < n_orders:
             gone, inverse = k - (n_with - n_before[v - j]), _inverse(stretch, chain, v, j)
             for r in range(width):
-                products[1, gone, k - 1, r] *= least + q[j, r] + f[j, r] * f[j, r] * inverse
+                products[1, k - 1, gone, r] *= h[j, r] + f[j, r] * f[j, r] * inverse
 
 
 @compiled
 def _take_ends(
-    stretch: Stretch, chain: Chain, law: PathLaw, v: int, n_orders: int, f: Any, q: Any, lowest: int, varying: Any
+    stretch: Stretch, chain: Chain, law: PathLaw, v: int, n_orders: int, f: Any, h: Any, varying: Any
 ) -> None:
     """Subtract the first and the last window of every length: no two cliques share them."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
-    for j in range(max(lowest - 2, 0 if v == last else v), min(n_orders, orders - 1)):
+    for j in range(0 if v == last else v, min(n_orders, orders - 1)):
         if v in (last, j):
             rho = law.shape + 0.5 * (chain.n_before[v + 1] - chain.n_before[v - j])
             inverse = _inverse(stretch, chain, v, j)
             for r in range(f.shape[1]):
-                varying[0, j + 1, r] -= rho * math.log(law.least + q[j, r] + f[j, r] * f[j, r] * inverse)
+                varying[0, j + 1, r] -= rho * math.log(h[j, r] + f[j, r] * f[j, r] * inverse)
 
 
 @compiled
-def _add_own_spread(
-    stretch: Stretch, chain: Chain, least: float, v: int, n_orders: int, f: Any, q: Any, greatest: Any
-) -> None:
-    """Turn f into g and q into h where nodes have their own shift and spread; also return the greatest g."""
-    greatest[:] = 1.0
+def _add_own_spread(stretch: Stretch, chain: Chain, v: int, n_orders: int, f: Any, h: Any) -> None:
+    """Turn f into g where nodes have their own shift and spread."""
     moved = chain.shift[v]
     for j in range(0 if chain.absent[v] else n_orders):
         inverse = 1.0 / (stretch.spread[v - stretch.first, j] + chain.own_spread[v])
-        for r in range(len(greatest)):
-            q[j, r] += least
-        for r in range(len(greatest)):
+        for r in range(f.shape[1]):
             x = f[j, r] + moved
-            f[j, r] = q[j, r] + x * x * inverse
-        for r in range(len(greatest)):
-            greatest[r] = max(greatest[r], f[j, r])
+            f[j, r] = h[j, r] + x * x * inverse
 
 
 @compiled
 def _multiply_densities(
-    chain: Chain, v: int, n_orders: int, place: Any, g: Any, h: Any, wanted: Any, lowest: int, products: Any
+    chain: Chain, v: int, n_orders: int, place: Any, g: Any, h: Any, wanted: Any, products: Any
 ) -> None:
     """Multiply g and h of v into the products of every k."""
     for form in range(0 if chain.absent[v] else 2):
-        for k in range(lowest, g.shape[0] + 1 if wanted[form] else 0):
+        for k in range(1, g.shape[0] + 1 if wanted[form] else 0):
             j = min(k - 1, v) if form == 0 else place[k]
             if j < n_orders:
                 gone = k - (chain.n_before[v] - chain.n_before[v - j])
                 for r in range(g.shape[1]):
-                    products[form, gone - 1, k - 1, r] *= g[j, r]
+                    products[form, k - 1, gone - 1, r] *= g[j, r]
                 for r in range(g.shape[1]):
-                    products[2 + form, gone, k - 1, r] *= h[j, r]
+                    products[2 + form, k - 1, gone, r] *= h[j, r]
 
 
 @compiled
@@ -215,40 +203,39 @@ def _add_squares(
     n_orders: int,
     place: Any,
     f: Any,
-    q: Any,
+    h: Any,
     wanted: Any,
-    lowest: int,
     varying: Any,
 ) -> None:
     """By maximum likelihood: add -½ f²/F of every node of a band, and of a box the sum at its last node."""
     orders, last = stretch.scale.shape[1], len(stretch.scale) - 1
-    for k in range(lowest, orders + 1 if wanted[0] and not chain.absent[v] else 0):
+    for k in range(1, orders + 1 if wanted[0] and not chain.absent[v] else 0):
         j = min(k - 1, v)
         if j < n_orders:
             half = 0.5 * _inverse(stretch, chain, v, j)
             total = varying[0, k - 1]
             for r in range(len(total)):
                 total[r] -= f[j, r] * f[j, r] * half
-    for k in range(lowest, orders + 1 if wanted[1] else 0):
+    for k in range(1, orders + 1 if wanted[1] else 0):
         j = place[k]
         if (j == k - 1 or v == last) and j < n_orders:
             half = 0.5 * _inverse(stretch, chain, v, j)
             total = varying[1, k - 1]
             for r in range(len(total)):
-                total[r] -= 0.5 * q[j, r] + f[j, r] * f[j, r] * half
+                total[r] -= 0.5 * h[j, r] + f[j, r] * f[j, r] * half
 
 
 @compiled
-def _empty(products: Any, law: PathLaw, wanted: Any, lowest: int, varying: Any) -> None:
-    """Turn the products into terms of the log likelihood and start them again."""
-    n_forms, _, orders, width = products.shape
+def _empty(products: Any, limit: float, law: PathLaw, wanted: Any, varying: Any) -> None:
+    """Turn the products above ``limit`` into terms of the log likelihood and start them again."""
+    n_forms, orders, _, width = products.shape
     worth, scratch = np.empty(width), np.empty(width)
     for form in range(n_forms):
         shared = form == 0 and not law.shifted  # cliques of k are what those of k + 1 have in common
-        for k in range(max(1, lowest - 1) if shared else lowest, orders + 1 if wanted[form % 2] else 0):
+        for k in range(1, orders + 1 if wanted[form % 2] else 0):
             for gone in range(k + 1):
-                product = products[form, gone, k - 1]
-                if product.max() > 1.0:
+                product = products[form, k - 1, gone]
+                if product.max() > limit:
                     worth[:] = product
                     logarithms(worth, scratch)
                     rho = law.shape + 0.5 * (k - gone)

@@ -157,22 +157,21 @@ class Lattice:
             padded[self.posterior.absent] = 0.0
             yield rows, width, padded
 
-    def every_order(self, table: Table, shapes: tuple[str, ...] = SHAPES, *, lowest: int = 1) -> EveryOrder:
-        """Log likelihoods of the samples under each shape (``"band"``, ``"box"``) and each k from ``lowest`` to K."""
+    def every_order(self, table: Table, shapes: tuple[str, ...] = SHAPES) -> EveryOrder:
+        """Log likelihoods of the samples under each shape (``"band"``, ``"box"``) and each k up to K."""
         from cgnlearn.kernels.lattice_path import every_order
 
         orders, n_classes = self.orders, table.schema.n_classes
         wanted = np.array([shape in shapes for shape in SHAPES])
-        # Only the shapes and orders requested are allocated.
-        requested = np.ix_([SHAPES.index(shape) for shape in shapes], range(lowest - 1, orders))
-        total = np.zeros((len(shapes), orders - lowest + 1, table.n_samples, n_classes))
+        requested = [SHAPES.index(shape) for shape in shapes]  # only these are allocated
+        total = np.zeros((len(shapes), orders, table.n_samples, n_classes))
         exists = np.ones(total.shape[:2], bool)
 
         def of_stretch(width: int, values: Floats, label: int, start: int, _: int) -> tuple[int, PathSums]:
             stretch, chain, law = self.stretches[self._of_class(label), start], self._chain(label), self._law(label)
             constant, varying = np.zeros((2, orders)), np.zeros((2, orders, values.shape[1]))
             sums = PathSums(constant, varying, np.zeros((2, orders), np.int64))
-            every_order(width, stretch, values, chain, law, wanted, lowest, sums)
+            every_order(width, stretch, values, chain, law, wanted, sums)
             return label, sums
 
         for rows, width, values in self.batches(table):
@@ -197,7 +196,29 @@ class Lattice:
         return PathLaw(base, shape, least, averages, shifted)
 
     def log_likelihood(self, table: Table) -> Floats:
-        return self.every_order(table, ("band",), lowest=self.orders).log_likelihood[0, -1]
+        from cgnlearn.kernels.lattice_band import band
+
+        n_classes, features = len(self.centre), np.arange(self.partition.n_features)
+        n_parents = self.n_parents[:, -1].copy()
+        existing = (self.existing > np.minimum(features, self.orders - 1)) & ~self.posterior.absent
+        chains, laws = [self._chain(c) for c in range(n_classes)], [self._law(c) for c in range(n_classes)]
+        total = np.zeros((n_classes, table.n_samples))
+        for label in range(n_classes):
+            at = self._of_class(label)
+            there = existing[at]
+            spread = self.spread[at, there, -1] + chains[label].own_spread[there]
+            terms = laws[label].base[n_parents[there]] - 0.5 * np.log(spread) - chains[label].log_unit[there]
+            total[label] = terms.sum()
+
+        def of_stretch(width: int, values: Floats, label: int, start: int, _: int) -> tuple[int, Floats]:
+            at, varying = self._of_class(label), np.zeros(values.shape[1])
+            band(width, self.stretches[at, start], values, chains[label], laws[label], n_parents, existing[at], varying)
+            return label, varying
+
+        for rows, width, values in self.batches(table):
+            for label, varying in self._in_threads(partial(of_stretch, width, values), n_classes):
+                total[label, rows] += varying[: rows.stop - rows.start]
+        return total.T
 
     def terms(self, table: Table) -> Iterator[Terms]:
         posterior = self.posterior
