@@ -317,7 +317,7 @@ def _plan(pairs: Pairs) -> Plan:
     distance = pairs.second - pairs.first
     reach = int(distance.max(initial=0))
     if m * (reach + WINDOW) < 8 * n_pairs:  # a product costs less than an eighth inside a matrix product
-        row = pairs.first[m:] % WINDOW
+        row = pairs.first[m:] & (WINDOW - 1)
         bounds = np.searchsorted(pairs.first[m:], np.arange(0, m + WINDOW, WINDOW)) + m
         # The last windows are narrower.
         width = np.minimum(WINDOW + reach, m - (pairs.first[m:] - row))
