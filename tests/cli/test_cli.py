@@ -192,6 +192,27 @@ def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path)
     assert clean == cut
 
 
+def test_a_default_call_goes_on_in_another_process(patients, tmp_path):
+    """The mixture and logistic regression are described alike there; a folder of earlier versions is refused."""
+    _, frame = patients
+    few = tmp_path / "few.csv"
+    frame.iloc[:24, 3:].to_csv(few, index=False)
+    words = ["evaluate", str(few), "-t", "diagnosis", "--cv", "2", "-o", str(tmp_path / "out")]
+    subprocess.run([sys.executable, "-m", "cgnlearn", *words], capture_output=True, text=True, check=True)
+    rows = tmp_path / "out" / "rows.csv"
+    before = rows.read_bytes()
+    rows.write_bytes(before[: before.rfind(b"logistic regression,0,1")])
+    code, _, err = run(*words)
+    assert (code, rows.read_bytes()) == (0, before)
+    assert "continuing from 8 of 10 finished parts" in err
+    manifest = tmp_path / "out" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["settings"]["models"] = {"mixture": "CGNClassifierCV() at 0x7f93"}
+    del content["settings"]["model_parameters"]
+    manifest.write_text(json.dumps(content))
+    assert "out is of an earlier version and cannot be continued: choose another folder" in fails(1, *words)
+
+
 def test_average_over_bands(wine, tmp_path):
     few = ("-t", "class", "-s", "band_average", "--k-max", "3", "-p", "bayes")
     found = json.loads(works("evaluate", wine, *few, "--cv", "3", "--json"))["models"]

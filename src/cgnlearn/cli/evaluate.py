@@ -246,10 +246,12 @@ def _model_as_dict(summary: Summary, decided: dict[str, Decisions], costs: dict[
 
 def _manifest(data: Data, roles: Roles, models: dict[str, Any], cv: tuple[int, int], seed: int) -> dict[str, Any]:
     """Everything the results depend on."""
+    from cgnlearn.evaluation.description import description
+
     kinds = {name: str(kind) for name, kind in data.X.dtypes.items()} if data.X.shape[1] < 1000 else None
     read = {"data": data.path.name, "sha256": data.sha256, "rows": len(data.lines), **roles.as_dict()}
-    described = {name: terminal.one_line(repr(model)) for name, model in models.items()}
-    return read | {"features": kinds, "folds": list(cv), "seed": seed, "models": described}
+    parameters = {name: description(model) for name, model in models.items()}
+    return read | {"features": kinds, "folds": list(cv), "seed": seed, "model_parameters": parameters}
 
 
 def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:

@@ -36,6 +36,7 @@ from cgnlearn.files import add_whole, held, write_whole
 
 Result = TypeVar("Result")
 Row = Sequence[Any]
+FORMER = "models"  # a setting of earlier versions, with addresses in memory, which match nothing
 ADVICE = "choose another folder, or remove it"
 
 
@@ -175,10 +176,12 @@ class Run(Generic[Result]):
         except (ValueError, KeyError, TypeError):
             raise OtherResultsError(f"{path} is not a manifest of cgnlearn: {ADVICE}") from None
         now = self._settings
-        for name in {**now, **was}:
-            if was.get(name) != now.get(name):
-                difference = f"{_short(was.get(name))}, not {_short(now.get(name))}"
-                raise OtherResultsError(f"{path.parent} holds results with another {name} ({difference}): {ADVICE}")
+        if FORMER in was and FORMER not in now:
+            raise OtherResultsError(f"{path.parent} is of an earlier version and cannot be continued: {ADVICE}")
+        for name, before, after in _differences(was, now):
+            raise OtherResultsError(
+                f"{path.parent} holds results with another {name} ({before}, not {after}): {ADVICE}"
+            )
         return sessions
 
     def _write_manifest(self) -> None:
@@ -266,6 +269,23 @@ def fingerprint(X: Floats, y: Iterable[Any]) -> dict[str, Any]:
     return {"shape": list(X.shape), "sha256": content.hexdigest()}
 
 
-def _short(value: Any) -> str:
-    shown = str(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Name and both values of each setting that differs, of mappings by their own names."""
+    for name in {**now, **was}:
+        before, after = was.get(name), now.get(name)
+        if isinstance(before, dict) and isinstance(after, dict):
+            yield from ((f"{name} of {inner}", a, b) for inner, a, b in _differences(before, after))
+        elif before != after:
+            yield name, *_apart(str(before), str(after))
+
+
+def _apart(first: str, second: str) -> tuple[str, str]:
+    """Two texts, shortened to where they differ."""
+    n_common = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), 0)
+    start = max(n_common - 25, 0)
+
+    def part(text: str) -> str:
+        end = start + 57
+        return ("..." if start else "") + text[start:end] + ("..." if len(text) > end else "")
+
+    return part(first), part(second)
