@@ -13,7 +13,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cgnlearn import TAN, CGNClassifier, CGNClassifierCV, Prior, load, save
+from cgnlearn import TAN, CGNClassifier, CGNClassifierCV, NaiveBayes, Prior, load, save
 from cgnlearn.candidates.power import likelihood_power
 from cgnlearn.candidates.weights import (
     N_BOOTSTRAPS,
@@ -27,10 +27,12 @@ from cgnlearn.candidates.weights import (
 from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import read_training
 from cgnlearn.data.transforms import Bins, Power
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators import mixture_classifier
 from cgnlearn.networks.model import NotExactError
 
 FEW = ["naive_bayes", "complete", "logistic"]
+LUCKLESS = ValueError("no such luck")
 
 
 def two_classes(n=60, p=3, seed=0, shift=1.0):
@@ -413,6 +415,43 @@ def test_ordered_columns_have_bands():
 def test_what_cannot_be_meant_is_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         CGNClassifierCV(**settings).fit(*two_classes(20))
+
+
+class Failing(NaiveBayes):
+    """A learner whose error is chosen."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def families(self, schema):
+        raise self.error
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_jobs": 2}, {"cv": 3}], ids=str)
+def test_a_candidate_that_fails_is_skipped_with_the_reason(settings):
+    X, y = two_classes(20)
+    options = {"transforms": ["none"], **settings}
+    model = CGNClassifierCV(candidates=["naive_bayes", Failing(LUCKLESS)], **options).fit(X, y)
+    results = model.cv_results_
+    assert results["reason"][results["param_candidate"] == "Failing"].tolist() == ["no such luck"]
+    alone = CGNClassifierCV(candidates=["naive_bayes"], **options).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+
+
+def test_a_fault_of_the_program_is_skipped_but_not_in_silence():
+    X, y = two_classes(20)
+    model = CGNClassifierCV(candidates=["naive_bayes", Failing(KeyError(3))], transforms=["none"])
+    with pytest.warns(DataWarning, match="candidate Failing is skipped, because it failed with KeyError: 3"):
+        model.fit(X, y)
+    assert model.cv_results_["reason"].tolist()[-1] == "it failed with KeyError: 3"
+    model.set_params(candidates=["naive_bayes", Failing(KeyboardInterrupt())])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+
+
+def test_without_any_candidate_the_reason_is_raised():
+    with pytest.raises(ValueError, match="no candidate can be fitted; Failing: no such luck"):
+        CGNClassifierCV(candidates=[Failing(LUCKLESS)]).fit(*two_classes(20))
 
 
 def test_hostile_tables_are_fitted():

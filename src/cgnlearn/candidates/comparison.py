@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from cgnlearn.candidates.power import likelihood_power, second_best
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import Table
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.networks.densities import is_correct, normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
 
@@ -77,15 +79,33 @@ class Comparison:
         return not self.has_leave_one_out or bool((np.bincount(self.table.labels) > 1).any())
 
     def held_out(self, n_jobs: int | None = None) -> Iterator[HeldOut | Skipped]:
-        """Hold the samples out for each candidate, in order, one by one or in threads."""
+        """Hold the samples out for each candidate, in order, one by one or in threads.
+
+        A candidate that fails is skipped with the reason; only the error of the first, the baseline, is raised.
+        """
         if n_jobs in (None, 1):
-            yield from map(self._held_out, self.candidates)
+            yield from map(self._held_out_or_skipped, self.candidates)
             return
         _ = self._has_folds and self.folds  # computed before threads start
         for transform in sorted({candidate.transform for candidate in self.candidates}):
             _ = self.samples[transform]
         run = Parallel(n_jobs, prefer="threads", return_as="generator")
-        yield from run(delayed(self._held_out)(candidate) for candidate in self.candidates)
+        yield from run(delayed(self._held_out_or_skipped)(candidate) for candidate in self.candidates)
+
+    def _held_out_or_skipped(self, candidate: Candidate) -> HeldOut | Skipped:
+        try:
+            return self._held_out(candidate)
+        except Exception as error:  # KeyboardInterrupt and SystemExit are none and end the fit
+            if candidate is self.candidates[0]:
+                raise
+            if isinstance(error, ValueError):
+                return Skipped(candidate.name, candidate.transform, str(error))
+            # What is no ValueError says nothing about the data and is a fault of the program: the fit goes on, but
+            # not in silence, and tests, in which warnings are errors, fail.
+            reason = f"it failed with {type(error).__name__}: {error}"
+            message = f"the candidate {candidate.name} is skipped, because {reason}; please report this"
+            warnings.warn(message, DataWarning, stacklevel=2)
+            return Skipped(candidate.name, candidate.transform, reason)
 
     def _held_out(self, candidate: Candidate) -> HeldOut | Skipped:
         held_out = None

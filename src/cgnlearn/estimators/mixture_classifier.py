@@ -218,6 +218,8 @@ class CGNClassifierCV(Predictions, Watched):
         outcomes = list(watched(self, comparison.held_out(self.n_jobs), expected))
         held_out = [each for each in outcomes if isinstance(each, HeldOut)]
         skipped = [each for each in (*suiting, *outcomes) if isinstance(each, Skipped)]
+        if skipped and len(held_out) == 1:  # the class frequencies
+            raise ValueError(f"no candidate can be fitted; {skipped[0].name}: {skipped[0].reason}")
         scores = Scores.of(held_out, compared)
         if self.combine == "best":
             weight = (np.arange(len(scores.power)) == scores.best()).astype(float)
