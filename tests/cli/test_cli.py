@@ -170,12 +170,37 @@ def test_a_rare_class_lowers_the_number_of_folds(wine, tmp_path):
     structure = ("-s", "naive_bayes")
     code, out, err = run("evaluate", few, "-t", "class", "--cv", "10x2", *structure)
     assert code == 0
-    assert err.startswith("cgnlearn: the smallest class has 4 samples, so that 4 folds are used instead of 10\n")
+    assert err.startswith("cgnlearn: the smallest class has 4 samples, so that 4 folds are used instead of 10 (choose")
     assert "few.csv: stratified 4-fold cross-validation, 2 times" in out
     assert (
         json.loads(works("evaluate", few, "-t", "class", "--cv", "10x2", "--json", *structure))["models"][0]["folds"]
         == 8
     )
+
+
+def test_ten_patients_and_two_hospitals(tmp_path):
+    """Two classes of five samples have five folds; of two hospitals each is held out, also where settings are tuned."""
+    rng = np.random.default_rng(0)
+    ten = pd.DataFrame({"a": rng.normal(size=10), "ill": ["yes", "no"] * 5})
+    ten.to_csv(tmp_path / "ten.csv", index=False)
+    code, out, err = run("evaluate", tmp_path / "ten.csv", "-t", "ill", "-s", "naive_bayes")
+    assert code == 0
+    assert "5 folds are used instead of 10 (choose their number with --cv)" in err
+    assert "stratified 5-fold" in out
+
+    n = 80
+    y = np.arange(n) % 2
+    hospitals = pd.DataFrame({"a": y + rng.normal(size=n), "Hospital": np.repeat(["A", "B"], n // 2), "ill": y})
+    hospitals.to_csv(tmp_path / "two.csv", index=False)
+    words = ("-t", "ill", "--groups", "Hospital", "--cv", "2", "--report", tmp_path / "two.html")
+    tuned = ("-s", "naive_bayes", "-p", "bayes", "--likelihood-power", "cv", "-s", "fwgjan")
+    code, out, err = run("evaluate", tmp_path / "two.csv", *words, *tuned, "-o", tmp_path / "out")
+    assert code == 0, err
+    assert "cgnlearn: 2 of 2 folds are trained on one group of each class: settings tuned there are compared on" in err
+    assert "2 of 2 folds are trained on one group of each class" in (tmp_path / "two.html").read_text()
+    rows = pd.read_csv(tmp_path / "out" / "rows.csv")
+    assert rows.groupby("fold")["sample"].agg(lambda of: set(of // 40)).map(len).tolist() == [1, 1]
+    works("evaluate", tmp_path / "two.csv", *words)  # the mixture and logistic regression
 
 
 def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path):
@@ -386,7 +411,6 @@ def test_wrong_calls_are_one_line_and_exit_2(wine, tmp_path):
 
 def test_failed_runs_are_one_line_and_exit_1(wine, tmp_path):
     assert "damaged or not a model file" in fails(1, "predict", wine, wine)
-    assert "200 folds are more than the 71 samples" in fails(1, "evaluate", wine, "-t", "class", "--cv", "200")
     ml = ("-s", "complete", "-p", "ml", "-o", tmp_path / "m.skops")
     few = tmp_path / "few.csv"
     few.write_text("".join(wine.read_text().splitlines(keepends=True)[i] for i in (0, 1, 2, 3, 80, 81, 82)))
@@ -411,7 +435,7 @@ def test_warnings_are_one_line_too(wine, tmp_path):
 
 
 def test_a_traceback_only_with_debug(wine):
-    found = CliRunner().invoke(main, ["evaluate", str(wine), "-t", "class", "--cv", "200", "--debug"])
+    found = CliRunner().invoke(main, ["predict", str(wine), str(wine), "--debug"])
     assert isinstance(found.exception, ValueError)
 
 

@@ -87,7 +87,7 @@ def evaluate(
     costs = _checked(read.y, positive, cost)
     splits = repeated_splits(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
     if reason := fewer(read.y, cv[0], read.groups):
-        terminal.say(reason)
+        terminal.say(f"{reason} (choose their number with --cv)")
     terminal.print_expected_time(own.get(MIXTURE), read.X, read.y, len(splits), jobs)
     design = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     settings = _settings(read, roles, of_spectra) | {"Cross-validation": f"{design}, seed {seed}"}
@@ -95,6 +95,8 @@ def evaluate(
     asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence}
     rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "raw": raw}
     study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))
+    if study.undivided:
+        terminal.say(study.undivided)
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
     is_finished = terminal.finish(run, "cross-validating", jobs)
     study = replace(study, results=run.results)

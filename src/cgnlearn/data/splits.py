@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.warning import DataWarning
+
 Rows = NDArray[np.intp]
 
 
@@ -31,7 +33,8 @@ class Split(NamedTuple):
 def stratified(labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None = None) -> Folds:
     """Stratified folds, as many as the rarest class has samples (or groups) if these are fewer, and at least two.
 
-    Samples of one group, such as the spectra of one person, are never on both sides of a split.
+    Samples of one group, such as the spectra of one person, are never on both sides of a split; where no class has two
+    groups, as when one of two hospitals is left, samples are divided instead, with a warning.
 
     Examples
     --------
@@ -56,9 +59,11 @@ def _divided(
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     codes = np.unique(labels, return_inverse=True)[1]
-    if _sizes(labels, groups).max(initial=0) < 2:
-        what = "samples" if groups is None else "groups"
-        raise ValueError(f"the {what} cannot be divided into folds, because no class has two: give more {what}")
+    if _sizes(labels, None).max(initial=0) < 2:
+        raise ValueError("the samples cannot be divided into folds, because no class has two: give more samples")
+    if not are_divisible(labels, groups):
+        warnings.warn("no class has two groups: folds divide samples, not groups", DataWarning, stacklevel=3)
+        groups = None
     n_used = allowed(labels, n_folds, groups)
     splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(n_used, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
@@ -66,13 +71,20 @@ def _divided(
         yield from splitter.split(codes, codes, groups)
 
 
+def are_divisible(labels: NDArray[Any], groups: NDArray[Any] | None) -> bool:
+    """Whether folds can keep groups together: some class has two of them, or there are none."""
+    return groups is None or int(_sizes(labels, groups).max(initial=0)) > 1
+
+
 def allowed(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> int:
     """Number of folds if ``n_folds`` are requested."""
+    groups = groups if are_divisible(labels, groups) else None
     return min(n_folds, max(2, int(_sizes(labels, groups).min(initial=n_folds))))
 
 
 def fewer(labels: NDArray[Any], n_folds: int, groups: NDArray[Any] | None = None) -> str | None:
     """Why there are fewer folds than requested, if so."""
+    groups = groups if are_divisible(labels, groups) else None
     n_used, rarest = allowed(labels, n_folds, groups), int(_sizes(labels, groups).min())
     if n_used == n_folds:
         return None
@@ -91,7 +103,7 @@ def _sizes(labels: NDArray[Any], groups: NDArray[Any] | None) -> Rows:
 def repeated_splits(
     y: NDArray[Any], *, groups: NDArray[Any] | None = None, n_folds: int = 10, n_repeats: int = 1, seed: int = 0
 ) -> list[Split]:
-    """Folds of a repeated stratified cross-validation; each class must be in training and in test samples.
+    """Folds of a repeated cross-validation, as many as `stratified` makes; every class must be trained on in each.
 
     The random seed of repetition r is ``seed + r``; groups are as in `stratified`.
 
@@ -113,9 +125,6 @@ def repeated_splits(
         )
     if n_folds < 2 or n_repeats < 1:
         raise ValueError(f"cross-validation needs at least 2 folds and 1 repetition, not {n_folds}x{n_repeats}")
-    most = int(sizes.max()) if groups is None else len(np.unique(groups))
-    if n_folds > most:
-        raise ValueError(f"{n_folds} folds are more than the {most} {what} to spread over them: use fewer folds")
     splits = [
         Split(repeat, fold, train, test)
         for repeat in range(n_repeats)

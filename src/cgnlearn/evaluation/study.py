@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptableError
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.splits import Split
+from cgnlearn.data.splits import Split, are_divisible
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, Features, evidence_of, peaks, single_columns
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
@@ -182,6 +182,15 @@ class Study:
     @cached_property
     def _splits(self) -> dict[tuple[int, int], Split]:
         return {(split.repeat, split.fold): split for split in self.splits}
+
+    @cached_property
+    def undivided(self) -> str | None:
+        """That folds are trained on too few groups to be divided again, if so."""
+        if self.groups is None:
+            return None
+        n = sum(not are_divisible(self.y[split.train], self.groups[split.train]) for split in self.splits)
+        where = f"{n} of {len(self.splits)} folds are trained on one group of each class"
+        return f"{where}: settings tuned there are compared on held-out samples, not on held-out groups" if n else None
 
     @cached_property
     def classes(self) -> list[str]:

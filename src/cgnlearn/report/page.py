@@ -105,6 +105,8 @@ def _warnings(study: Study) -> list[str]:
         found.append(f"Class {label} has only {least} samples: its estimates are imprecise.")
     if study.n_groups is not None and study.n_groups < FEW:
         found.append(f"The samples come from only {study.n_groups} independent groups: the estimates are imprecise.")
+    if study.undivided:
+        found.append(f"{study.undivided}.")
     if max(study.counts.values()) > 4 * least:
         found.append("The class sizes are very unequal: consider log loss and the confusion matrix besides accuracy.")
     for summary in study.summaries:
