@@ -177,11 +177,9 @@ class _Steps:
             return
         self.n_done += 1
         share = (metadata or {}).get("share_done")
-        if share is None:
-            self.show(f"{self.n_done} steps")
-        else:
-            left = (monotonic() - self.started) * (1 / share - 1)
-            self.show(f"{self.n_done} of {context.parent.max_subtasks} steps, about {_duration(left)} left")
+        from cgnlearn.progress import steps  # late, as it imports scikit-learn
+
+        self.show(steps(self.n_done, context.parent.max_subtasks, share, self.started))
 
     def teardown(self, estimator: Any, context: Any) -> None: ...
 
@@ -209,16 +207,18 @@ def with_progress(kinds: Iterable[str], what: str, n_done: int, pace: Pace) -> I
     """Pass on the kinds of finished parts, with a bar and the time left on a terminal, or a line now and then."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
+    from cgnlearn.progress import duration
+
     console, printed, n_all, is_announced = _stderr(), monotonic(), n_done + pace.todo.total(), False
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
     with _bar(console, *columns) as progress:
         task = progress.add_task(what, total=n_all, completed=n_done, left="")
         for number, kind in enumerate(kinds, start=n_done + 1):
             seconds = pace.done(kind)
-            left = "" if seconds is None else f", about {_duration(seconds)} left"
+            left = "" if seconds is None else f", about {duration(seconds)} left"
             progress.update(task, advance=1, left=left.removeprefix(", "))
             if seconds is not None and seconds > MINUTES_FROM and not is_announced:
-                say(f"the other {n_all - number} parts will take about {_duration(seconds)}")
+                say(f"the other {n_all - number} parts will take about {duration(seconds)}")
                 is_announced, printed = True, monotonic()
             elif not console.is_terminal and monotonic() - printed > SECONDS_BETWEEN_LINES:
                 printed = monotonic()
@@ -247,14 +247,11 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
         yield show
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
 def print_expected_time(model: Any, X: Any, y: Any, n_fits: int = 1, jobs: int = 1) -> None:
     """Print the expected time of the fits of a mixture if it is minutes."""
     from cgnlearn import CGNClassifierCV
     from cgnlearn.estimators.mixture_classifier import expected_seconds
+    from cgnlearn.progress import duration
 
     # The library's warning, one for each fold, names parameters that are not options.
     warnings.filterwarnings("ignore", "comparing these candidates may take", UserWarning)
@@ -262,7 +259,7 @@ def print_expected_time(model: Any, X: Any, y: Any, n_fits: int = 1, jobs: int =
         seconds = expected_seconds(model, X, y) * n_fits / (jobs if jobs > 0 else os.cpu_count() or 1)
         if seconds > MINUTES_FROM:
             fits = f"{n_fits} fits" if n_fits > 1 else "a fit"
-            say(f"{fits} of the mixture may take {_duration(seconds)}: a single --structure is faster")
+            say(f"{fits} of the mixture may take {duration(seconds)}: a single --structure is faster")
 
 
 def finish(run: Run[Any], what: str, jobs: int) -> bool:

@@ -112,6 +112,8 @@ class CGNClassifier(FittedNetwork, Watched):
         the class alone.
     random_state : int, RandomState or None, default=0
         Seed of the folds of a search that is given by name, and of those in which ``"cv"`` settings are chosen.
+    verbose : int, default=0
+        1: show the progress of `fit` on stderr, as a bar of rich or tqdm if one is installed, else in lines.
 
     Attributes
     ----------
@@ -180,6 +182,7 @@ class CGNClassifier(FittedNetwork, Watched):
         handle_unknown: HandleUnknown = "missing",
         missing_indicator: bool = False,
         random_state: int | np.random.RandomState | None = 0,
+        verbose: int = 0,
     ) -> None:
         self.structure = structure
         self.estimation = estimation
@@ -191,6 +194,7 @@ class CGNClassifier(FittedNetwork, Watched):
         self.handle_unknown = handle_unknown
         self.missing_indicator = missing_indicator
         self.random_state = random_state
+        self.verbose = verbose
 
     # ---- training
 

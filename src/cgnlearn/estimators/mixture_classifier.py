@@ -77,6 +77,8 @@ class CGNClassifierCV(Predictions, Watched):
         Number of threads that compare candidates. The results do not depend on it.
     random_state : int, RandomState or None, default=0
         Seed of folds and bootstraps.
+    verbose : int, default=0
+        1: show the progress of `fit` on stderr, as a bar of rich or tqdm if one is installed, else in lines.
 
     Attributes
     ----------
@@ -138,6 +140,7 @@ class CGNClassifierCV(Predictions, Watched):
         handle_unknown: HandleUnknown = "missing",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        verbose: int = 0,
     ) -> None:
         self.candidates = candidates
         self.transforms = transforms
@@ -150,6 +153,7 @@ class CGNClassifierCV(Predictions, Watched):
         self.handle_unknown = handle_unknown
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     # ---- training
 
