@@ -439,6 +439,36 @@ def test_a_traceback_only_with_debug(wine):
     assert isinstance(found.exception, ValueError)
 
 
+def test_a_fault_in_the_report_loses_nothing_and_names_the_file_to_send(wine, tmp_path, monkeypatch):
+    def broken(*_):
+        raise KeyError(4952)
+
+    words = ("evaluate", wine, "-t", "class", "--cv", "2", "-s", "naive_bayes", "-o", tmp_path / "out")
+    table = works(*words)
+    monkeypatch.setattr("cgnlearn.report.cards.cards", broken)
+    code, out, err = run(*words, "--report", tmp_path / "wine.html")
+    assert (code, out) == (1, table)
+    assert "a fault of cgnlearn (IncompleteReportError: parts of the report" in err
+    sent = tmp_path / "cgnlearn-traceback.txt"
+    assert f"please report it with the file {sent}" in err
+    assert "KeyError: 4952" in sent.read_text()
+    assert "--report" in sent.read_text()
+    assert "Comparison of models" in (tmp_path / "wine.html").read_text()
+
+
+def test_an_exception_that_says_nothing_is_called_a_fault(wine, tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError(4952)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cgnlearn.data.splits.repeated_splits", broken)
+    error = fails(1, "evaluate", wine, "-t", "class")
+    assert "error: a fault of cgnlearn (KeyError: 4952): please report it with the file cgnlearn-traceback.txt" in error
+    assert "in broken" in (tmp_path / "cgnlearn-traceback.txt").read_text()
+    found = CliRunner().invoke(main, ["evaluate", str(wine), "-t", "class", "--debug"])
+    assert isinstance(found.exception, KeyError)
+
+
 def test_interrupted_runs_keep_what_was_done(wine, tmp_path):
     """Ctrl-C in a real process: a table of what is there, exit code 1, and a folder to go on from."""
     words = ["evaluate", str(wine), "-t", "class", "--cv", "10x200", "-s", "naive_bayes", "--json", "-o", str(tmp_path)]

@@ -27,6 +27,7 @@ from cgnlearn.plots.style import DARK_COLOURS
 from cgnlearn.report import write_report
 from cgnlearn.report.cards import cards, column, histogram_of
 from cgnlearn.report.figures import VARIABLES
+from cgnlearn.report.page import IncompleteReportError
 from cgnlearn.report.panels import panels
 from cgnlearn.report.samples import Viewer, strip_of
 from cgnlearn.report.shape import shape_of
@@ -263,6 +264,55 @@ def test_of_many_samples_the_least_and_the_most_certain_are_listed(tmp_path):
     assert chosen.confusion.sum() == 900
     write_report(tmp_path / "report.html", [study])
     assert "the 200 least and the 200 most certain of 900" in (tmp_path / "report.html").read_text()
+
+
+def test_the_most_confident_error_may_be_none_of_the_listed_samples(tmp_path):
+    """Of 900 samples 400 are listed, and the errors are among the 500 others."""
+    n = 900
+    y = np.arange(n) % 2
+    X = pd.DataFrame({"a": np.arange(n, dtype=float)})
+    study = replace(study_of(X, y, {"naive bayes": CGNClassifier()}), results=[])
+    margin = np.linspace(0.1, 9, n)  # of the predicted class; in ascending order of the samples
+    wrong = np.arange(300, 500, 7)
+    odds = np.where(np.isin(np.arange(n), wrong), -1, 1) * np.where(y == 1, 1, -1) * margin
+    log_proba = -np.logaddexp(0, np.column_stack([odds, -odds]))
+    results = [
+        replace(result, log_proba=log_proba[result.rows], evidence=None)
+        for result in done(study).results
+        if result.unit.name == "naive bayes"
+    ]
+    told = replace(study, results=results, models={"naive bayes": CGNClassifier()})
+    chosen = Chosen.of(told)
+    listed = {sample.index for sample in chosen.samples}
+    assert not listed & set(wrong.tolist())
+    assert [(title, sample.index) for title, sample in chosen.remarkable] == [
+        ("Least certain sample", 0),
+        ("Most confident error", wrong[-1]),
+        ("Most certain sample", n - 1),
+    ]
+    write_report(tmp_path / "report.html", [told])
+    assert f"Most confident error: {wrong[-1]}<" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("broken", ["cgnlearn.report.cards.cards", "cgnlearn.report.panels.panels", "verdict"])
+def test_an_exception_in_a_part_leaves_the_others(mixed_study, tmp_path, monkeypatch, broken):
+    def fails(*_):
+        raise KeyError(4952)
+
+    if broken == "verdict":  # which is computed while the page is rendered
+        monkeypatch.setattr(Verdict, "headline", property(fails))
+    else:
+        monkeypatch.setattr(broken, fails)
+    path = tmp_path / "report.html"
+    with pytest.raises(IncompleteReportError) as raised:
+        write_report(path, [mixed_study])
+    assert isinstance(raised.value.__cause__, KeyError)
+    assert raised.value.path == path
+    text = path.read_text()
+    assert "The part about the chosen model could not be made" in text
+    assert "Data and settings" in text
+    assert ("Log loss (penalty" in text) == ("panels" not in broken)
+    assert "No model has predictions" not in text
 
 
 class Counted(CGNClassifier):

@@ -108,12 +108,6 @@ def evaluate(
         write_whole(output / "summary.csv", summary_text(study.summaries))
         if positive is not None:
             write_whole(output / "decision_curve.csv", _curve_text(study, positive, prevalence))
-    if report is not None:
-        from cgnlearn.report import write_report
-
-        with terminal.waiting("writing the report"):
-            write_report(report, [study], f"Evaluation of {data.name}")
-        terminal.say(f"report: {report}")
     if as_json:
         counts = {"rows": len(study.y), "rows_left_out": read.n_dropped, "features": study.names}
         file = {"file": read.path.name, "sha256": read.sha256}
@@ -137,6 +131,12 @@ def evaluate(
         if of_spectra and read.groups is not None:
             folder.print_by_sample(study)
     terminal.print_warnings(study.summaries)
+    if report is not None:  # last, as the results above do not depend on it
+        from cgnlearn.report import write_report
+
+        with terminal.waiting("writing the report"):
+            write_report(report, [study], f"Evaluation of {data.name}")
+        terminal.say(f"report: {report}")
     if not is_finished:
         raise click.exceptions.Exit(1)
 

@@ -60,7 +60,10 @@ class Program(click.Group):
         except Exception as error:
             if debug:
                 raise
-            say(f"error: {by_options(one_line(str(error))) or type(error).__name__}")
+            from cgnlearn.cli.faults import is_fault, message_of
+
+            told = message_of(error, given) if is_fault(error) else str(error)
+            say(f"error: {by_options(one_line(told)) or type(error).__name__}")
             code = 1
         sys.exit(code if isinstance(code, int) else 0)
 

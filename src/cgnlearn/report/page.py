@@ -20,13 +20,25 @@ from cgnlearn.plots.style import DARK_COLOURS
 if TYPE_CHECKING:
     from cgnlearn.report.demonstration import Comparison
 
+PARTS = MODELS, CHOSEN = "comparison of models", "chosen model"  # those that need most come last
 FEW = 30  # samples of a class, or groups: estimates are imprecise
+
+
+class IncompleteReportError(Exception):
+    """A report was written without the parts that raised an exception, the first of which is the cause."""
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(f"parts of the report {path} could not be made")
+        self.path = Path(path)
 
 
 def write_report(
     path: str | Path, studies: Sequence[Study], title: str = "Evaluation", compared: Sequence[Comparison] = ()
 ) -> None:
-    """Write the page, one self-contained file: the comparisons in one table, then a part for each study."""
+    """Write the page, one self-contained file: the comparisons in one table, then a part for each study.
+
+    An exception in a part does not lose the others: the page is written without it, then the exception is raised.
+    """
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
@@ -37,46 +49,61 @@ def write_report(
     environment = Environment(loader=FunctionLoader(_template), undefined=StrictUndefined, **options)
     environment.filters |= {"number": _number, "signed": _signed, "percent": _percent}
     environment.filters |= {"counted": _counted, "contribution": _contribution}
-    text = environment.get_template("page.html").render(
-        title=title,
-        version=__version__,
-        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        palette={name: (colour, DARK_COLOURS[colour]) for colour, name in VARIABLES.items()},
-        compared=compared,
-        parts=[_part(study, f"s{i}") for i, study in enumerate(studies)],
-    )
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text)
+    values = {
+        "title": title,
+        "version": __version__,
+        "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "palette": {name: (colour, DARK_COLOURS[colour]) for colour, name in VARIABLES.items()},
+        "compared": compared,
+    }
+    text, fault = "", None
+    for excluded in range(1 + len(PARTS)):
+        try:
+            parts = [_part(study, f"s{i}", PARTS[len(PARTS) - excluded :]) for i, study in enumerate(studies)]
+            text = environment.get_template("page.html").render(parts=parts, **values)
+            break
+        except Exception as error:  # minutes of evaluation are not lost with a part of the page
+            fault = fault or error
+    if text:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
+    if fault is not None:
+        raise IncompleteReportError(path) from fault
 
 
 def _template(name: str) -> str:
     return files("cgnlearn.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _part(study: Study, anchor: str) -> dict[str, Any]:
-    """The values of one study for the template."""
-    from cgnlearn.report import figures
-    from cgnlearn.report.cards import cards
+def _part(study: Study, anchor: str, excluded: Sequence[str]) -> dict[str, Any]:
+    """The values of one study for the template, without the excluded parts."""
     from cgnlearn.report.panels import panels
-    from cgnlearn.report.samples import Viewer
-    from cgnlearn.report.shape import shape_of
 
+    by_fault = [f"The part about the {what} could not be made, by a fault of cgnlearn." for what in excluded]
     part: dict[str, Any] = {
         "anchor": anchor,
         "study": study,
         "n_discrete": sum(str(kind) == "category" for kind in study.X.dtypes),
         "n_missing": int(study.X.isna().to_numpy().sum()),
         "class_groups": _class_groups(study),
-        "panels": panels(study),
-        "warnings": _warnings(study),
+        "panels": [] if MODELS in excluded else panels(study),
+        "warnings": by_fault + _warnings(study),
         "verdict": None,
     }
-    if study.chosen is None:
-        return part
+    return part if study.chosen is None or CHOSEN in excluded else part | _described(study, anchor)
+
+
+def _described(study: Study, anchor: str) -> dict[str, Any]:
+    """The values of the chosen model for the template."""
+    from cgnlearn.report import figures
+    from cgnlearn.report.cards import cards
+    from cgnlearn.report.samples import Viewer
+    from cgnlearn.report.shape import shape_of
+
     chosen = Chosen.of(study)
     viewer = Viewer(chosen)
     has_spectrum = study.positions is not None and chosen.evidence is not None
-    return part | {
+    return {
         "verdict": Verdict(study),
         "chosen": chosen,
         "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
