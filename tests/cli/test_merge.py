@@ -209,7 +209,7 @@ def test_what_cannot_be_merged_is_refused_in_one_line(parts):
     code, err = run("merge", folder / "a.stats", "-s", "band", "--k", "cv", "-o", out)
     assert (code, "cannot learn the structure" in err) == (1, True)
     code, err = run("predict", folder / "a.stats", folder / "a.csv")
-    assert (code, "statistics, not a model" in err, err.count("\n")) == (1, True, 1)
+    assert (code, "error: these are statistics, not a model" in err, err.count("\n")) == (1, True, 1)
     code, err = run("fit", folder / "a.csv", "-t", "diagnosis", "-o", out, "--minimum-cell", 5)
     assert (code, "ends in .stats" in err) == (2, True)
     assert not out.exists()

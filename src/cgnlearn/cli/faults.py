@@ -11,6 +11,7 @@ from pathlib import Path
 
 MESSAGES = (ValueError, OSError, RuntimeError, ImportError, MemoryError)  # which libraries raise with a sentence
 FAULTS = (NotImplementedError, RecursionError)
+OURS = Path(__file__).parents[1]
 NAME = "cgnlearn-traceback.txt"
 
 
@@ -18,6 +19,9 @@ def is_fault(error: Exception) -> bool:
     """Whether an exception, such as a KeyError, says nothing to a user."""
     from numpy.linalg import LinAlgError
 
+    if isinstance(error, (TypeError, AttributeError)):  # ours have a sentence, others do not
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        return not any(Path(at.filename).is_relative_to(OURS) and (at.line or "").startswith("raise") for at in last)
     return not isinstance(error, MESSAGES) or isinstance(error, (*FAULTS, LinAlgError))
 
 
