@@ -119,7 +119,7 @@ def test_a_comma_is_a_decimal_sign_only_where_it_can_be_no_other(tmp_path):
     path.write_text("a\tb\tclass\n1,037\t0,5\tx\n2,500\t2\ty\n")
     assert read(path).X["a"].tolist() == [1.037, 2.5]
     path.write_text("a\tb\tclass\n1.037\t0,5\tx\n2.500\t2\ty\n")  # points between thousands
-    assert list(read(path).X.columns) == ["b"]
+    assert read(path).X["a"].tolist() == [1037, 2500]
 
 
 def test_damaged_and_foreign_text(tmp_path):
@@ -197,7 +197,7 @@ def test_columns_that_cannot_be_features_are_excluded_with_a_message(tmp_path):
             "name": [f"patient {i}" for i in range(n)],
             "born": [f"19{i % 40 + 40}-0{i % 9 + 1}-11" for i in range(n)],
             "seen": [f"{i % 28 + 1}.3.2020 10:30" for i in range(n)],
-            "income": [f"{i + 1},037" if i % 2 else str(i) for i in range(n)],
+            "income": [f"$ {i + 1},037" if i % 2 else str(i) for i in range(n)],
             "share": [f"{i}.5 %" for i in range(n)],
             "nothing": ["NA"] * n,
             "word": ["a", "b", "c"] * (n // 3),
@@ -212,7 +212,7 @@ def test_columns_that_cannot_be_features_are_excluded_with_a_message(tmp_path):
     told = "\n".join(data.remarks)
     assert "'name', which holds names of rows such as 'patient 0': name one with --id; --categorical name" in told
     assert "2 columns 'born', 'seen', which hold dates or times such as '1940-01-11': convert them to numbers" in told
-    assert "'income', which holds numbers with signs between the digits such as '0'" in told
+    assert "'income', which holds numbers with signs between the digits such as '$ 2,037'" in told
     assert "'share', which holds percentages such as '0.5 %'" in told
     assert "'nothing': no row has a value there" in told
     assert len(data.remarks) == 5
@@ -224,6 +224,19 @@ def test_columns_that_cannot_be_features_are_excluded_with_a_message(tmp_path):
     data = read(written(tmp_path, ".parquet", frame[["height", "when", "class"]]))
     assert list(data.X.columns) == ["height"]
     assert "'when', which holds dates or times" in data.remarks[0]
+
+
+@pytest.mark.parametrize("form", ["{} kg", "{}kg", "{}.5 mg/l", "{} °C", "€ {}", "{}.20 €", "{} µg/mL"])
+def test_numbers_with_a_unit_are_recognised(tmp_path, form):
+    path = tmp_path / "data.csv"
+    for n_different in (4, 50):  # few are no levels either
+        cells = [form.format(60 + i % n_different) for i in range(50)]
+        pd.DataFrame({"a": np.arange(50) / 7, "weight": cells, "class": ["x", "y"] * 25}).to_csv(path, index=False)
+        data = read(path)
+        assert list(data.X.columns) == ["a"]
+        assert f"'weight', which holds numbers with a unit such as {cells[0]!r}: write them without" in data.remarks[-1]
+    pd.DataFrame({"a": ["1a", "2b", "3a"] * 5, "class": list("xyy") * 5}).to_csv(path, index=False)
+    assert list(read(path).X["a"].cat.categories) == ["1a", "2b", "3a"]
 
 
 def test_few_whole_numbers_may_be_labels(tmp_path):

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.tables.formats import Column, Rows, Source
-from cgnlearn.tables.text import DataFileError, Strings, number
+from cgnlearn.tables.numerals import POINT, UNKNOWN, Numeral, number
+from cgnlearn.tables.text import DataFileError, Strings
 
 NO_VALUE = frozenset(["", "na", "NA", "n/a", "N/A", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"])
 NULL = "null"  # spelling of a missing value that has none; one of NO_VALUE
@@ -29,7 +30,9 @@ WRITTEN = {
     "numbers with signs between the digits": re.compile(r"[-+]?[$€£]?\s?\d{1,3}([,.' ]\d{3})+([.,]\d+)?"),
     "percentages": re.compile(r"[-+]?\d+([.,]\d+)?\s?%"),
 }
-POINTS_BETWEEN = re.compile(r"[-+]?\d{1,3}(\.\d{3})+")  # thousands, where the decimal mark is a comma
+UNIT = "numbers with a unit"
+WITH_UNIT = re.compile(r"([$€£¥]?)\s?[-+−]?\d[\d.,]*\s?([$€£¥]|°?[^\W\d_][\w/²³·^*-]*)?")
+UNCLEAR = "numbers whose marks may be decimal or stand between thousands"
 WHOLE = re.compile(r"([-+]?\d+)\.0*")
 
 
@@ -70,7 +73,10 @@ def numbers(rows: Rows, name: str, na: Collection[str] = ()) -> Numbers:
     """A column as numbers, parsed once."""
     if name not in rows.parsed:
         column = rows.columns[name]
-        parsed = _of_numbers(column, na) if isinstance(column, np.ndarray) else _of_text(column, na, rows.decimal)
+        if isinstance(column, np.ndarray):
+            parsed = _of_numbers(column, na)
+        else:
+            parsed = _of_text(column, na, rows.numerals.get(name, POINT))
         rows.parsed[name] = parsed
     return rows.parsed[name]
 
@@ -106,13 +112,13 @@ def _of_numbers(column: NDArray[Any], na: Collection[str]) -> Numbers:
     return Numbers(values, None, spellings)
 
 
-def _of_text(column: Strings, na: Collection[str], decimal: str) -> Numbers:
-    if decimal == "." and not na:
+def _of_text(column: Strings, na: Collection[str], numeral: Numeral) -> Numbers:
+    if numeral == POINT and not na:
         values = column.floats()
         if values is not None and not np.isnan(values).any():
             return Numbers(values)
     cells, index = _distinct(column)
-    parsed = np.array([*(number(cell, decimal) for cell in cells), math.nan])
+    parsed = np.array([*(numeral.number(cell) for cell in cells), math.nan])
     named = {number(word) for word in na}
     none = np.array([*(_is_missing(cell, na) or parsed[i] in named for i, cell in enumerate(cells)), True])
     parsed[none] = np.nan
@@ -173,9 +179,10 @@ class ColumnScan:
     first_word: Cell | None = None
     first_infinite: Cell | None = None
     forms: Counter[str] = field(default_factory=Counter)  # of the words, by WRITTEN
+    units: Counter[Any] = field(default_factory=Counter)  # of the words, what stands before and after the number
     spellings: Counter[str] = field(default_factory=Counter)  # of missing values
     distinct: set[Hashable] | None = field(default_factory=set)  # None: too many
-    has_points_between: bool = True  # all numbers look like thousands with points
+    first_unclear: Cell | None = None  # whose mark may be decimal or stand between thousands
 
     @classmethod
     def all_of(
@@ -225,14 +232,17 @@ class ColumnScan:
             cells, index = _distinct(column)
             for i, n in zip(*np.unique(index[words], return_counts=True), strict=True):
                 self.forms.update({what: n for what, form in WRITTEN.items() if form.fullmatch(cells[i])})
+                if unit := WITH_UNIT.fullmatch(cells[i]):
+                    self.units[unit.groups()] += int(n)
         if self.distinct is not None and words is None and len(np.unique(values)) > MOST_LEVELS:
             self.distinct = None
-        if self.distinct is not None or rows.decimal == ",":
-            present = [cell for cell in column.distinct[0] if not _is_missing(cell, na)]
-            if rows.decimal == ",":
-                self.has_points_between &= all(POINTS_BETWEEN.fullmatch(cell) for cell in present)
-            self._add_distinct(map(_label, present), MOST_LEVELS)
-        self.has_points_between &= rows.decimal == ","
+        if self.distinct is not None:
+            present = (_label(cell) for cell in column.distinct[0] if not _is_missing(cell, na))
+            self._add_distinct(present, MOST_LEVELS)
+        if rows.numerals.get(self.name) == UNKNOWN:
+            marked = [i for i, cell in enumerate(column.distinct[0]) if "." in cell or "," in cell]
+            if marked and self.first_unclear is None:
+                self.first_unclear = self.first(rows, np.isin(column.distinct[1], marked))
 
     def _add_distinct(self, cells: Any, most: int) -> None:
         if self.distinct is not None:
@@ -251,6 +261,9 @@ class ColumnScan:
     def refuse_words(self, why: str) -> None:
         """Raise if a cell is not a finite number."""
         self.refuse_infinite()
+        if self.first_unclear is not None:
+            unclear = f"holds {self.first_unclear.text!r}, whose mark may be decimal or stand between thousands,"
+            raise self.error(unclear, self.first_unclear, 1, "write the numbers of the column without marks between")
         if self.first_word is not None:
             raise self.error(f"holds {self.first_word.text!r}", self.first_word, self.n_words, f"{why}, correct it")
 
@@ -265,17 +278,22 @@ class ColumnScan:
             return True, "no value"
         if self.is_typed:
             return True, None
+        if self.first_unclear is not None and self.n_words <= (1 - MOSTLY) * self.n_present:
+            self.example = self.first_unclear.text
+            return True, UNCLEAR
         if self.first_word is None:
-            return True, "numbers with signs between the digits" if self.has_points_between else None
-        for what in WRITTEN:
-            if self.forms[what] >= MOSTLY * self.n_words:
-                return False, what
+            return True, None
         if self.n_words <= (1 - MOSTLY) * self.n_present:
             word = self.first_word.text
             advice = (
                 f"correct it, declare it missing (--na {word}), or the column categorical (--categorical {self.name})"
             )
             raise self.error(f"has {word!r} among numbers", self.first_word, self.n_words, advice)
+        self.forms[UNIT] = max(self.units.values(), default=0)
+        for what in (*WRITTEN, UNIT):
+            if self.forms[what] >= MOSTLY * self.n_words:
+                self.example = self.first_word.text
+                return False, what
         n_different = MOST_LEVELS + 1 if self.distinct is None else len(self.distinct)
         names_rows = n_different > max(MOST_WORDS, self.n_present / 2) or n_different > MOST_LEVELS
         return False, "names of rows" if names_rows else None

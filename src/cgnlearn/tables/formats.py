@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.tables.numerals import Marks, Numeral, in_words, numerals
 from cgnlearn.tables.text import OPENERS, OWN_DELIMITER, DataFileError, Strings, TextFile, check_header
 
 PACKED = (*OPENERS, ".zip")
@@ -59,7 +61,7 @@ class Rows:
     columns: dict[str, Column]
     places: NDArray[np.intp]  # line of each row in a text file, from 1; its row in others, from 0
     is_text: bool = False
-    decimal: str = "."
+    numerals: Mapping[str, Numeral] = field(default_factory=dict)  # how numbers are written; default: decimal points
     parsed: dict[str, Any] = field(default_factory=dict)  # columns as numbers, once parsed
 
     def place(self, row: int) -> str:
@@ -173,9 +175,12 @@ def _text_source(paths: list[Path], what: Any) -> Source:
     def read(names: Sequence[str], n_rows: int | None) -> Iterator[Rows]:
         for file in files:
             for columns, lines in file.batches(names, n_rows):
-                yield Rows(file.path, dict(columns), lines, True, file.decimal)
+                yield Rows(file.path, dict(columns), lines, True, written)
 
-    layout = tuple(dict.fromkeys(word for file in files for word in file.layout))
+    marks = {name: reduce(or_, [file.marks.get(name, Marks()) for file in files]) for name in files[0].names}
+    written = numerals(marks, by_semicolons=any(file.delimiter == ";" for file in files))
+    words = [*dict.fromkeys(word for file in files for word in file.layout), *in_words(written, marks)]
+    layout = tuple(sorted(words, key=lambda word: word.startswith("in ")))  # the encoding is the last
     memory = 15 * sum(file.n_bytes for file in files)  # a cell is a Python string
     return Source(what, files[0].names, read, memory, True, layout=layout)
 

@@ -16,10 +16,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.tables.columns import NULL, ColumnScan, Labels, labels, number_levels, numbers, only_numbers
+from cgnlearn.tables.columns import (
+    NULL,
+    UNCLEAR,
+    UNIT,
+    ColumnScan,
+    Labels,
+    labels,
+    number_levels,
+    numbers,
+    only_numbers,
+)
 from cgnlearn.tables.formats import ColumnError, Rows, Source, listed
+from cgnlearn.tables.numerals import number
 from cgnlearn.tables.roles import Roles
-from cgnlearn.tables.text import DataFileError, number
+from cgnlearn.tables.text import DataFileError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +40,8 @@ FEW_CLASSES, MOST_CLASSES = 10, 20  # a target with more different fractions, or
 ADVICE = {
     "dates or times": "convert them to numbers, such as days since the first",
     "numbers with signs between the digits": "write them as plain numbers",
+    UNCLEAR: "write them without marks between the thousands",
+    UNIT: "write them without the unit",
     "percentages": "write them without the sign",
     "names of rows": "name one with --id",
 }

@@ -11,13 +11,12 @@ import csv
 import gzip
 import io
 import math
-import re
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import islice
@@ -27,6 +26,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.tables.numerals import Marks, number
+
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 OWN_DELIMITER = {".csv": ",", ".tsv": "\t"}
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -34,9 +35,6 @@ LINES_TRIED = 20  # to detect the delimiter
 CHUNK = 1 << 20
 BLOCK = 1 << 23  # bytes that pyarrow reads at once
 NOT_WINDOWS = frozenset(b"\x81\x8d\x8f\x90\x9d")  # undefined in cp1252
-# 1,037 may be a decimal or a thousand; other commas between digits are decimal where commas separate no fields.
-COMMA_NUMBER = re.compile(r"[-+]?(\d+(,\d*)?|,\d+)([eE][-+]?\d+)?")
-THOUSAND = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 DAMAGE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError)
 
 
@@ -106,9 +104,9 @@ class TextFile:
     n_bytes: int  # unpacked
     encoding: str
     delimiter: str
-    decimal: str = "."
     names: tuple[str, ...] = ()
-    layout: tuple[str, ...] = ()  # everything but UTF-8, the ending's delimiter and decimal points
+    marks: dict[str, Marks] = field(default_factory=dict)  # in the numbers of each column; none: points only
+    layout: tuple[str, ...] = ()  # everything but UTF-8, the ending's delimiter and how numbers are written
     is_plain: bool = False  # a row is a line without quotes
 
     @classmethod
@@ -130,14 +128,13 @@ class TextFile:
         check_header(names, path)
         if next(records, None) is None:
             raise DataFileError(f"{path} has a header but no rows: add rows")
-        decimal = "," if delimiter != "," and form._has_decimal_commas(len(names)) else "."
+        marks = {} if is_plain and delimiter == "," else form._marks(names)
         layout = (
             packed,
             f"separated by {DELIMITERS[delimiter]}" if delimiter != own else "",
-            "with decimal commas" if decimal == "," else "",
             {"utf-16": "in UTF-16", "cp1252": "in Latin-1"}.get(encoding, ""),
         )
-        return cls(path, n_bytes, encoding, delimiter, decimal, tuple(names), tuple(filter(None, layout)), is_plain)
+        return cls(path, n_bytes, encoding, delimiter, tuple(names), marks, tuple(filter(None, layout)), is_plain)
 
     def batches(self, names: Sequence[str], n_rows: int | None) -> Iterator[Batch]:
         """Columns in batches of rows; None: all rows."""
@@ -196,18 +193,16 @@ class TextFile:
                 message = f"{self.path}: line {reader.line_num} cannot be read ({error}): check its quotes"
                 raise DataFileError(message) from None
 
-    def _has_decimal_commas(self, n_columns: int) -> bool:
-        """Whether a column has commas in numbers only, and not all of them can separate thousands."""
-        numbers, others = [False] * n_columns, [False] * n_columns
+    def _marks(self, names: Sequence[str]) -> dict[str, Marks]:
+        """The marks in the numbers of each column."""
+        found = [Marks() for _ in names]
         records = self._records()
         next(records)
         for fields, _ in records:
-            for i, cell in enumerate(fields):
-                if "," in cell and not others[i]:
-                    cell = cell.strip()
-                    others[i] = not COMMA_NUMBER.fullmatch(cell)
-                    numbers[i] |= self.delimiter == ";" or not THOUSAND.fullmatch(cell)
-        return any(number and not other for number, other in zip(numbers, others, strict=True))
+            for marks, cell in zip(found, fields, strict=True):
+                if "." in cell or "," in cell:
+                    marks.add(cell)
+        return dict(zip(names, found, strict=True))
 
 
 def check_header(names: Sequence[str], path: Path) -> None:
@@ -229,15 +224,6 @@ def rising_numbers(names: Iterable[Any]) -> NDArray[np.float64] | None:
         return None
     rises = len(numbers) > 1 and np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
     return numbers if rises else None
-
-
-def number(text: str, decimal: str = ".") -> float:
-    """A cell as a number, or NaN."""
-    try:
-        # Python also accepts 1_000 and non-ASCII digits, which are not numbers in a data file.
-        return float(text.replace(decimal, ".")) if text.isascii() and "_" not in text else math.nan
-    except ValueError:
-        return math.nan
 
 
 # ---- packing, encoding, delimiter
