@@ -59,7 +59,7 @@ def test_commas_between_thousands_beside_decimal_points(tmp_path):
     "n;leuk;k\n1;3,462;ok\n2;670;ill\n",  # nothing tells
     "n;leuk;k\n1;3.462;ok\n2;670;ill\n",
     "n;m;leuk;k\n0,5;1;3.462;ok\n0.5;2;670;ill\n",  # another column has both
-    "n;m;leuk;k\n1;0,5;3.462;ok\n2;1,5;670;ill\n".replace("n;", "p;", 1).replace("1;0", "0.25;0").replace("2;1", "0.5;1"),
+    "p;m;leuk;k\n0.25;0,5;3.462;ok\n0.5;1,5;670;ill\n",  # the other columns differ
     "n;leuk;k\n1;0,97;ok\n2;0.93;ill\n",  # two marks in one column
     "n;leuk;k\n0,5;3.462;ok\n0,7;3,462;ill\n",
 ])  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_slip_is_an_error_that_names_its_line(tmp_path):
     with pytest.raises(DataFileError, match="has '3,462' among numbers in line 32"):
         read(
             tmp_path / "data.csv",
-            "n;a;k\n" + "".join(f"{row};{'xy'[i % 2]}\n" for i, row in enumerate(rows)) + "9;3,462;x\n",
+            "n;a;k\n" + "".join(f"{row};x\n" for row in rows) + "9;3,462;y\n",
         )
 
 
@@ -108,7 +108,7 @@ def test_numbers_in_many_spellings():
     ):  # fmt: skip
         assert numeral.number(cell) == expected
     for cell, numeral in (
-        ("1_000", POINT), ("1,5", POINT), ("1.5", Numeral(",")), ("1.5", Numeral(",", ".")), ("1.03,5", Numeral(",", ".")),
+        ("1_000", POINT), ("1,5", POINT), ("1.5", Numeral(",")), ("1.03,5", Numeral(",", ".")),
         ("0.037", Numeral(",", ".")), ("1.3.2024", Numeral(",")), ("²", POINT), ("", POINT), ("", Numeral(",")),
     ):  # fmt: skip
         assert math.isnan(numeral.number(cell)), cell

@@ -2,13 +2,16 @@
 
 import bz2
 import gzip
+import shlex
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from cgnlearn.tables.batches import stream_of, training_stream
 from cgnlearn.tables.formats import ColumnError, source_of
+from cgnlearn.tables.options import listed_values
 from cgnlearn.tables.read import prediction_parts, training_data
 from cgnlearn.tables.roles import Roles
 from cgnlearn.tables.text import DataFileError, rising_numbers
@@ -104,7 +107,7 @@ def test_delimiters_are_told_from_the_rows(tmp_path):
         ("a;b;class\n1;2;x\n3;4;y\n", ["a", "b"]),
         ("a;b,c,class\n1,2,x\n3,4,y\n", ["a;b", "c"]),  # a semicolon in a name
         ('"a;b";class\n"1;2";x\n"3;4";y\n', ["a;b"]),
-        ("a,b,class\n" + '1,"u;\nv",x\n' * 30, ["a", "b"]),  # the first lines end inside a cell
+        ("a,b,class\n" + '1,"u;\nv",x\n' * 30 + "2,u,y\n", ["a", "b"]),  # the first lines end inside a cell
     ):
         path.write_text(text)
         assert list(read(path).X.columns) == expected, text
@@ -241,7 +244,9 @@ def test_numbers_with_a_unit_are_recognised(tmp_path, form):
 
 def test_few_whole_numbers_may_be_labels(tmp_path):
     path = tmp_path / "data.csv"
-    pd.DataFrame({"grade": np.arange(60) % 3, "age": np.arange(60), "class": ["x", "y"] * 30}).to_csv(path, index=False)
+    pd.DataFrame({"grade": np.arange(60) % 3, "age": np.arange(60) / 2, "class": ["x", "y"] * 30}).to_csv(
+        path, index=False
+    )
     data = read(path)
     assert str(data.X["grade"].dtype) == "float64"
     assert data.remarks == ("'grade' has few whole numbers and is taken as numeric: if they are labels, add "
@@ -262,6 +267,106 @@ def test_a_target_that_measures_is_asked_back(tmp_path):
     assert len(set(read(path, target="dose").y)) == 20
 
 
+def test_one_class_only_names_the_column(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,class\n1,x\n2.5,x\n3,\n")
+    assert "column 'class' has one class only, 'x': at least two are needed" in refused(path)
+    with pytest.raises(DataFileError, match="column 'class' has one class only"):
+        training_stream(source_of(path), Roles("class"))
+
+
+def test_a_column_that_differs_by_case_is_suggested(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,CAD\n1,x\n2.5,y\n")
+    assert "did you mean 'CAD'?" in refused(path, target="cad", error=ColumnError)
+
+
+def test_advice_can_be_pasted_into_a_shell(tmp_path):
+    path = tmp_path / "data.csv"
+    days = [f"2024-01-{i % 28 + 1}" for i in range(40)]
+    frame = pd.DataFrame({"Visit, first": days, "a b": np.arange(40) % 3, "class": ["x", "y"] * 20})
+    frame.to_csv(path, index=False)
+    told = " ".join(read(path).remarks)
+    for option, name in (("--ignore", "Visit, first"), ("--categorical", "a b")):
+        words = told.split(f"{option} ")[-1]
+        given = shlex.split(words)[0]
+        assert listed_values([given]) == (name,)
+        assert listed_values([name], frame.columns) == (name,)  # as it stands, too
+    assert listed_values(['"a, b",c', "d , e,"]) == ("a, b", "c", "d", "e")
+    frame["a b"] = [*np.arange(39.0), "<5"]
+    frame.to_csv(path, index=False)
+    assert "(--na '<5')" in refused(path, ignore=("Visit, first",))
+    assert "(--categorical 'a b')" in refused(path, ignore=("Visit, first",))
+
+
+# ---- numbers of rows
+
+
+def noise(n=60):
+    rng = np.random.default_rng(1)
+    return pd.DataFrame({"x": rng.normal(size=n), "class": np.repeat(["a", "b"], n // 2)})
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_the_index_of_a_frame_is_no_feature(tmp_path, suffix):
+    path = tmp_path / f"data{suffix}"
+    frame = noise().sample(frac=0.8, random_state=0)
+    if suffix == ".arrow":
+        import pyarrow.feather
+
+        pyarrow.feather.write_feather(pyarrow.Table.from_pandas(frame), path)
+    else:
+        frame.to_parquet(path)
+    data = read(path)
+    assert list(data.X.columns) == ["x"]
+    assert "'__index_level_0__', the index of a pandas frame" in data.remarks[0]
+    assert read(path, id="__index_level_0__").ids.tolist() == frame.index.astype(str).tolist()
+    assert stream_of(path, "class", None, (), None, drop_missing=False, batch_rows=9).survey.schema.names == ("x",)
+    frame.set_index("x", append=True).to_parquet(tmp_path / "two.parquet")
+    assert "no columns besides" in refused(tmp_path / "two.parquet")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("name", ["Id", "Unnamed: 0", "PassengerId", "n", "row"])
+def test_numbers_of_rows_are_no_features(tmp_path, suffix, name):
+    frame = noise()
+    frame.insert(0, name, np.arange(60) + 1)
+    path = written(tmp_path, suffix, frame)
+    data = read(path)
+    assert list(data.X.columns) == ["x"]
+    assert f"{name!r}, which holds numbers of rows such as '1': name one with --id" in data.remarks[-1]
+    assert list(read(path, categorical=(name,)).X.columns) == [name, "x"]
+    stream = training_stream(source_of(path), Roles("class"))
+    assert list(stream.plan.features) == ["x"]
+    mixed = written(tmp_path, suffix, frame.sample(frac=1, random_state=0))  # then the name alone tells
+    assert list(read(mixed).X.columns) == (["n", "x"] if name == "n" else ["x"])
+
+
+def test_what_rises_in_a_small_table_may_be_measured(tmp_path):
+    frame = noise(10)
+    for name, column in {
+        "dose": np.arange(10) + 1,
+        "id": [1, 1, 2, 2, 3, 3, 4, 4, 5, 5],  # not different
+        "time": np.arange(10) * 0.5,
+    }.items():
+        assert name in read(written(tmp_path, ".csv", frame.assign(**{name: column}))).X
+    assert "id" not in read(written(tmp_path, ".csv", frame.assign(id=[3, 9, 1, 4, 5, 2, 6, 7, 8, 0]))).X
+    frame = noise(60).assign(year=np.arange(60) // 2 + 1960, odd=np.arange(60) ** 2, left=np.arange(60)[::-1])
+    assert list(read(written(tmp_path, ".csv", frame)).X.columns) == ["x", "year", "odd", "left"]
+
+
+def test_row_names_of_r_and_pandas_need_no_name(tmp_path):
+    path = tmp_path / "data.csv"
+    noise().to_csv(path)
+    assert list(read(path).X.columns) == ["x"]
+    frame = noise()
+    frame.index = [f"sample {i}" for i in range(60)]
+    frame.to_csv(path)
+    data = read(path)
+    assert list(data.X.columns) == ["x"]
+    assert "'Unnamed: 0', which holds names of rows such as 'sample 0'" in data.remarks[0]
+
+
 def test_a_column_has_one_part(tmp_path):
     path = written(tmp_path, ".csv")
     assert "cannot be both --target and --id" in refused(path, id="class", error=ColumnError)
@@ -275,18 +380,33 @@ def test_a_column_has_one_part(tmp_path):
 
 def test_missing_values_are_counted_by_column_and_spelling(tmp_path):
     path = tmp_path / "data.csv"
-    path.write_text("a,salt,b,class\n1,Na,?,x\n,NA,2,y\nNA,K,-9,x\n4,Na,4,y\n5,K,5,\n")
+    path.write_text("a,salt,b,class\n1,Na,?,x\n,NA,2,y\nNA,K,-9,x\n4,Na,4,y\n5,K,5,\n6,K,6,x\n")
     data = read(path, na=("-9",))
-    np.testing.assert_array_equal(data.X["a"], [1, np.nan, np.nan, 4])
-    np.testing.assert_array_equal(data.X["b"], [np.nan, 2, np.nan, 4])
-    assert data.X["salt"].isna().tolist() == [False, True, False, False]
+    np.testing.assert_array_equal(data.X["a"], [1, np.nan, np.nan, 4, 6])
+    np.testing.assert_array_equal(data.X["b"], [np.nan, 2, np.nan, 4, 6])
+    assert data.X["salt"].isna().tolist() == [False, True, False, False, False]
     assert list(data.X["salt"].cat.categories) == ["K", "Na"]  # sodium
     assert data.missing == {"a": {"": 1, "NA": 1}, "salt": {"NA": 1}, "b": {"?": 1, "-9": 1}}
-    assert data.remarks[1] == "excluded 1 of 5 rows without a class in column 'class'"
+    assert data.remarks[1] == "excluded 1 of 6 rows without a class in column 'class'"
     assert data.remarks[0] == "5 cells are taken as missing: a 1 empty, 1 'NA'; b 1 '?', 1 '-9'; salt 1 'NA'"
     assert read(path, na=("Na", "-9")).missing["salt"] == {"Na": 2, "NA": 1}
     whole = read(path, na=("-9",), drop_missing=True)
-    assert (whole.lines.tolist(), whole.n_dropped) == ([5], 4)
+    assert (whole.lines.tolist(), whole.n_dropped) == ([5, 7], 4)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_spellings_that_no_cell_has_are_told(tmp_path, suffix):
+    frame = pd.DataFrame({"a": [1.0, -9, 3, -9], "b": list("uvuw"), "class": list("xyxy")})
+    path = written(tmp_path, suffix, frame)
+    data = read(path, na=("-9", "-99", "w", "nothing"))
+    assert data.X["a"].isna().tolist() == [False, True, False, True]
+    assert data.remarks[-1] == "no cell is '-99' or 'nothing': check the words of --na"
+    assert training_stream(source_of(path), Roles("class", na=("-9", "-99"))).plan.remarks[-1] == (
+        "no cell is '-99': check the word of --na"
+    )
+    assert "no cell" not in " ".join(read(path, na=("-9", "y x", "w")[::2]).remarks)
+    frame.loc[0, "class"] = "unknown"
+    assert "no cell" not in " ".join(read(written(tmp_path, suffix, frame), na=("unknown",)).remarks)
 
 
 def test_missing_values_of_parquet_and_npz(tmp_path):
@@ -302,7 +422,7 @@ def test_missing_values_of_parquet_and_npz(tmp_path):
     frame.loc[1, "who"] = None
     path = written(tmp_path, ".parquet", frame)
     assert "column 'who' has no value in row 1: fill in the group" in refused(path, groups="who")
-    np.savez(tmp_path / "data.npz", X=[[1.0, np.nan], [2.0, 3.0]], y=["a", "a"])
+    np.savez(tmp_path / "data.npz", X=[[1.0, np.nan], [2.0, 3.0]], y=["a", "b"])
     assert read(tmp_path / "data.npz", target="y").missing == {"1": {"null": 1}}
 
 

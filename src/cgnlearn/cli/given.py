@@ -51,17 +51,19 @@ class Given:
 
     @cached_property
     def roles(self) -> Roles:
+        from cgnlearn.tables.options import listed_values
         from cgnlearn.tables.roles import Roles
 
         target = folder.class_column(self.target) if self.of_spectra else self.target
         if target is None and self.data.suffix.lower() != ".npz":
             raise click.UsageError("name the column of the classes: add --target COLUMN")
-        lists = map(options.listed_columns, (self.ignore, self.categorical, self.na))
-        return Roles(target or "y", self.row_id, self.groups, *lists)
+        names = () if self.of_spectra else self.source.names
+        ignore, categorical = listed_values(self.ignore, names), listed_values(self.categorical, names)
+        return Roles(target or "y", self.row_id, self.groups, ignore, categorical, listed_values(self.na))
 
     @cached_property
     def source(self) -> Source:
-        return options.opened(self.data, [*self.roles.special.values()])
+        return options.opened(self.data, [name for name in (self.target or "y", self.row_id, self.groups) if name])
 
     def exceeds(self, memory: int | None) -> bool:
         return not self.of_spectra and options.exceeds(self.source, memory)

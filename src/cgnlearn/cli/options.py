@@ -210,8 +210,3 @@ def exceeds(source: Source, memory: int | None) -> bool:
         except (AttributeError, ValueError, OSError):
             return False  # the system does not report its memory
     return source.memory > memory
-
-
-def listed_columns(values: Sequence[str]) -> tuple[str, ...]:
-    """Names separated by commas, in one option or several."""
-    return tuple(name.strip() for names in values for name in names.split(",") if name.strip())

@@ -141,11 +141,12 @@ def _predictor(
 
     from cgnlearn.cli.costs import read_costs
     from cgnlearn.persistence import classifier_of, load, read_header
+    from cgnlearn.tables.options import listed_values
     from cgnlearn.tables.roles import Roles
 
     model = load(path)
     roles = Roles.from_header(read_header(path).get("columns"))
-    roles = replace(roles, id=row_id or roles.id, na=(*roles.na, *options.listed_columns(na)))
+    roles = replace(roles, id=row_id or roles.id, na=(*roles.na, *listed_values(na)))
     predictor = Predictor(model, classifier_of(model), roles, None)
     classes = predictor.classes
     if class_prior is not None:

@@ -63,10 +63,6 @@ class Stream:
         classes = tuple(sorted(counts))
         if not isinstance(classes[0], str):
             check_classification_targets(np.array(classes))
-        if len(classes) < 2:
-            raise ValueError(
-                f"column {plan.roles.target!r} has one class only, {classes[0]!r}: at least two are needed"
-            )
         sorted_levels = {name: tuple(sorted(levels)) or NO_LEVELS for name, levels in levels_of.items()}
         schema = Schema(tuple(plan.features), tuple(map(sorted_levels.get, plan.features)), classes, "pandas")
         return Survey(schema, {label: counts[label] for label in classes}, n_read, n_labelled, remarks)
@@ -125,7 +121,7 @@ def stream_of(
     """
     file = source_of(source)
     special = [name for name in (target, groups) if name is not None]
-    chosen = [name for name in file.names if name not in special] if columns is None else list(columns)
+    chosen = [name for name in file.names if name not in (*special, *file.index)] if columns is None else list(columns)
     file.refuse_unknown(*((name, "asked for") for name in (*chosen, *categorical, *special)))
     if not chosen:
         raise ValueError(f"{file.path} has no columns besides the classes: add features")

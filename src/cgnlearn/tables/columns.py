@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.tables.formats import Column, Rows, Source
 from cgnlearn.tables.numerals import POINT, UNKNOWN, Numeral, number
+from cgnlearn.tables.options import option
 from cgnlearn.tables.text import DataFileError, Strings
 
 NO_VALUE = frozenset(["", "na", "NA", "n/a", "N/A", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"])
@@ -21,6 +22,12 @@ NULL = "null"  # spelling of a missing value that has none; one of NO_VALUE
 MOSTLY = 0.9  # a column with at least this share of numbers is numeric, and its words are errors
 MOST_WORDS = 20  # a column with more different words, most of them unique, names rows
 MOST_LEVELS = 10_000  # a column with more different words names rows in any case
+COUNTED_FROM = 20  # as many whole numbers that rise evenly from row to row count the rows
+NUMBERS_ROWS = re.compile(  # names of columns that number the rows, in whatever order
+    r"unnamed: ?\d+|#|index|idx|id|nr\.?|no\.?|rownames?|row|(.*[ _.-])?(id|idx|nr|no|index|rownames?)"
+    r"|(case|patient|person|record|row|sample|subject|customer|passenger)s?(id|nr|no|index|number)"
+)
+NUMBERS_KEPT = 1_000_000  # of such a column, to see whether they are different
 FEW_NUMBERS = 10  # a column with at most as many different whole numbers may hold labels
 WRITTEN = {
     "dates or times": re.compile(
@@ -166,6 +173,41 @@ class Cell(NamedTuple):
 
 
 @dataclass
+class Counting:
+    """Whether the numbers of a column count the rows: by its name and different numbers, or as they rise evenly."""
+
+    is_named_so: bool
+    may: bool = True
+    n: int = 0
+    step: float | None = None
+    last: float = math.nan
+    is_even: bool = True
+    numbers: list[NDArray[Any]] = field(default_factory=list)  # of a column that is named so
+
+    def add(self, values: NDArray[Any]) -> None:
+        if not self.may or not len(values):
+            return
+        if self.is_even:
+            steps = np.diff(values, prepend=self.last)[0 if self.n else 1 :]
+            if len(steps):
+                self.step = float(steps[0]) if self.step is None else self.step
+                self.is_even = self.step > 0 and bool((steps == self.step).all())
+            self.last = float(values[-1])
+        whole = np.isfinite(values).all() and not (values % 1).any()
+        self.may = bool(whole) and (self.is_even or self.is_named_so)
+        if self.is_named_so and self.n < NUMBERS_KEPT:
+            self.numbers.append(values)
+        self.n += len(values)
+
+    @property
+    def counts(self) -> bool:
+        if not self.may or self.n < 2:
+            return False
+        numbers = np.concatenate(self.numbers) if self.is_named_so else np.array([])
+        return (self.is_even and self.n >= COUNTED_FROM) or 0 < len(np.unique(numbers)) == len(numbers)
+
+
+@dataclass
 class ColumnScan:
     """What a column holds, collected over batches."""
 
@@ -183,6 +225,9 @@ class ColumnScan:
     spellings: Counter[str] = field(default_factory=Counter)  # of missing values
     distinct: set[Hashable] | None = field(default_factory=set)  # None: too many
     first_unclear: Cell | None = None  # whose mark may be decimal or stand between thousands
+
+    def __post_init__(self) -> None:
+        self.counter = Counting(bool(NUMBERS_ROWS.fullmatch(self.name.lower().strip())))
 
     @classmethod
     def all_of(
@@ -214,18 +259,19 @@ class ColumnScan:
             self.spellings[NULL] += int(missing.sum()) - sum(spellings.values())
         self.spellings.update(spellings)
         self.n_present += int((~missing).sum())
+        self.counter.add(values)
         infinite = np.isinf(values)
         if infinite.any():
             self.n_infinite += int(infinite.sum())
             self.first_infinite = self.first_infinite or self.first(rows, infinite)
+        if not self.example and not missing.all():
+            self.example = self.first(rows, ~missing).text
         if isinstance(column, np.ndarray):
             for some in (values[~missing][:1000], values[~missing]):  # a thousand mostly suffice
                 if self.distinct is not None:
                     self._add_distinct(np.unique(some).tolist(), FEW_NUMBERS)
             return
         self.is_typed = False
-        if not self.example and not missing.all():
-            self.example = self.first(rows, ~missing).text
         if words is not None and words.any():
             self.n_words += int(words.sum())
             self.first_word = self.first_word or self.first(rows, words)
@@ -286,7 +332,8 @@ class ColumnScan:
         if self.n_words <= (1 - MOSTLY) * self.n_present:
             word = self.first_word.text
             advice = (
-                f"correct it, declare it missing (--na {word}), or the column categorical (--categorical {self.name})"
+                f"correct it, declare it missing ({option('--na', word)}), or the column categorical "
+                f"({option('--categorical', self.name)})"
             )
             raise self.error(f"has {word!r} among numbers", self.first_word, self.n_words, advice)
         self.forms[UNIT] = max(self.units.values(), default=0)

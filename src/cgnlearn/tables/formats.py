@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -79,6 +80,7 @@ class Source:
     is_text: bool = False
     types: dict[str, str] = field(default_factory=dict)  # if the file declares them: one of TYPES, or another type
     layout: tuple[str, ...] = ()  # of a text file, if unusual
+    index: tuple[str, ...] = ()  # columns that are the index of a pandas frame
 
     @cached_property
     def sha256(self) -> str:
@@ -102,8 +104,9 @@ class Source:
 
     def hint(self, name: str) -> str:
         """The end of a message about a column that does not exist."""
-        close = get_close_matches(name, self.names, n=1)
-        return f": did you mean {close[0]!r}?" if close else f": it has {listed(self.names)}"
+        names = {other.casefold(): other for other in reversed(self.names)}
+        close = get_close_matches(name.casefold(), names, n=1)
+        return f": did you mean {names[close[0]]!r}?" if close else f": it has {listed(self.names)}"
 
 
 def source_of(given: Any, arrays: Sequence[str] = ()) -> Source:
@@ -240,7 +243,17 @@ def _arrow_source(dataset: Any, what: Any) -> Source:
                     yield Rows(what, {name: _typed(batch.column(name), name, what) for name in names}, places)
 
     types = {name: _type(kind) for name, kind in kinds.items()}
-    return Source(what, tuple(kinds), read, 5 * 8 * n_rows * len(kinds), types=types)
+    index = tuple(name for name in _index(dataset.schema.metadata) if name in kinds)
+    return Source(what, tuple(kinds), read, 5 * 8 * n_rows * len(kinds), types=types, index=index)
+
+
+def _index(metadata: Mapping[bytes, bytes] | None) -> list[str]:
+    """The columns that pandas stored as the index of a frame."""
+    try:
+        found = json.loads((metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):
+        return []
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def _type(kind: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +29,7 @@ from cgnlearn.tables.columns import (
 )
 from cgnlearn.tables.formats import ColumnError, Rows, Source, listed
 from cgnlearn.tables.numerals import number
+from cgnlearn.tables.options import option
 from cgnlearn.tables.roles import Roles
 from cgnlearn.tables.text import DataFileError
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1 << 16
 FEW_CLASSES, MOST_CLASSES = 10, 20  # a target with more different fractions, or numbers, is a measurement
+ROW_NUMBERS = "numbers of rows"
 ADVICE = {
     "dates or times": "convert them to numbers, such as days since the first",
     "numbers with signs between the digits": "write them as plain numbers",
@@ -44,6 +46,7 @@ ADVICE = {
     UNIT: "write them without the unit",
     "percentages": "write them without the sign",
     "names of rows": "name one with --id",
+    ROW_NUMBERS: "name one with --id; if it measures something, rename it or order the rows otherwise",
 }
 
 
@@ -128,6 +131,9 @@ class Plan:
             raise DataFileError(f"{path}: column {target!r} has no class in any row: name another target")
         if not n_kept:
             raise DataFileError(f"{path}: every row has a missing value: keep incomplete rows, without --drop-missing")
+        if len(classes) < 2:
+            [only] = classes
+            raise DataFileError(f"{path}: column {target!r} has one class only, {str(only)!r}: at least two are needed")
         remarks = []
         if n_labelled < n_read:
             remarks.append(f"excluded {n_read - n_labelled} of {n_read} rows without a class in column {target!r}")
@@ -142,6 +148,10 @@ def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_rows:
     remarks = _layout(source)
     scans = ColumnScan.all_of(source, roles.features(source), n_rows, roles.na, roles.categorical)
     verdicts = {name: (False, None) if name in roles.categorical else scan.verdict() for name, scan in scans.items()}
+    for name, (is_numeric, unfit) in verdicts.items():
+        if is_numeric and not unfit and scans[name].counter.counts:
+            verdicts[name] = True, ROW_NUMBERS
+    remarks += _indexes(source, roles)
     remarks += _excluded({name: unfit for name, (_, unfit) in verdicts.items() if unfit}, scans)
     features = {name: numbers if is_numeric else labels for name, (is_numeric, unfit) in verdicts.items() if not unfit}
     if not features:
@@ -150,6 +160,9 @@ def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_rows:
     if not drop_missing:
         remarks += _missing_values(missing)
     remarks += _few_numbers([name for name in features if features[name] is numbers], scans)
+    special = [name for name in (roles.target, roles.groups) if name is not None and roles.na]
+    scans |= ColumnScan.all_of(source, special, n_rows, roles.na, special)
+    remarks += _not_found(roles.na, scans.values())
     return Plan(source, roles, labels, features, drop_missing, missing, tuple(remarks))
 
 
@@ -184,12 +197,14 @@ def prediction_parts(
     discrete: Collection[str] = (),
     *,
     needs_id: bool = False,
+    na: Collection[str] = (),
     n_rows: int | None = None,
     message: Callable[[str], Any] = lambda remark: None,
 ) -> Iterator[Data]:
     """A file's rows in the columns of a model, in their order; None: all without another role, as numbers.
 
-    ``needs_id``: the column of ids must be present; otherwise it is copied where it is present.
+    ``needs_id``: the column of ids must be present; otherwise it is copied where it is present. ``na``: spellings of a
+    missing value that a cell should have.
     """
     if needs_id:
         source.refuse_unknown((roles.id, "--id"))
@@ -213,7 +228,8 @@ def prediction_parts(
         }
         ids = None if roles.id is None else labels(rows, roles.id, roles.na).cells().astype(str)
         yield Data(rows.path, frame_of_columns(features), rows.places, rows.is_text, ids=ids)
-    for remark in _missing_values({name: dict(scan.spellings) for name, scan in scans.items() if scan.spellings}):
+    missing = {name: dict(scan.spellings) for name, scan in scans.items() if scan.spellings}
+    for remark in (*_missing_values(missing), *_not_found(na, scans.values())):
         message(remark)
 
 
@@ -253,7 +269,7 @@ def check_target(path: Any, roles: Roles, classes: Mapping[str, int]) -> None:
     if is_number and (n > MOST_CLASSES or (n > FEW_CLASSES and any("." in label for label in classes))):
         raise ColumnError(
             f"{path}: column {roles.target!r} has {n} different numbers and seems to be a measurement, not the class:"
-            f" name another with --target, or, if they are classes, add --categorical {roles.target}"
+            f" name another with --target, or, if they are classes, add {option('--categorical', str(roles.target))}"
         )
     if n > max(2, n_rows // 2):
         raise ColumnError(
@@ -279,9 +295,29 @@ def _excluded(unfit: Mapping[str, str], scans: Mapping[str, ColumnScan]) -> list
             lines.append(f"{head}: no row has a value there")
             continue
         example = f"{'holds' if len(names) == 1 else 'hold'} {what} such as {scans[names[0]].example!r}"
-        options = f"--categorical {names[0]} if they are levels, --ignore {names[0]} to silence this message"
+        levels, silent = option("--categorical", names[0]), option("--ignore", names[0])
+        options = f"{levels} if they are levels, {silent} to silence this message"
         lines.append(f"{head}, which {example}: {ADVICE[what]}; {options}")
     return lines
+
+
+def _indexes(source: Source, roles: Roles) -> list[str]:
+    """One line about the index of a frame."""
+    names = [name for name in source.index if name not in {*roles.special.values(), *roles.ignore, *roles.categorical}]
+    if not names:
+        return []
+    head = f"excluded {'column' if len(names) == 1 else 'columns'} {listed(names)}"
+    return [f"{head}, the index of a pandas frame: if it is a feature, save the frame after reset_index()"]
+
+
+def _not_found(na: Collection[str], scans: Iterable[ColumnScan]) -> list[str]:
+    """One line about spellings of a missing value that no cell has."""
+    found = {spelling for scan in scans for spelling in scan.spellings}
+    values = {value for value in map(number, found) if not math.isnan(value)}
+    absent = [word for word in na if word not in found and number(word) not in values]
+    if not absent:
+        return []
+    return [f"no cell is {' or '.join(map(repr, absent))}: check the {'words' if len(absent) > 1 else 'word'} of --na"]
 
 
 def _missing_values(missing: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -304,6 +340,6 @@ def _few_numbers(names: Sequence[str], scans: Mapping[str, ColumnScan]) -> list[
     names = [name for name in names if scans[name].has_few_whole_numbers]
     if not names:
         return []
-    option = ",".join(names[:8]) + (",…" if len(names) > 8 else "")
+    categorical = option("--categorical", *names[:8], more=len(names) > 8)
     have = "has few whole numbers and is" if len(names) == 1 else "have few whole numbers and are"
-    return [f"{listed(names)} {have} taken as numeric: if they are labels, add --categorical {option}"]
+    return [f"{listed(names)} {have} taken as numeric: if they are labels, add {categorical}"]

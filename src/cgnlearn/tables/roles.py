@@ -42,7 +42,7 @@ class Roles:
 
     def features(self, source: Source) -> list[str]:
         """The columns without another role."""
-        others = {*self.special.values(), *self.ignore}
+        others = {*self.special.values(), *self.ignore, *(set(source.index) - set(self.categorical))}
         return [name for name in source.names if name not in others]
 
     def check(self, source: Source) -> None:

@@ -181,6 +181,7 @@ class TextFile:
                         continue
                     if not header:
                         header = [name.strip() for name in fields]
+                        header[0] = header[0] or "Unnamed: 0"  # names or numbers of rows, as R and pandas write them
                         yield header, reader.line_num
                     elif len(fields) == len(header):
                         yield fields, reader.line_num
