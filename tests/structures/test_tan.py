@@ -9,7 +9,10 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from cgnlearn import TAN, CGNClassifier, Prior, Structure
+from cgnlearn.data.table import read_training
 from cgnlearn.datasets import make_waveform
+from cgnlearn.networks.statistics import collect
+from cgnlearn.structures.pairs import costs_of_lost_samples, pair_families
 
 
 def mutual_information(a, b, y):
@@ -173,3 +176,70 @@ def test_an_unknown_score_is_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match='"evidence" or "mutual_information"'):
         CGNClassifier(TAN("aic")).fit(X, y)
+
+
+# ---- missing values
+
+
+def hardly_together(seed, n_shared):
+    """Two columns that share a few of 200 samples, of which the second depends on the class, and two of noise."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 1200)
+    X = rng.normal(size=(1200, 4))
+    X[:, 1] += 3 * y
+    train, y_train = X[:200].copy(), y[:200]
+    train[:100, 0], train[100 + n_shared :, 1] = np.nan, np.nan
+    return train, y_train, X[200:], y[200:]
+
+
+@pytest.mark.filterwarnings("ignore:.*is observed in")
+@pytest.mark.parametrize("n_shared", [0, 2, 4])
+@pytest.mark.parametrize("score", ["evidence", "mutual_information"])
+def test_columns_hardly_ever_observed_together_are_not_joined(score, n_shared):
+    worse = []
+    for seed in range(5):
+        X, y, T, t = hardly_together(seed, n_shared)
+        tan, naive = CGNClassifier(TAN(score)).fit(X, y), CGNClassifier().fit(X, y)
+        assert tan.structure_.parents[0] != (1,)
+        assert tan.structure_.parents[1] != (0,)
+        worse.append(naive.score(T, t) - tan.score(T, t))
+    assert max(worse) < 0.03
+    assert np.mean(worse) < 0.01
+
+
+def test_lost_samples_cost_half_a_nat_a_parameter_and_more_the_fewer_are_left():
+    X, y = mixed()
+    rng = np.random.default_rng(1)
+    for name in ("a", "b", "d"):
+        X.loc[rng.random(150) < 0.4, name] = None
+    X.loc[X["a"].notna() & (y == 0), "b"] = None  # never together in one class
+    table = read_training(X, y)[0]
+    found = costs_of_lost_samples(collect(table, pair_families(table.schema)))
+    n_parameters = {"a": 2, "d": 2, "b": 2, "e": 1, "c": 2}
+    for (i, parent), (j, child) in product(enumerate(X), repeat=2):
+        if i == j or (parent in "abc" and child in "de"):
+            continue  # not allowed
+        expected = 0.0
+        for label in (0, 1):
+            own = X[child].notna()[y == label].sum()
+            both = (X[child].notna() & X[parent].notna())[y == label].sum()
+            expected += np.inf if both == 0 else n_parameters[child] / 2 * (own / both - 1)
+        assert found[i, j] == pytest.approx(expected, abs=1e-12), (parent, child)
+
+
+def test_an_edge_is_taken_where_it_is_worth_the_samples_it_loses():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = rng.normal(size=(200, 1)) + 0.1 * rng.normal(size=(200, 3))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    parents = CGNClassifier("tan").fit(X, y).structure_.parents
+    assert sorted(len(of_column) for of_column in parents.values()) == [0, 1, 1]
+
+
+def test_a_column_without_values_leaves_the_tree_as_it_is():
+    X, y = mixed()
+    expected = CGNClassifier("tan").fit(X, y).structure_.parents
+    for empty in (np.full(150, np.nan), pd.Categorical([None] * 150, categories=["p", "q"])):
+        with pytest.warns(UserWarning, match="'empty' is observed in 0%"):
+            found = CGNClassifier("tan").fit(X.assign(empty=empty), y)
+        assert found.structure_.parents == expected | {"empty": ()}

@@ -61,8 +61,11 @@ class Blocks:
                 continue
             for number, members in enumerate(stack.members):
                 # A block has not counted the samples in which one of its members is missing.
-                rows, posterior = stack.observed(table, number), self.posterior.of_block(members)
-                total[rows] += stack.block(number).leave_one_out(table.rows(rows), posterior, self.estimation)
+                (rows, others), posterior = stack.observed(table, number), self.posterior.of_block(members)
+                block = stack.block(number)
+                total[rows] += block.leave_one_out(table.rows(rows), posterior, self.estimation)
+                for part in block.terms(table.rows(others)):
+                    total[others[part.rows], part.label] += self.estimation.log_density(part).sum(axis=0)
         return total
 
     def log_evidences(self) -> Iterator[tuple[Family, float]]:

@@ -17,7 +17,6 @@ from cgnlearn.data.arrays import Floats, rows_by_cell
 from cgnlearn.data.table import Table
 from cgnlearn.networks.elimination import Plan, bits, plans, with_observed_descendants, without
 from cgnlearn.networks.implied import Implied, Node, Tasks
-from cgnlearn.networks.structure import Structure
 
 if TYPE_CHECKING:
     from cgnlearn.networks.network import Network
@@ -92,8 +91,7 @@ class Component:
     @cached_property
     def restricted(self) -> Network:
         """The network of these features alone."""
-        parents = {column: self.parents_of[column] for column in self.columns}
-        return self.network.restricted(Structure.from_parents(parents))
+        return self.network.restricted(self.columns)
 
     def integrate(self, table: Table, rows: NDArray[np.intp], observed: Mask, by_column: Floats) -> None:
         """Correct the log densities of samples in which an observed feature has a missing parent."""

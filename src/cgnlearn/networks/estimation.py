@@ -91,6 +91,21 @@ class Posterior:
         n, strength, shape, own_n = (part[..., members[0]] for part in (self.n, self.strength, self.shape, self.own_n))
         return replace(self, n=n, strength=strength, shape=shape, own_n=own_n)
 
+    def of_features(self, places: NDArray[np.intp], pairs: Pairs) -> Posterior:
+        """The posterior of some features and pairs."""
+        of_cells = ("n", "strength", "shape", "own_n") if self.separate else ()
+        by_feature: dict[str, Any] = {
+            name: None if (part := getattr(self, name)) is None else part[..., places]
+            for name in ("absent", "centre", "overall", "shift", "own_spread", *of_cells)
+        }
+        return replace(
+            self,
+            pairs=pairs,
+            units=Units(*(part[places] for part in self.units)),
+            scale=self.scale[..., self.pairs.place(places[pairs.first], places[pairs.second])],
+            **by_feature,
+        )
+
     @property
     def least_leverage(self) -> Floats:
         """The leverage h of a sample at the centre, in the shape of ``strength``."""

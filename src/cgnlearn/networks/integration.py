@@ -49,11 +49,11 @@ class Integration:
     @cached_property
     def parents(self) -> dict[int, tuple[int, ...]]:
         """The parents of every feature in the model, without absent features."""
-        levels = self.network.statistics.schema.levels
+        levels, nodes = self.network.statistics.schema.levels, self.nodes
         return {
-            child: tuple(parent for parent in parents if levels[parent] is not None or parent in self.nodes)
+            child: parents if levels[child] is not None else (*nodes[child].cells.columns, *nodes[child].parents)
             for child, parents in self.network.structure.families
-            if levels[child] is not None or child in self.nodes
+            if levels[child] is not None or child in nodes
         }
 
     @cached_property

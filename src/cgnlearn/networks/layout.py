@@ -81,6 +81,7 @@ class Stack:
 
     members: NDArray[np.intp]  # positions among the features of the partition: (blocks, size)
     n_given: int  # the number of first members that are parents only: another block has their densities
+    counted: NDArray[np.intp] | None = None  # the members before some were excluded, if any: (blocks, members counted)
 
     @property
     def size(self) -> int:
@@ -92,13 +93,17 @@ class Stack:
         excluded = absent[self.members]
         if not excluded.any():
             return (self,)
-        shapes: dict[tuple[int, int], list[NDArray[np.intp]]] = {}
-        for members, out in zip(self.members, excluded, strict=True):
+        shapes: dict[tuple[int, int], list[int]] = {}
+        for number, out in enumerate(excluded):
             n_given = self.n_given - int(out[: self.n_given].sum())
-            kept = members[~out]
-            if len(kept) > n_given:
-                shapes.setdefault((len(kept), n_given), []).append(kept)
-        return tuple(Stack(np.array(blocks), n_given) for (_, n_given), blocks in shapes.items())
+            if (size := int((~out).sum())) > n_given:
+                shapes.setdefault((size, n_given), []).append(number)
+        return tuple(
+            Stack(
+                np.array([self.members[number][~excluded[number]] for number in blocks]), n_given, self.members[blocks]
+            )
+            for (_, n_given), blocks in shapes.items()
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +221,19 @@ class Partition:
     def n_features(self) -> int:
         """Number of continuous features."""
         return len(self.columns)
+
+    def places_of(self, part: Partition) -> NDArray[np.intp] | None:
+        """The features that those of a partition with the same cells are here; None if its families are not."""
+        if self.separate:
+            mine = {tuple(self.columns[block].tolist()): block for block in self.blocks}
+            theirs = [mine.get(tuple(part.columns[block].tolist())) for block in part.blocks]
+            return None if any(block is None for block in theirs) else np.concatenate(theirs)  # type: ignore[arg-type]
+        order = np.argsort(self.columns, kind="stable")
+        places = order[np.searchsorted(self.columns, part.columns, sorter=order).clip(max=len(order) - 1)]
+        pairs = part.pairs
+        if (self.columns[places] == part.columns).all() and self.pairs.holds(places[pairs.first], places[pairs.second]):
+            return places
+        return None
 
     @property
     def blocks(self) -> NDArray[np.intp]:

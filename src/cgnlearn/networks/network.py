@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -39,6 +39,26 @@ def solver_for(partition: Partition, posterior: Posterior, estimation: Estimatio
     return Blocks.of(partition, posterior, estimation)
 
 
+def _without_absent_parents(partitions: Sequence[Partition], posteriors: Sequence[Posterior]) -> tuple[Posterior, ...]:
+    """The posteriors with features that have no density of their own absent as parents too.
+
+    A feature is constant, or without values, in the samples of its own family, but may vary in those of its children.
+    """
+    absent = {
+        int(column)
+        for partition, posterior in zip(partitions, posteriors, strict=True)
+        for stack in partition.stacks
+        for own in [stack.members[:, stack.n_given :]]
+        for column in partition.columns[own[posterior.absent[own]]]
+    }
+    if not absent:
+        return tuple(posteriors)
+    return tuple(
+        replace(posterior, absent=posterior.absent | np.isin(partition.columns, list(absent)))
+        for partition, posterior in zip(partitions, posteriors, strict=True)
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """A `Model`: log densities of the features under each class, given their parents."""
@@ -57,18 +77,51 @@ class Network:
         schema = statistics.schema
         statistics = statistics.restricted(structure.as_families(schema))
         estimation.check(statistics)
-        posteriors, solvers = [], []
-        for partition, moments in zip(statistics.layout.partitions, statistics.moments, strict=True):
-            posteriors.append(estimation.posterior(moments, partition, schema))
-            solvers.append(solver(partition, posteriors[-1], estimation))
+        partitions = statistics.layout.partitions
+        posteriors = _without_absent_parents(
+            partitions,
+            [
+                estimation.posterior(moments, partition, schema)
+                for partition, moments in zip(partitions, statistics.moments, strict=True)
+            ],
+        )
+        solvers = []
+        for partition, posterior in zip(partitions, posteriors, strict=True):
+            solvers.append(solver(partition, posterior, estimation))
             if not estimation.averages and (broken := solvers[-1].singular()) is not None:
                 at = broken.configuration, broken.label
                 raise no_variance(schema, broken.column, partition.cells, at, broken.n, broken.n_parents)
-        return cls(structure, statistics, estimation, tuple(posteriors), tuple(solvers))
+        return cls(structure, statistics, estimation, posteriors, tuple(solvers))
 
-    def restricted(self, structure: Structure) -> Network:
-        """The network of a part of the structure."""
-        return Network.of(structure, self.statistics, self.estimation)
+    def restricted(self, columns: Collection[int]) -> Network:
+        """The network of some features and those from which they descend, under the same prior."""
+        parents: dict[int, tuple[int, ...]] = {}
+        waiting = list(columns)
+        while waiting:
+            column = waiting.pop()
+            if column not in parents:
+                parents[column] = self.structure.parents[column]
+                waiting += parents[column]
+        structure = Structure.from_parents(
+            {column: parents[column] for column in self.structure.nodes if column in parents}
+        )
+        statistics = self.statistics.restricted(structure.as_families(self.statistics.schema))
+        partitions = statistics.layout.partitions
+        posteriors = tuple(self._posterior_of(partition) for partition in partitions)
+        solvers = tuple(
+            Blocks.of(partition, posterior, self.estimation)
+            for partition, posterior in zip(partitions, posteriors, strict=True)
+        )
+        return Network(structure, statistics, self.estimation, posteriors, solvers)
+
+    def _posterior_of(self, partition: Partition) -> Posterior:
+        """The posterior of some families of a partition of this network."""
+        for own, posterior in zip(self.statistics.layout.partitions, self.posteriors, strict=True):
+            if own.cells.columns == partition.cells.columns and own.separate == partition.separate:
+                places = own.places_of(partition)
+                if places is not None:
+                    return posterior.of_features(places, partition.pairs)
+        raise AssertionError("the families of a part of a network are families of the network")
 
     def __repr__(self) -> str:
         return f"Network({self.structure!r}, {self.statistics!r})"

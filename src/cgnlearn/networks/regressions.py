@@ -39,6 +39,7 @@ class Regressions:
     members: NDArray[np.intp]  # positions among the features of the partition: (blocks, members)
     values: NDArray[np.intp]  # the members as positions among the values of a table: (blocks, members)
     columns: NDArray[np.intp]  # the members as columns of X: (blocks, members)
+    counted: NDArray[np.intp]  # as `values`, with members that are excluded: all were observed in the samples counted
     n_given: int  # the number of first members that are parents only
     units: Units  # (blocks, members)
     centre: Floats  # m': (…, blocks, members)
@@ -68,6 +69,7 @@ class Regressions:
             members=members,
             values=partition.values[members],
             columns=partition.columns[members],
+            counted=partition.values[members if stack.counted is None else stack.counted],
             n_given=stack.n_given,
             units=Units(*(part[members] for part in posterior.units)),
             centre=posterior.centre[..., members],
@@ -98,16 +100,19 @@ class Regressions:
     def block(self, number: int) -> Regressions:
         """One of the blocks that are counted separately, as a stack of its own."""
         here = slice(number, number + 1)
-        parts = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "overall")}
+        parts = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "counted", "overall")}
         parts |= {name: getattr(self, name)[:, :, here] for name in ("centre", "spread", "factor")}
         parts |= {name: getattr(self, name)[:, :, number] for name in ("n", "shape", "strength")}
         shift = None if self.shift is None else self.shift[:, :, here]
         return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, **parts)
 
-    def observed(self, table: Table, number: int) -> NDArray[np.intp]:
-        """The samples in which all members of a block and its discrete parents are observed."""
-        missing = np.isnan(table.values[:, self.values[number]]).any(axis=1)
-        return np.flatnonzero(self.cells.observed(table) & ~missing)
+    def observed(self, table: Table, number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The samples that a block has counted, and others in which its members and discrete parents are observed."""
+        incomplete, not_counted = (
+            np.isnan(table.values[:, values[number]]).any(axis=1) for values in (self.values, self.counted)
+        )
+        observed = self.cells.observed(table) & ~incomplete
+        return np.flatnonzero(observed & ~not_counted), np.flatnonzero(observed & not_counted)
 
     def at_block(self, at: tuple[int, ...], block: Any) -> tuple[Any, ...]:
         """Index into ``n``, ``shape`` or ``strength`` for blocks in a cell (configuration, class)."""

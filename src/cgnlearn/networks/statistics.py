@@ -244,19 +244,16 @@ class Statistics:
 
     def _from_together(self, partition: Partition) -> Moments:
         """The moments of complete features."""
-        wanted = partition.columns
         ours = sorted(zip(self.layout.partitions, self.moments, strict=True), key=lambda own: own[0].cells.n)
         for own, moments in ours:
             if own.separate or not set(partition.cells.columns) <= set(own.cells.columns):
                 continue
             if not self._of_same_rows(partition.cells.columns, own.cells.columns):
                 continue
-            order = np.argsort(own.columns, kind="stable")
-            places = order[np.searchsorted(own.columns, wanted, sorter=order).clip(max=len(order) - 1)]
-            pairs = partition.pairs
-            if (own.columns[places] == wanted).all() and own.pairs.holds(places[pairs.first], places[pairs.second]):
-                return moments.of_features(places, pairs).marginal(own.cells, partition.cells)
-        raise self._not_counted((*partition.cells.columns, *wanted.tolist()))
+            places = own.places_of(partition)
+            if places is not None:
+                return moments.of_features(places, partition.pairs).marginal(own.cells, partition.cells)
+        raise self._not_counted((*partition.cells.columns, *partition.columns.tolist()))
 
     def _not_counted(self, columns: Sequence[int]) -> NotCountedError:
         names = ", ".join(self.schema.name(column) for column in columns[:5]) + (", …" if len(columns) > 5 else "")

@@ -175,8 +175,15 @@ class Jan(Fixed):
     def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> Learner:
         if not table.incomplete:
             return self
-        # Order each group so that most samples count in most of its families.
-        return Jan([table.most_complete_first(group) for group in self._columns(table.schema)])
+        # Order each group so that most samples count in most of its families. A column without a value would leave
+        # the families of its children without samples, so it is nobody's parent.
+        groups = []
+        for group in self._columns(table.schema):
+            without_values = [column for column in group if table.missing(column).all()]
+            observed = [column for column in group if column not in without_values]
+            groups += [table.most_complete_first(observed)] if observed else []
+            groups += [[column] for column in without_values]
+        return Jan(groups)
 
     def _columns(self, schema: Schema) -> list[list[int]]:
         return [[schema.column(node) for node in group] for group in self.groups]

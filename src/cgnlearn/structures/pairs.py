@@ -20,6 +20,7 @@ from cgnlearn.networks.statistics import Statistics
 
 MOST_BYTES = 2 << 30  # of the moments and scores of all pairs
 CHUNK = 1 << 18  # pairs scored at a time
+LEAST_SHARED = 3.0  # samples of a class that a parent which loses others needs: as many as a line has parameters
 
 
 class PairScores(NamedTuple):
@@ -106,6 +107,36 @@ def pair_scores(statistics: Statistics, estimation: Bayes | None) -> PairScores:
     for parents, children, gain in gains:
         joined[parents, children] = alone[children] + gain
     return PairScores(alone, joined)
+
+
+def costs_of_lost_samples(statistics: Statistics) -> Floats:
+    """What each arc loses by the samples of the child in which the parent is missing: (columns, columns).
+
+    The parameters of the child are estimated from s instead of n samples of a class, of which each costs
+    (n / s - 1) / 2 nats in the predictions of n samples. 0 if none is lost, infinite if too few are left.
+    """
+    schema, layout = statistics.schema, statistics.layout
+    n = statistics.classes[:, None] - statistics.missing  # (classes, columns)
+    shared = np.repeat(n[:, None], schema.n_columns, axis=1)  # (classes, parents, children)
+    for family, counts in zip(layout.discrete, statistics.counts, strict=True):
+        if family.cells.columns:
+            shared[:, family.cells.columns[0], family.column] = counts.sum(axis=(1, 2))
+    for partition, moments in zip(layout.partitions, statistics.moments, strict=True):
+        if not partition.separate:
+            continue
+        of_features, columns = moments.n.sum(axis=0), partition.columns
+        if partition.cells.columns:
+            shared[:, partition.cells.columns[0], columns] = of_features
+        elif partition.blocks.shape[1] == 2:
+            first, second = partition.blocks.T
+            for parent, child in ((first, second), (second, first)):
+                shared[:, columns[parent], columns[child]] = of_features[:, child]
+    n_parameters = np.array([2.0 if levels is None else len(levels) - 1.0 for levels in schema.levels])
+    lost = n[:, None] - shared
+    loses = lost > 1e-9 * n[:, None]  # the rest is rounding
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cost = np.where(loses, n_parameters / 2 * lost / shared, 0.0)
+    return np.asarray(np.where(loses & (shared < LEAST_SHARED), np.inf, cost).sum(axis=0))
 
 
 class _Scored(NamedTuple):

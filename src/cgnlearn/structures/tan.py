@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
@@ -19,8 +20,9 @@ from cgnlearn.networks.network import Network
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
+from cgnlearn.structures.arborescence import heaviest_parents
 from cgnlearn.structures.learner import Learner
-from cgnlearn.structures.pairs import pair_families, pair_scores
+from cgnlearn.structures.pairs import costs_of_lost_samples, pair_families, pair_scores
 
 
 class TAN(Learner):
@@ -28,7 +30,9 @@ class TAN(Learner):
 
     The score of a tree is the sum over its edges. Discrete features form a tree of their own to which the continuous
     ones are attached, so that no continuous feature is the parent of a discrete one. Between discrete features the
-    evidence depends slightly on the direction; their mean is used. Constant features have no edges.
+    evidence depends slightly on the direction; their mean is used. Constant features have no edges. Where values are
+    missing, an edge counts by the samples in which both features are observed, less what the child loses by the
+    others: one that loses samples and is not worth them is not taken, and a feature may be left without a parent.
 
     Parameters
     ----------
@@ -67,15 +71,43 @@ class TAN(Learner):
     def _structure(self, statistics: Statistics, prior: Prior) -> Structure:
         prior = prior if prior.is_coherent else replace(prior, location="pooled")
         alone, joined = pair_scores(statistics, Bayes(prior) if self.score == "evidence" else None)
+        observed: NDArray[np.bool_] = np.any(statistics.missing < statistics.classes[:, None], axis=0)
+        scored = np.flatnonzero(np.isfinite(alone) & observed)
+        if observed[list(statistics.incomplete)].any():
+            gain = joined - alone
+            cost = costs_of_lost_samples(statistics)
+            return Structure.tree(_forest_parents(gain, cost, statistics.schema, scored))
         gain = np.where(np.isfinite(joined), joined - alone, 0.0)
-        parents = _tree_parents(gain, statistics.schema, set(np.flatnonzero(np.isfinite(alone)).tolist()))
-        return Structure.tree(parents)
+        return Structure.tree(_tree_parents(gain, statistics.schema, set(scored.tolist())))
+
+
+def _forest_parents(gain: Floats, cost: Floats, schema: Schema, scored: NDArray[np.intp]) -> list[int | None]:
+    """Parent of every column in the best forest, given gain and cost of each arc.
+
+    No arc that costs samples is taken unless it gains more; a column that has arcs without a cost takes one of these,
+    as in a tree, if it can.
+    """
+    is_discrete = np.array([levels is not None for levels in schema.levels])
+    gain = np.where(np.isnan(gain), gain.T, gain)  # of the two directions of a continuous pair one was scored
+    worth = np.where(np.isnan(gain) | (~is_discrete[:, None] & is_discrete), -np.inf, gain - cost)
+    worth = np.where((cost > 0) & (worth <= 0), -np.inf, worth)
+    np.fill_diagonal(worth, -np.inf)
+    worth = worth[np.ix_(scored, scored)]
+    some = np.isfinite(worth)
+    is_free = (some & (cost[np.ix_(scored, scored)] == 0)).any(axis=0)
+    alone = np.where(is_free, -1.0 - 2 * np.abs(worth[some]).sum(), 0.0)
+    parents: list[int | None] = [None] * len(gain)
+    for child, above in enumerate(heaviest_parents(np.vstack([alone, worth])).tolist()):
+        parents[scored[child]] = int(scored[above - 1]) if above else None
+    return parents
 
 
 def _tree_parents(gain: Floats, schema: Schema, scored: Container[int]) -> list[int | None]:
-    """Parent of every column in the best tree, given the gain of each arc; constant columns have none."""
+    """Parent of every column in the best tree, given the gain of each arc; columns that are not scored have none."""
     parents: list[int | None] = [None] * len(gain)
-    discrete, continuous = schema.discrete, [column for column in schema.continuous if column in scored]
+    discrete, continuous = (
+        [column for column in kind if column in scored] for kind in (schema.discrete, schema.continuous)
+    )
     if len(discrete) > 1:
         both = gain[np.ix_(discrete, discrete)]
         for child, parent in _spanning_parents(both + both.T).items():  # the two directions differ by the prior only
