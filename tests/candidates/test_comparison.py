@@ -29,6 +29,7 @@ from cgnlearn.data.table import read_training
 from cgnlearn.data.transforms import Bins, Power
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators import mixture_classifier
+from cgnlearn.estimators.mixture_classifier import expected_seconds
 from cgnlearn.networks.model import NotExactError
 
 FEW = ["naive_bayes", "complete", "logistic"]
@@ -452,6 +453,32 @@ def test_a_fault_of_the_program_is_skipped_but_not_in_silence():
 def test_without_any_candidate_the_reason_is_raised():
     with pytest.raises(ValueError, match="no candidate can be fitted; Failing: no such luck"):
         CGNClassifierCV(candidates=[Failing(LUCKLESS)]).fit(*two_classes(20))
+
+
+def test_a_column_without_values_changes_nothing():
+    X, y = mixed()
+    options = {
+        "candidates": ["naive_bayes", "tan", "tan_average", "fwgjan"],
+        "transforms": ["none"],
+    }
+    model = CGNClassifierCV(**options).fit(X, y)
+    empty = X.assign(number=np.nan, level=X["size"].where(np.zeros(80, bool)))
+    found = CGNClassifierCV(**options).fit(empty, y)
+    assert found.cv_results_["reason"].tolist() == model.cv_results_["reason"].tolist()
+    np.testing.assert_allclose(found.predict_proba(empty), model.predict_proba(X), atol=1e-9)
+    np.testing.assert_allclose(
+        found.predict_proba(X.assign(number=7.0, level=X["size"])), model.predict_proba(X), atol=1e-9
+    )
+    assert expected_seconds(found, empty, y) < 2 * expected_seconds(model, X, y)
+
+
+def test_a_column_without_values_does_not_keep_a_wide_table_from_being_rotated():
+    X, y = two_classes(20, 310)
+    X[:, 300] = np.nan
+    model = CGNClassifierCV(candidates=["complete"], transforms=["none"]).fit(X, y)
+    assert not any(model.cv_results_["reason"])
+    without = CGNClassifierCV(candidates=["complete"], transforms=["none"]).fit(np.delete(X, 300, axis=1), y)
+    np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(np.delete(X, 300, axis=1)), atol=1e-9)
 
 
 def test_hostile_tables_are_fitted():

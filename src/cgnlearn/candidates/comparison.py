@@ -96,7 +96,7 @@ class Comparison:
         try:
             return self._held_out(candidate)
         except Exception as error:  # KeyboardInterrupt and SystemExit are none and end the fit
-            if candidate is self.candidates[0]:
+            if candidate is self.candidates[0] or isinstance(error, Warning):  # who made it an error wants one
                 raise
             if isinstance(error, ValueError):
                 return Skipped(candidate.name, candidate.transform, str(error))

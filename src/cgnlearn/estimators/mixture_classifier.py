@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any, Literal, Self
 
@@ -19,6 +20,7 @@ from cgnlearn.candidates.registry import CANDIDATES, suited
 from cgnlearn.candidates.weights import mixture_weights
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
+from cgnlearn.data.schema import NO_LEVELS
 from cgnlearn.data.splits import stratified_part
 from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
@@ -177,6 +179,9 @@ class CGNClassifierCV(Predictions, Watched):
             prior.check_features(table.schema.n_columns)
             self._dirichlet = prior.dirichlet
             self._class_prior = class_prior_of(self.class_prior, table.schema.n_classes)
+            naive = Structure.naive_bayes(table.schema.n_columns)
+            self.statistics_ = collect(table, naive.as_families(table.schema))
+            table = _as_constants(table, self.statistics_.without_values)
             # Matrices this small are slower in several threads, and sums must not depend on n_jobs.
             with numeric_libraries().limit(limits=1, user_api="blas"):
                 self._fit(table, groups, check_random_state(self.random_state))
@@ -239,9 +244,11 @@ class CGNClassifierCV(Predictions, Watched):
         self._mixture, self.oof_log_proba_, self._reference = assembled(
             held_out, scores, weight, samples, all_samples, self._dirichlet
         )
-        self.statistics_ = collect(table, Structure.naive_bayes(table.schema.n_columns).as_families(table.schema))
 
     # ---- prediction
+
+    def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        return _as_constants(super()._table(X, y, sample_weight), self.statistics_.without_values)
 
     @property
     def class_log_prior_(self) -> Floats:
@@ -320,6 +327,17 @@ def _bars(weights: list[tuple[str, float]]) -> str:
     return f'<table style="border-collapse: collapse; margin: .5em 0"><tbody>{rows}</tbody></table>'
 
 
+def _as_constants(table: Table, columns: Sequence[int]) -> Table:
+    """The table with columns that have no value in training as constants, so that they do not make it incomplete."""
+    if not columns:
+        return table
+    schema, values, codes = table.schema, table.values.copy(), table.codes.copy()
+    values[:, [schema.position[column] for column in columns if schema.levels[column] is None]] = 0.0
+    codes[:, [schema.position[column] for column in columns if schema.levels[column] is not None]] = 0
+    levels = (NO_LEVELS if own and i in columns else own for i, own in enumerate(schema.levels))
+    return replace(table, schema=replace(schema, levels=tuple(levels)), values=values, codes=codes)
+
+
 def _tuning_indices(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
     """All samples, or a stratified part of many, which does not split groups."""
     if table.n_samples <= MOST_SAMPLES:
@@ -333,5 +351,6 @@ def expected_seconds(model: CGNClassifierCV, X: Any, y: Any) -> float:
     """Expected time of a fit."""
     X, y, _, _ = without_weightless(readable(X), y, None, None)
     table, _ = read_training(X, y, None, model.categorical_features)
+    table = _as_constants(table, [column for column in table.incomplete if table.missing(column).all()])
     profile = model._profile(table, min(table.n_samples, MOST_SAMPLES))
     return sum(each.seconds(profile) for each in suited(profile, model.candidates) if isinstance(each, Candidate))

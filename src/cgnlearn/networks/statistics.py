@@ -59,6 +59,11 @@ class Statistics:
         """The layout by which the families were counted."""
         return Layout.of(self.families, self.schema, self.incomplete)
 
+    @property
+    def without_values(self) -> list[int]:
+        """Columns of X that no sample has a value of."""
+        return np.flatnonzero((self.missing >= self.classes[:, None]).all(axis=0)).tolist()
+
     def __repr__(self) -> str:
         return f"Statistics({self.classes.sum():g} samples, {len(self.classes)} classes)"
 

@@ -71,14 +71,16 @@ class TAN(Learner):
     def _structure(self, statistics: Statistics, prior: Prior) -> Structure:
         prior = prior if prior.is_coherent else replace(prior, location="pooled")
         alone, joined = pair_scores(statistics, Bayes(prior) if self.score == "evidence" else None)
-        observed: NDArray[np.bool_] = np.any(statistics.missing < statistics.classes[:, None], axis=0)
-        scored = np.flatnonzero(np.isfinite(alone) & observed)
-        if observed[list(statistics.incomplete)].any():
-            gain = joined - alone
+        without_values = set(statistics.without_values)
+        varies = [levels is None or len(levels) > 1 for levels in statistics.schema.levels]
+        scored = np.setdiff1d(np.flatnonzero(np.isfinite(alone) & varies), list(without_values))
+        if without_values.issuperset(statistics.incomplete):
+            gain = np.where(np.isfinite(joined), joined - alone, 0.0)
+            parents = _tree_parents(gain, statistics.schema, set(scored.tolist()))
+        else:
             cost = costs_of_lost_samples(statistics)
-            return Structure.tree(_forest_parents(gain, cost, statistics.schema, scored))
-        gain = np.where(np.isfinite(joined), joined - alone, 0.0)
-        return Structure.tree(_tree_parents(gain, statistics.schema, set(scored.tolist())))
+            parents = _forest_parents(joined - alone, cost, statistics.schema, scored)
+        return Structure.tree(parents)
 
 
 def _forest_parents(gain: Floats, cost: Floats, schema: Schema, scored: NDArray[np.intp]) -> list[int | None]:
