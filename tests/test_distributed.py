@@ -165,3 +165,12 @@ def test_a_worker_killed_in_the_middle_changes_nothing(rows, client):
     killer.join()
     assert_equal_fits(found, CGNClassifier("complete").fit(X[["a", "b"]], y), X[["a", "b"]])
     assert set(client.run(os.getpid)) != before
+
+
+def test_text_and_truths_are_discrete_by_their_dtype(rows):
+    X, y = rows
+    X = X.assign(old=X["b"] > 0)
+    with dask.config.set(scheduler="threads"):
+        found = fit_dask(CGNClassifier("tan"), dd.from_pandas(X, npartitions=7), dd.from_pandas(y, npartitions=7))
+    assert_equal_fits(found, CGNClassifier("tan").fit(X, y), X)
+    assert found.statistics_.schema.levels == (None, ("x", "y", "z"), None, ("k", "l"), (False, True))

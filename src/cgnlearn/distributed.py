@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from cgnlearn.data.columns import CATEGORICAL, content
 from cgnlearn.data.frames import chosen_columns, is_missing
-from cgnlearn.data.schema import NO_LEVELS, Levels, Schema
+from cgnlearn.data.labels import check_classes
+from cgnlearn.data.levels import Levels, sorted_levels
+from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import read, schema_of
 from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.networks.families import Families
@@ -163,14 +166,16 @@ def _undeclared(X: Any, example: Any, categorical_features: Any) -> list[Any]:
     chosen = chosen_columns(categorical_features, names, example.shape[1])
     if names is None:
         return chosen or []
-    categories = [i for i, kind in enumerate(example.dtypes) if str(kind) == "category"]
-    declared = [i for i in categories if X.iloc[:, i].cat.known]
-    return [i for i in (categories if chosen is None else chosen) if i not in declared]
+    contents = [content(column) for column in nw.from_native(example).iter_columns()]
+    declared = [i for i, kind in enumerate(example.dtypes) if str(kind) == "category" and X.iloc[:, i].cat.known]
+    if chosen is None:
+        chosen = [i for i, what in enumerate(contents) if what in CATEGORICAL]
+    return [i for i in chosen if i not in declared and contents[i] != "truths"]
 
 
 def _schema(example: Any, found: dict[Any, set[Any]], undeclared: Sequence[int], categorical_features: Any) -> Schema:
     classes = np.array(_in_order(found["y"], "y"))
-    check_classification_targets(classes)
+    check_classes(classes)
     if len(classes) < 2:
         raise ValueError(f"y has one class only, {classes.tolist()[0]!r}: a classifier needs at least two")
     schema = schema_of(example, classes, categorical_features)
@@ -183,9 +188,7 @@ def _schema(example: Any, found: dict[Any, set[Any]], undeclared: Sequence[int],
 def _in_order(levels: set[Any], name: str) -> Levels:
     if any(is_missing(level) for level in levels):
         raise ValueError(f"{name} has missing values: drop these samples")
-    if len({isinstance(level, str) for level in levels}) > 1:
-        raise ValueError(f"{name} mixes text and other levels: use only text or only numbers")
-    return tuple(sorted(levels)) or NO_LEVELS
+    return sorted_levels(levels, name)
 
 
 # ---- tasks of the workers

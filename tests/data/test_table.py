@@ -1,5 +1,7 @@
 import re
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -38,10 +40,11 @@ def polars_frame():
 def test_frames_by_dtype(frame):
     schema = schema_of(frame, CLASSES, "from_dtype")
     assert schema.names == ("age", "grade", "dose", "smoker")
-    assert schema.levels == (None, ("low", "mid", "high"), None, None)  # the declared level that does not occur too
+    # The declared level that does not occur too.
+    assert schema.levels == (None, ("low", "mid", "high"), None, (False, True))
     table = read(frame, schema)
-    np.testing.assert_array_equal(table.values, [[30, 0.5, 1], [41, 1.5, 0], [55, 2.5, 1]])
-    np.testing.assert_array_equal(table.codes, [[0], [2], [0]])
+    np.testing.assert_array_equal(table.values, [[30, 0.5], [41, 1.5], [55, 2.5]])
+    np.testing.assert_array_equal(table.codes, [[0, 1], [2, 0], [0, 1]])
 
 
 @pytest.mark.parametrize(
@@ -103,14 +106,23 @@ def test_names_choose_columns_of_frames():
 @pytest.mark.parametrize(
     ("X", "categorical", "message"),
     [
-        (pd.DataFrame({"city": ["a", "b"]}), "from_dtype", "column 'city' holds String and is not categorical: cast"),
-        (pl.DataFrame({"city": ["a", "b"]}), "from_dtype", "column 'city' holds String and is not categorical: cast"),
-        (np.array([["a", 1], ["b", 2]], dtype=object), "from_dtype", "column 0 holds values that are not numbers"),
+        (
+            pd.DataFrame({"city": ["a", "b"], "x": 1, "town": "c"}),
+            None,
+            "columns 'city', 'town' hold text that cat.* add",
+        ),
+        (
+            pl.DataFrame({"city": ["a", "b"], "x": 1}),
+            ["x"],
+            "column 'city' holds text that categorical_features does not",
+        ),
+        (pandas_frame(), None, "column 'grade' holds categories that categorical_features does not name: add it there"),
+        (np.array([["a", 1], ["b", 2]], dtype=object), None, "column 0 holds text that categorical_features does not"),
         (np.array([[1.0], [np.inf]]), "from_dtype", "column 0 holds infinity in sample 1: impute"),
         (np.array([[np.nan, 1.0], [2.0, -np.inf]]), "from_dtype", "column 1 holds infinity in sample 1: impute"),
         (np.array([[np.inf], [-np.inf]]), "from_dtype", "column 0 holds infinity in sample 0: impute"),
         (pl.DataFrame({"x": [None, float("inf")]}), "from_dtype", "column 'x' holds infinity in sample 1"),
-        (pd.DataFrame({"x": pd.Series([None, 1, "2"], dtype=object)}), "from_dtype", "column 'x' holds Object and is"),
+        (pd.DataFrame({"x": pd.Series([None, 1, "2"], dtype=object)}), "from_dtype", "'x' holds text and numbers: con"),
         (np.array([["a"], [3], [None]], dtype=object), [0], "column 0 mixes levels of different types"),
         (np.array([["a"], [3]], dtype=object), [0], "column 0 mixes levels of different types"),
         (np.zeros((2, 2)), "auto", 'must be "from_dtype" or a list'),
@@ -145,11 +157,13 @@ def test_handle_unknown_are_refused_by_name():
         (pd.DataFrame({"a": np.zeros(0)}), r"0 sample\(s\)"),
         (pd.DataFrame(index=range(3)), r"0 feature\(s\)"),
         (pl.DataFrame(), r"0 sample\(s\)"),
-        (np.zeros((3, 2), "datetime64[s]"), "column 0 holds dates or times: convert them to numbers"),
+        (np.zeros((3, 1), "datetime64[s]"), "column 0 holds dates or times: convert them to numbers"),
+        (np.zeros((3, 2), "datetime64[ns]"), "columns 0, 1 hold dates or times: convert them to numbers"),
+        (np.zeros((3, 2), "timedelta64[ns]"), "columns 0, 1 hold dates or times: convert them to numbers"),
         (np.array([[1.0, pd.Timestamp("2020")]], dtype=object), "column 1 holds dates or times"),
         (pd.DataFrame({"day": pd.date_range("2020", periods=3)}), "column 'day' holds dates or times"),
         (pl.DataFrame({"day": pd.date_range("2020", periods=3)}), "column 'day' holds dates or times"),
-        (pd.DataFrame({"s": pd.arrays.SparseArray([0.0, 1.0])}), "column 's' is sparse .*make it dense"),
+        (pd.DataFrame({"s": pd.arrays.SparseArray([0.0, 1.0])}), "column 's' holds sparse values: make them dense"),
         (np.zeros((3, 2), complex), "Complex data not supported"),
         (np.array([[10**400]], dtype=object), "column 0 holds a number too large for floating point"),
     ],
@@ -201,16 +215,19 @@ NUMBERS_WITH_HOLES = {
     "pandas float": pd.Series([1.0, None, 0.0]),
     "pandas Int64": pd.Series([1, None, 0], dtype="Int64"),
     "pandas Float64": pd.Series([1, None, 0], dtype="Float64"),
-    "pandas boolean": pd.Series([True, None, False], dtype="boolean"),
     "pandas object": pd.Series([1.0, None, 0.0], dtype=object),
-    "pandas object of truths": pd.Series([True, pd.NA, False], dtype=object),
     "pandas int by Arrow": pd.Series([1, None, 0], dtype="int64[pyarrow]"),
     "pandas double by Arrow": pd.Series(pd.array([1, None, 0], dtype="double[pyarrow]")),
     "polars int": pl.Series([1, None, 0]),
     "polars float, null": pl.Series([1.0, None, 0.0]),
     "polars float, NaN": pl.Series([1.0, float("nan"), 0.0]),
-    "polars truths": pl.Series([True, None, False]),
     "arrow": pa.chunked_array([[1, None], [0]]),
+    "decimals": pd.Series([Decimal(1), None, Decimal("0.0")]),
+    "decimals in an array": np.array([Decimal(1), None, Decimal(0)], dtype=object),
+    "polars decimals": pl.Series([Decimal(1), None, Decimal(0)]),
+    "arrow decimals": pa.chunked_array([[Decimal(1), None, Decimal(0)]]),
+    "half precision": np.array([1, np.nan, 0], np.float16),
+    "text in an array": np.array(["1.0", None, "0"], dtype=object),
 }
 
 
@@ -233,10 +250,21 @@ LEVELS_WITH_HOLES = {
     "polars text": pl.Series(["b", None, "a"]),
     "polars categorical": pl.Series(["b", None, "a"], dtype=pl.Categorical),
     "polars enum": pl.Series(["b", None, "a"], dtype=pl.Enum(["a", "b"])),
+    "pandas dictionary by Arrow": pd.Series(
+        ["b", None, "a"], dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    ),
+    "pandas truths by Arrow": pd.Series([True, None, False], dtype="bool[pyarrow]"),
+    "pandas intervals": pd.Series(pd.cut(pd.Series([5.0, None, 1.0]), 2)),
+    "pandas object of truths": pd.Series([True, pd.NA, False], dtype=object),
+    "polars truths": pl.Series([True, None, False]),
+    "arrow truths": pa.chunked_array([[True, None], [False]]),
+    "dates": pd.Series([date(2021, 1, 1), None, date(2020, 1, 1)]),
+    "bytes": np.array([b"b", None, b"a"], dtype=object),
     "arrow text": pa.chunked_array([["b", None, "a"]]),
     "arrow dictionary": pa.chunked_array([pa.DictionaryArray.from_arrays([1, None, 0], ["a", "b"])]),
     "numbers": np.array([7.0, np.nan, 3.0]),
     "truths": np.array([True, None, False], dtype=object),
+    "nanoseconds": np.array(["2021", "NaT", "2020"], "datetime64[ns]"),
     "pandas Int64": pd.Series([7, None, 3], dtype="Int64"),
     "pandas boolean": pd.Series([True, None, False], dtype="boolean"),
     "pandas float": pd.Series([7, None, 3]),
@@ -322,3 +350,58 @@ def test_a_table_knows_its_missing_values_however_it_was_made():
     assert replace(table, values=np.array([[1.0], [np.nan]])).incomplete == (1,)
     assert replace(table, codes=np.array([[0], [-1]])).incomplete == (0,)
     assert read(np.array([[np.nan, np.nan], [0.0, 1.0]]), schema).incomplete == (0, 1)
+
+
+def text_frames():
+    columns = {"city": ["a", "b"] * 30, "old": [True, False] * 30, "x": np.arange(60.0)}
+    frame = pd.DataFrame(columns)
+    yield frame
+    yield frame.astype({"city": object, "old": object})
+    yield frame.convert_dtypes(dtype_backend="pyarrow")
+    yield pl.DataFrame(columns)
+    yield pa.table(columns)
+    yield pa.RecordBatch.from_pydict(columns)
+    yield frame.to_numpy(dtype=object)
+
+
+@pytest.mark.parametrize(
+    "frame", list(text_frames()), ids=lambda frame: f"{type(frame).__module__}.{type(frame).__name__}"
+)
+def test_text_and_truths_are_discrete_by_their_dtype_without_a_word(frame):
+    schema = schema_of(frame, CLASSES, "from_dtype")
+    assert schema.levels == (("a", "b"), (False, True), None)
+    assert read(frame, schema).codes.tolist() == [[0, 1], [1, 0]] * 30
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.table, lambda columns: pd.DataFrame(columns).to_numpy()]
+)
+def test_text_that_names_samples_is_refused_with_all_its_columns(make):
+    names = [f"patient {i}" for i in range(60)]
+    columns = {"id": names, "x": np.arange(60.0), "note": names[::-1], "lab": [f"{i}.5" for i in range(59)] + ["<5"]}
+    with pytest.raises(ValueError, match="almost as many different texts as samples") as caught:
+        schema_of(make(columns), CLASSES, "from_dtype")
+    message = str(caught.value)
+    named = ("'id', 'note'", "'lab'") if "'id'" in message else ("0, 2", "3")
+    assert message.startswith(f"columns {named[0]} hold almost")
+    assert f"; column {named[1]} holds numbers as text: convert them" in message
+    assert "\n" not in message
+    with pytest.raises(ValueError, match="almost as many"):
+        schema_of(pd.DataFrame(columns)[["id"]], CLASSES, "from_dtype")
+    assert len(schema_of(pd.DataFrame(columns)[["id"]], CLASSES, ["id"]).levels[0]) == 60  # the user says so
+    assert len(schema_of(pd.DataFrame({"id": pd.Categorical(names)}), CLASSES, "from_dtype").levels[0]) == 60
+
+
+def test_numbers_as_text_with_fewer_values_are_told():
+    frame = pd.DataFrame({"age": [str(20 + i % 30) for i in range(200)], "code": ["1", "2"] * 100})
+    with pytest.warns(UserWarning, match="column 'age' holds numbers as text: convert them, in pandas with") as caught:
+        schema = schema_of(frame, CLASSES, "from_dtype")
+    assert len(caught) == 1
+    assert len(schema.levels[0]) == 30
+
+
+def test_text_where_training_had_numbers_is_refused():
+    schema = schema_of(pd.DataFrame({"a": [1.0], "b": [2.0], "c": [3]}), CLASSES, "from_dtype")
+    with pytest.raises(ValueError, match="columns 'a', 'c' hold text where training had numbers: convert to numbers"):
+        read(pd.DataFrame({"a": ["x"], "b": [2.0], "c": ["y"]}), schema)
+    assert read(pd.DataFrame({"a": [True], "b": [2], "c": [None]}), schema).values[0, :2].tolist() == [1.0, 2.0]

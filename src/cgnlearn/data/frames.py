@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +23,8 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
         frame = nw.from_native(X, pass_through=True)
     except DuplicateError as error:
         raise ValueError(f"X has columns of the same name: rename them ({' '.join(str(error).split())})") from None
+    if hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__"):  # not known to narwhals
+        frame = _from_arrow(frame)
     if isinstance(frame, nw.LazyFrame):
         raise ValueError("X is a lazy frame: collect() it first")
     if not isinstance(frame, nw.DataFrame):
@@ -32,6 +35,17 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
                 f"Found data frame with 0 {what}(s) (shape={frame.shape}) while a minimum of 1 is required."
             )
     return frame
+
+
+def _from_arrow(X: Any) -> Any:
+    """Arrow's batches, and what other libraries offer in its form, as a frame."""
+    if isinstance(X, nw.DataFrame):
+        return X
+    with suppress(ImportError, TypeError, ValueError):
+        import pyarrow as pa
+
+        return nw.from_native(pa.table(X))
+    return X
 
 
 def as_array(X: Any) -> NDArray[Any]:
@@ -53,14 +67,15 @@ def as_array(X: Any) -> NDArray[Any]:
                 "using X.reshape(-1, 1) if it is one feature or X.reshape(1, -1) if it is one sample"
             ) from None
         raise ValueError(str(error).split("\n")[0]) from None
-    if array.dtype.kind in "USTMm":
+    if array.dtype.kind in "UST":
         array = array.astype(object)
     return array
 
 
 def readable(X: Any) -> Any:
-    """X itself if it is a data frame, else as a NumPy array."""
-    return X if as_frame(X) is not None else as_array(X)
+    """X as a data frame that keeps its names, if it is one of any kind, else as a NumPy array."""
+    frame = as_frame(X)
+    return as_array(X) if frame is None else frame.to_native()
 
 
 def is_missing(cell: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,60 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from cgnlearn.data.frames import is_missing
+from cgnlearn.data.levels import kind_of, plain
+from cgnlearn.data.warning import DataWarning
 
 
 def target(y: Any, name: str = "y") -> NDArray[Any]:
-    """Labels as a flat array of one type; missing ones raise an error."""
+    """Labels as a flat array of text, truths or numbers; missing ones and other types raise an error."""
     cells = np.asarray(y)
     if cells.ndim == 1 and len(cells) and cells.dtype.kind in "iub":
         return cells  # nothing can be missing
-    if cells.ndim == 1 and cells.dtype.kind in "fO":
-        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.array([is_missing(cell) for cell in cells], bool)
+    if cells.size and cells.dtype.kind not in "fiubUOT":
+        raise ValueError(_no_labels(name, cells.flat[0]))
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if not len(labels):
+        raise ValueError(f"{name} is empty: give a label for each sample")
+    if labels.dtype.kind in "fO":
+        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.array([is_missing(cell) for cell in labels])
         if missing.any():
             raise ValueError(
                 f"{name} has missing values (NaN), the first in sample {np.argmax(missing)}: drop these samples"
             )
-        if len({isinstance(cell, str) for cell in cells.tolist()} if cells.dtype.kind == "O" else ()) > 1:
-            raise ValueError(f"{name} mixes text and other labels: convert all to text or all to numbers")
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "O":
+        labels = _of_one_type(labels, name)
     assert_all_finite(labels, input_name=name)
     return labels
+
+
+def _of_one_type(cells: NDArray[Any], name: str) -> NDArray[Any]:
+    """Objects as an array of their one type."""
+    kinds = {kind_of(cell) for cell in cells}
+    if "text" in kinds and len(kinds) > 1:
+        raise ValueError(f"{name} mixes text and other labels: convert all to text or all to numbers")
+    if kinds == {"text"}:
+        for cell in (cell for cell in cells if not isinstance(cell, str)):
+            raise ValueError(_no_labels(name, cell))
+        return cells
+    if kinds <= {"numbers", "truths"}:
+        return np.array([plain(cell) for cell in cells])
+    raise ValueError(_no_labels(name, next(cell for cell in cells if kind_of(cell) not in ("numbers", "truths"))))
+
+
+def _no_labels(name: str, cell: Any) -> str:
+    # As scikit-learn, whose metrics accept no others; model files could not hold them either.
+    return f"{name} holds {cell!s} ({type(cell).__name__}): convert the labels to text, in pandas with .astype(str)"
+
+
+def check_classes(distinct: NDArray[Any], n_samples: int | None = None) -> None:
+    """Refuse labels that are measurements, and warn of integers that may be."""
+    if distinct.dtype.kind == "f" and (fractions := distinct[distinct != np.floor(distinct)]).size:
+        raise ValueError(
+            f"Unknown label type: continuous, such as {fractions[0]!s}: a classifier needs classes, so bin the numbers"
+        )
+    if n_samples is not None and distinct.dtype.kind in "iuf" and len(distinct) > max(20, n_samples / 2):
+        message = f"y has {len(distinct)} different numbers in {n_samples} samples: are they measurements, not classes?"
+        warnings.warn(message, DataWarning, stacklevel=6)
 
 
 def labels_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:

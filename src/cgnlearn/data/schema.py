@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-Levels = tuple[Hashable, ...]
-
-NO_LEVELS: Levels = (None,)  # stands for the levels of a column without any observed level
+from cgnlearn.data.levels import Levels
 
 
 @dataclass(frozen=True)

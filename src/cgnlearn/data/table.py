@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
-from cgnlearn.data.frames import as_array, as_frame, chosen_columns, is_missing
-from cgnlearn.data.labels import class_codes, labels_of, target
-from cgnlearn.data.schema import NO_LEVELS, Levels, Schema
+from cgnlearn.data.columns import (
+    CATEGORICAL,
+    Column,
+    check_text,
+    codes_and_levels,
+    content,
+    levels_of,
+    numbers_of_array,
+    numbers_of_frame,
+    refuse_others,
+)
+from cgnlearn.data.frames import as_array, as_frame, chosen_columns
+from cgnlearn.data.labels import check_classes, class_codes, labels_of, target
+from cgnlearn.data.levels import MISSING, NO_LEVELS, Levels, identity
+from cgnlearn.data.schema import Schema
 from cgnlearn.data.warning import DataWarning
 
-MISSING = -1  # the code of a missing level
-_UNKNOWN = -2  # of a level unknown from training, until the warning has counted it
-_DATES = "holds dates or times: convert them to numbers, such as days since a reference date"
+_UNKNOWN = -2  # the code of a level unknown from training, until the warning has counted it
 
 HandleUnknown = Literal["missing", "error"]
 
@@ -97,11 +103,11 @@ def read_training(
     """
     y = target(y)
     distinct, labels = np.unique(y, return_inverse=True)
-    check_classification_targets(distinct)
+    check_classes(distinct, len(y))
     if classes is None:
         classes = distinct
     else:
-        classes = unique_labels(target(classes, "classes"))
+        classes = np.unique(target(classes, "classes"))
         labels = class_codes(distinct, classes)[labels]
     if len(classes) < 2:
         raise ValueError(
@@ -113,25 +119,26 @@ def read_training(
 
 def schema_of(X: Any, classes: NDArray[Any], categorical_features: Any) -> Schema:
     """Return the schema of training data."""
-    labels = tuple(classes.tolist())
     frame = as_frame(X)
-    if frame is not None:
-        columns = frame.columns
-        names = tuple(columns) if all(isinstance(name, str) for name in columns) else None
-        chosen = chosen_columns(categorical_features, columns, len(columns))
-        if chosen is None:
-            kinds = frame.schema.values()
-            chosen = [i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)]
-        levels: list[Levels | None] = [None] * len(columns)
-        for i in chosen:
-            levels[i] = _levels_of_series(frame[:, i], f"column {columns[i]!r}") or NO_LEVELS
-        return Schema(names, tuple(levels), labels, frame.implementation.value)
-    array = as_array(X)
-    chosen = chosen_columns(categorical_features, None, array.shape[1]) or []
-    levels = [None] * array.shape[1]
-    for i in chosen:
-        levels[i] = tuple(_distinct(array[:, i], f"column {i}")[1]) or NO_LEVELS
-    return Schema(None, tuple(levels), labels)
+    source: Any = as_array(X) if frame is None else frame
+    n_columns, names, library = source.shape[1], None, None
+    if frame is None:
+        is_numeric = [source.dtype.kind in "fiu"] * n_columns
+    else:
+        is_numeric = [kind.is_numeric() for kind in frame.schema.values()]
+        library = frame.implementation.value
+        if all(isinstance(name, str) for name in frame.columns):
+            names = tuple(frame.columns)
+    contents = ["numbers" if numeric else content(source[:, i]) for i, numeric in enumerate(is_numeric)]
+    schema = Schema(names, (None,) * n_columns, tuple(classes.tolist()), library)
+    chosen = chosen_columns(categorical_features, None if frame is None else frame.columns, n_columns)
+    if chosen is None:
+        chosen = [i for i, what in enumerate(contents) if what in CATEGORICAL]
+        check_text({schema.name(i): source[:, i] for i in chosen if contents[i] == "text"})
+    levels: dict[int, Levels | None] = {i: levels_of(source[:, i], schema.name(i)) for i in chosen}
+    continuous = {i: what for i, what in enumerate(contents) if i not in levels}
+    refuse_others(continuous, schema, 'that categorical_features does not name: add it there, use "from_dtype", or')
+    return replace(schema, levels=tuple(levels.get(i) for i in range(n_columns)))
 
 
 def read(
@@ -147,17 +154,32 @@ def read(
 def _cells(X: Any, schema: Schema, handle_unknown: HandleUnknown = "error") -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the values and the codes of X."""
     frame = as_frame(X)
-    if frame is None:
-        values, codes = _read_array(as_array(X), schema, handle_unknown)
-    else:
-        codes = np.empty((len(frame), len(schema.discrete)), np.int32)
-        for position, i in enumerate(schema.discrete):
-            codes[:, position] = _codes_of_series(i, frame[:, i], schema, handle_unknown)
-        values = _numbers_of_frame(frame, schema)
+    source: Any = as_array(X) if frame is None else frame
+    codes = np.empty((len(source), len(schema.discrete)), np.int32)
+    for position, i in enumerate(schema.discrete):
+        codes[:, position] = _codes(source[:, i], i, schema, handle_unknown)
+    values = numbers_of_array(source, schema) if frame is None else numbers_of_frame(frame, schema)
     if codes.min(initial=0) == _UNKNOWN:
         _warn_of_unknown(codes, schema)
         np.maximum(codes, MISSING, out=codes)
     return values, codes
+
+
+def _codes(column: Column, number: int, schema: Schema, handle_unknown: HandleUnknown) -> NDArray[np.int32]:
+    """Return the codes of a column among the levels of the training data."""
+    among, found = codes_and_levels(column, schema.name(number))
+    levels = schema.levels_of(number)
+    code = {identity(level): i for i, level in enumerate(levels)}
+    codes = np.array([*(code.get(identity(level), _UNKNOWN) for level in found), MISSING], np.int32)[among]
+    if handle_unknown == "error" and (codes == _UNKNOWN).any():
+        unknown = found[among[np.argmin(codes)]]
+        known = ", ".join(repr(level) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
+        raise ValueError(
+            f"{schema.name(number)} has the level {unknown!r}, unknown from training "
+            f"(known: {'none' if levels == NO_LEVELS else known}): "
+            "declare it in the training data's categorical dtype or drop these samples"
+        )
+    return codes
 
 
 def table_of(
@@ -195,121 +217,6 @@ def _warn_of_unknown(codes: NDArray[np.int32], schema: Schema) -> None:
     warnings.warn(message, DataWarning, stacklevel=6)
 
 
-def _numbers_of_frame(frame: nw.DataFrame[Any], schema: Schema) -> NDArray[Any]:
-    if not schema.continuous:
-        return np.empty((len(frame), 0))
-    numbers = frame if not schema.discrete else frame[:, list(schema.continuous)]
-    if all(kind.is_numeric() or kind == nw.Boolean for kind in numbers.schema.values()):
-        values: NDArray[Any] = numbers.to_numpy()
-        if values.dtype not in (np.float32, np.float64):
-            values = numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy()
-        if values.dtype != object:  # which pandas returns for columns whose missing values are not NaN
-            return values
-    return np.column_stack([_numbers_of_series(schema.name(i), frame[:, i]) for i in schema.continuous])
-
-
-def _numbers_of_series(name: str, series: nw.Series[Any]) -> NDArray[np.float64]:
-    """Return a column as floats, also if it holds numbers, or only missing values, as objects."""
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
-    if series.null_count() == len(series):
-        return np.full(len(series), np.nan)
-    cells = [np.nan if is_missing(cell) else cell for cell in series.to_list()]
-    if series.dtype != nw.Object or not all(isinstance(cell, Real | np.bool_) for cell in cells):
-        raise ValueError(_not_numbers(name, series))
-    return np.array(cells, np.float64)
-
-
-def _not_numbers(name: str, series: nw.Series[Any]) -> str:
-    """Return why a column has no numbers, and what to do."""
-    if series.dtype.is_temporal():
-        return f"{name} {_DATES}"
-    native = str(getattr(series.to_native(), "dtype", ""))
-    if native.startswith("Sparse"):
-        return f"{name} is sparse ({native}): make it dense, in pandas with .sparse.to_dense()"
-    return (
-        f"{name} holds {series.dtype} and is not categorical: "
-        "cast it to a categorical dtype or name it in categorical_features"
-    )
-
-
-def _read_array(
-    array: NDArray[Any], schema: Schema, handle_unknown: HandleUnknown
-) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    if array.dtype.kind not in "fiub":
-        array = _numbers_of_objects(array, schema)
-    if not schema.discrete:
-        values = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-        return values, np.empty((len(array), 0), np.int32)
-    codes = np.full((len(array), len(schema.discrete)), MISSING, np.int32)
-    for position, i in enumerate(schema.discrete):
-        present, distinct, inverse = _distinct(array[:, i], schema.name(i))
-        codes[present, position] = _codes_of_levels(i, distinct, schema, handle_unknown)[inverse]
-    return array[:, schema.continuous].astype(np.float64), codes
-
-
-def _numbers_of_objects(array: NDArray[Any], schema: Schema) -> NDArray[Any]:
-    """Return an array with its continuous columns as floats."""
-    array = array.astype(object)
-    for i in schema.continuous:
-        if any(isinstance(cell, date | np.datetime64 | timedelta) for cell in array[:, i]):
-            raise ValueError(f"{schema.name(i)} {_DATES}")
-        try:
-            array[:, i] = _floats(array[:, i])
-        except OverflowError:
-            raise ValueError(
-                f"{schema.name(i)} holds a number too large for floating point: divide it by a constant"
-            ) from None
-        except (TypeError, ValueError) as error:
-            raise type(error)(
-                f"{schema.name(i)} holds values that are not numbers ({error}) and is not categorical: "
-                "name it in categorical_features"
-            ) from None
-    return array if schema.discrete else array.astype(np.float64)
-
-
-def _floats(cells: NDArray[Any]) -> NDArray[np.float64]:
-    try:
-        return cells.astype(np.float64)
-    except TypeError:  # NumPy converts None, but not the NA of pandas
-        return np.array([np.nan if is_missing(cell) else cell for cell in cells], object).astype(np.float64)
-
-
-def _codes_of_series(
-    column: int, series: nw.Series[Any], schema: Schema, handle_unknown: HandleUnknown
-) -> NDArray[np.int32]:
-    if series.null_count() or (series.dtype.is_float() and series.is_nan().any()):
-        present = ~series.is_null().to_numpy().astype(bool)
-        if series.dtype.is_float():
-            present &= ~np.isnan(series.to_numpy().astype(np.float64))
-        codes = np.full(len(series), MISSING, np.int32)
-        if present.any():
-            codes[present] = _codes_of_series(column, series.filter(present.tolist()), schema, handle_unknown)
-        return codes
-    distinct = series.unique()
-    codes = _codes_of_levels(column, distinct.to_list(), schema, handle_unknown)
-    if series.dtype in (nw.Categorical, nw.Enum):  # not every backend maps categoricals themselves
-        series, distinct = series.cast(nw.String), distinct.cast(nw.String)
-    return series.replace_strict(distinct.to_list(), codes.tolist(), return_dtype=nw.Int32).to_numpy()
-
-
-def _codes_of_levels(
-    column: int, distinct: list[Hashable], schema: Schema, handle_unknown: HandleUnknown
-) -> NDArray[np.int32]:
-    levels = schema.levels_of(column)
-    code = {level: i for i, level in enumerate(levels)}
-    codes = np.array([code.get(level, _UNKNOWN) for level in distinct], np.int32)
-    if handle_unknown == "error" and (codes == _UNKNOWN).any():
-        unknown = distinct[int(np.argmin(codes))]
-        known = ", ".join(repr(level) for level in levels[:8]) + (", …" if len(levels) > 8 else "")
-        raise ValueError(
-            f"{schema.name(column)} has the level {unknown!r}, unknown from training "
-            f"(known: {'none' if levels == NO_LEVELS else known}): "
-            "declare it in the training data's categorical dtype or drop these samples"
-        )
-    return codes
-
-
 def to_training_type(table: Table) -> Any:
     """Return samples in the type of the training data (the inverse of `read`)."""
     schema = table.schema
@@ -327,14 +234,12 @@ def to_training_type(table: Table) -> Any:
     if schema.frame == "pandas":
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                name: column
-                if levels is None
-                else pd.Categorical(column, categories=[level for level in levels if level is not None])
-                for (name, column), levels in zip(named.items(), schema.levels, strict=True)
-            }
-        )
+        for name, levels in zip(named, schema.levels, strict=True):
+            if levels and all(isinstance(level, bool) for level in levels):
+                named[name] = pd.array(named[name], dtype="boolean")
+            elif levels is not None:
+                named[name] = pd.Categorical(named[name], categories=[level for level in levels if level is not None])
+        return pd.DataFrame(named)
     frame = nw.from_dict({name: list(column) for name, column in named.items()}, backend=schema.frame)  # type: ignore[arg-type]
     textual = {
         schema.names[i]: levels
@@ -345,33 +250,3 @@ def to_training_type(table: Table) -> Any:
     return frame.with_columns(
         [nw.col(name).cast(kind([str(level) for level in levels])) for name, levels in textual.items()]
     ).to_native()
-
-
-def _distinct(column: NDArray[Any], name: str) -> tuple[NDArray[np.bool_], list[Hashable], NDArray[np.intp]]:
-    """Return which samples have a level, the distinct levels, and the index of each sample's level among them."""
-    missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
-    if column.dtype.kind == "O":
-        missing[:] = [not isinstance(cell, str) and is_missing(cell) for cell in column]
-    present = column[~missing]
-    _refuse_mixture(present.tolist(), name)
-    distinct, inverse = np.unique(present, return_inverse=True)
-    return ~missing, distinct.tolist(), inverse
-
-
-def _levels_of_series(series: nw.Series[Any], name: str) -> Levels:
-    """Levels that the dtype of a column declares, or else its values, sorted."""
-    if isinstance(series.dtype, nw.Enum) and series.implementation.is_polars():
-        return tuple(series.dtype.categories)
-    if series.dtype in (nw.Categorical, nw.Enum) and not series.implementation.is_polars():
-        levels = [level for level in series.cat.get_categories().to_list() if not is_missing(level)]
-        _refuse_mixture(levels, name)
-        return tuple(levels)
-    # A polars Categorical shares its pool of levels with other columns: only values that occur are its own.
-    levels = [level for level in series.unique().to_list() if not is_missing(level)]
-    _refuse_mixture(levels, name)
-    return tuple(sorted(levels))
-
-
-def _refuse_mixture(levels: list[Any], name: str) -> None:
-    if len({isinstance(level, str) for level in levels}) > 1:
-        raise ValueError(f"{name} mixes levels of different types: convert all to text or all to numbers")

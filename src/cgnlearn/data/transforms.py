@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Floats
+from cgnlearn.data.levels import MISSING
 from cgnlearn.data.schema import Schema
-from cgnlearn.data.table import MISSING, Table, evenly_spaced
+from cgnlearn.data.table import Table, evenly_spaced
 
 LARGEST = 300.0  # exponent of a transformed value, whose square does not overflow
 POWERS = (-4.0, 6.0)  # the range of Yeo-Johnson powers

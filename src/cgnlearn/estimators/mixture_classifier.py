@@ -71,7 +71,8 @@ class CGNClassifierCV(Predictions, Watched):
         Probabilities of the classes in predictions, in the order of ``classes_``. None: the frequencies in the training
         data, with which candidates are compared in any case.
     categorical_features : "from_dtype", list of names or indexes, or mask, default="from_dtype"
-        Which columns are discrete. ``"from_dtype"``: those with a categorical dtype.
+        Which columns are discrete. ``"from_dtype"``: those of categories, text or truths; text with almost as many
+        values as samples, such as ids, is refused.
     handle_unknown : {"missing", "error"}, default="missing"
         What to do with a level at prediction that training did not have: treat it as a missing value, with a warning,
         or raise an error.

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.table import MISSING, Table
+from cgnlearn.data.levels import MISSING
+from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Estimation, SampleNotAcceptableError
 from cgnlearn.networks.model import LeaveOneOut, Model

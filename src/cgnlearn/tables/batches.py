@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from cgnlearn.data.frames import chosen_columns
-from cgnlearn.data.schema import NO_LEVELS, Levels, Schema
-from cgnlearn.data.table import MISSING, Table, table_of
-from cgnlearn.tables.columns import MOST_LEVELS, ColumnScan, Labels, labels, number_levels, numbers
+from cgnlearn.data.levels import MISSING, MOST_LEVELS, NO_LEVELS, Levels
+from cgnlearn.data.schema import Schema
+from cgnlearn.data.table import Table, table_of
+from cgnlearn.tables.columns import ColumnScan, Labels, labels, number_levels, numbers
 from cgnlearn.tables.formats import TYPES, Source, source_of
 from cgnlearn.tables.read import BATCH_ROWS, Part, Plan, check_target, planned
 from cgnlearn.tables.roles import Roles

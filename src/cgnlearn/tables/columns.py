@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.data.levels import MOST_LEVELS, names_samples
 from cgnlearn.tables.formats import Column, Rows, Source
 from cgnlearn.tables.numerals import POINT, UNKNOWN, Numeral, number
 from cgnlearn.tables.options import option
@@ -20,8 +21,6 @@ from cgnlearn.tables.text import DataFileError, Strings
 NO_VALUE = frozenset(["", "na", "NA", "n/a", "N/A", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"])
 NULL = "null"  # spelling of a missing value that has none; one of NO_VALUE
 MOSTLY = 0.9  # a column with at least this share of numbers is numeric, and its words are errors
-MOST_WORDS = 20  # a column with more different words, most of them unique, names rows
-MOST_LEVELS = 10_000  # a column with more different words names rows in any case
 COUNTED_FROM = 20  # as many whole numbers that rise evenly from row to row count the rows
 NUMBERS_ROWS = re.compile(  # names of columns that number the rows, in whatever order
     r"unnamed: ?\d+|#|index|idx|id|nr\.?|no\.?|rownames?|row|(.*[ _.-])?(id|idx|nr|no|index|rownames?)"
@@ -342,8 +341,7 @@ class ColumnScan:
                 self.example = self.first_word.text
                 return False, what
         n_different = MOST_LEVELS + 1 if self.distinct is None else len(self.distinct)
-        names_rows = n_different > max(MOST_WORDS, self.n_present / 2) or n_different > MOST_LEVELS
-        return False, "names of rows" if names_rows else None
+        return False, "names of rows" if names_samples(n_different, self.n_present) else None
 
     @property
     def has_few_whole_numbers(self) -> bool:
