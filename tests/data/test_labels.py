@@ -8,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from cgnlearn.data.labels import target
+from cgnlearn import CGNClassifier, CGNClassifierCV
+from cgnlearn.data.labels import group_numbers, target
 from cgnlearn.data.table import read_training
 
 ACCEPTED = {
@@ -80,3 +81,45 @@ def test_a_column_of_a_frame_is_a_target():
     assert target(frame["y"]).tolist() == ["a", "b"]
     with pytest.warns(UserWarning, match="column-vector y was passed"):
         assert target(frame).tolist() == ["a", "b"]
+
+
+def test_groups_are_numbered_whatever_holds_them():
+    for groups in (
+        ["b", "a", "b"],
+        np.array(["b", "a", "b"], dtype=object),
+        pd.Categorical(["b", "a", "b"]),
+        pl.Series(["b", "a", "b"]),
+        [7, 3, 7],
+        np.array([7, "3", 7.0], dtype=object),
+        pd.array([7, 3, 7], dtype="Int64"),
+        pd.to_datetime(["2021", "2020", "2021"]),
+        np.array([["b"], ["a"], ["b"]]),
+    ):
+        assert group_numbers(groups, 3).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["a", None, "b", None],
+        np.array(["a", np.nan, "b", None], dtype=object),
+        [1.0, np.nan, 2.0, np.nan],
+        pd.array([1, None, 2, None], dtype="Int64"),
+        pd.Categorical(["a", None, "b", None]),
+        pl.Series(["a", None, "b", None]),
+        pd.to_datetime(["2020", None, "2021", None]),
+    ],
+    ids=lambda groups: type(groups).__name__,
+)
+def test_samples_without_a_group_are_refused_with_their_number(groups):
+    with pytest.raises(ValueError, match="groups has 2 missing values, the first for sample 1: name the group of each"):
+        group_numbers(groups, 4)
+    X, y = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
+    for model in (CGNClassifier(likelihood_power="cv"), CGNClassifierCV(candidates=["naive_bayes"])):
+        with pytest.raises(ValueError, match="groups has 2 missing values"):
+            model.fit(X, y, groups=groups)
+
+
+def test_groups_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="groups has 2 entries for 3 samples: give the group of each sample"):
+        group_numbers(["a", "b"], 3)

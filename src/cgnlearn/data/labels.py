@@ -1,4 +1,4 @@
-"""y: labels of one type without missing values, and their codes."""
+"""y: labels of one type without missing values, and their codes; the numbers of groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from cgnlearn.data.frames import is_missing
-from cgnlearn.data.levels import kind_of, plain
+from cgnlearn.data.levels import identity, kind_of, plain
 from cgnlearn.data.warning import DataWarning
 
 
@@ -90,3 +90,22 @@ def class_codes(distinct: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int
                 "name it in the first call of partial_fit"
             )
     return np.array([code[label] for label in distinct.tolist()], np.intp)
+
+
+def group_numbers(groups: Any, n_samples: int) -> NDArray[np.intp]:
+    """Number of each sample's group, whatever holds the groups; a sample without one raises an error."""
+    cells = column_or_1d(np.asarray(groups))
+    if len(cells) != n_samples:
+        raise ValueError(f"groups has {len(cells)} entries for {n_samples} samples: give the group of each sample")
+    if cells.dtype.kind in "fMmO":
+        missing = np.array([is_missing(cell) for cell in cells], bool)
+        if missing.any():
+            raise ValueError(
+                f"groups has {missing.sum()} missing values, the first for sample {np.argmax(missing)}: name the group "
+                "of each sample, one of its own if it belongs to no other, or drop the sample"
+            )
+    if cells.dtype.kind != "O":
+        return np.unique(cells, return_inverse=True)[1]
+    found = [identity(cell) for cell in cells]
+    number = {group: i for i, group in enumerate(sorted(set(found), key=str))}
+    return np.array([number[group] for group in found], np.intp)

@@ -210,7 +210,7 @@ class CGNClassifier(FittedNetwork, Watched):
         sample_weight : array (samples,), optional
             A sample of weight 2 counts as two samples; one of weight 0 is ignored.
         groups : array (samples,), optional
-            Samples that belong together, such as the spectra of a person: folds never split them.
+            Samples that belong together, such as the spectra of a person: folds never split them. None may be missing.
         """
         with fitting(self):
             table, groups = self._read_training(X, y, sample_weight, groups)

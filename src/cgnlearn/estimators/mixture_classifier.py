@@ -171,7 +171,7 @@ class CGNClassifierCV(Predictions, Watched):
         sample_weight : array (samples,), optional
         groups : array (samples,), optional
             Samples that belong together, such as the spectra of a person: candidates are then compared in folds that
-            never split them.
+            never split them. None may be missing.
         """
         with fitting(self):
             self._check()

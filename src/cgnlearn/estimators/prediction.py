@@ -13,10 +13,11 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import softmax
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
+from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
@@ -109,10 +110,7 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read the samples of a fit, and their groups."""
         X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
         table = self._read_first(X, y, sample_weight)
-        if groups is not None:
-            check_consistent_length(table.codes, groups)
-            groups = np.asarray(groups)
-        return table, groups
+        return table, None if groups is None else group_numbers(groups, table.n_samples)
 
     def _take_handle_unknown(self) -> None:
         if self.handle_unknown not in ("missing", "error"):
