@@ -313,6 +313,18 @@ def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
     assert "has no column 'marker' (a column of the model)" in fails(1, "predict", model, one)
 
 
+def test_levels_of_models_made_in_python_are_found_in_files(tmp_path):
+    y = np.arange(40) % 2
+    frame = pd.DataFrame({"old": y == (np.arange(40) < 35), "code": 11 + y, "x": np.arange(40.0) % 7})
+    model = CGNClassifier(categorical_features=["old", "code"]).fit(frame, y)
+    save(model, tmp_path / "model.skops")
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    rows = list(csv.DictReader(io.StringIO(works("predict", tmp_path / "model.skops", tmp_path / "new.csv"))))
+    assert [row["predicted"] for row in rows] == model.predict(frame).astype(str).tolist()
+    frame.assign(code="1_1").to_csv(tmp_path / "new.csv", index=False)  # which Python reads as 11
+    assert "'1_1' in line 2" in run("predict", tmp_path / "model.skops", tmp_path / "new.csv")[2]
+
+
 def test_models_made_in_python_are_read_too(tmp_path):
     X, y = load_wine(return_X_y=True)
     save(CGNClassifier(Band(3)).fit(X, y), tmp_path / "model.skops")

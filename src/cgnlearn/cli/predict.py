@@ -272,12 +272,13 @@ def _recoded(data: Data, name: str, levels: Sequence[Any]) -> tuple[Any, str | N
     """A column of text in the levels of the model, and a message about unknown ones."""
     import pandas as pd
 
-    by_text: dict[str, Any] = {_as_number(str(level)): level for level in levels}
-    by_text |= {str(level): level for level in levels}
+    from cgnlearn.data.levels import identity
+
+    known_level = {identity(level): level for level in levels}
     column = data.X[name]
     missing = column.isna().to_numpy()
     cells = [
-        None if is_missing else by_text.get(value, by_text.get(_as_number(value)))
+        None if is_missing else known_level.get(identity(value))
         for value, is_missing in zip(column.astype(str), missing, strict=True)
     ]
     recoded = pd.Categorical(cells, categories=list(levels))
@@ -288,11 +289,3 @@ def _recoded(data: Data, name: str, levels: Sequence[Any]) -> tuple[Any, str | N
     more = f" (and others in {len(unknown) - 1} more rows)" if len(unknown) > 1 else ""
     cell = f"{str(column.iloc[unknown[0]])!r} in {data.place(unknown[0])}{more}"
     return recoded, f"column {name!r} has {cell}, which is not a level of the training data (they are {known})"
-
-
-def _as_number(text: str) -> str:
-    """One spelling of a number: 1 and 1.0 are the same level."""
-    try:
-        return repr(float(text))
-    except ValueError:
-        return text
