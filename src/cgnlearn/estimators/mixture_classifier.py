@@ -20,7 +20,7 @@ from cgnlearn.candidates.registry import CANDIDATES, suited
 from cgnlearn.candidates.weights import mixture_weights
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
-from cgnlearn.data.schema import NO_LEVELS
+from cgnlearn.data.levels import NO_LEVELS
 from cgnlearn.data.splits import stratified_part
 from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
