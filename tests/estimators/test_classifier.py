@@ -20,6 +20,7 @@ from cgnlearn import (
     Band,
     Box,
     CGNClassifier,
+    CGNClassifierCV,
     GreedyJan,
     Jan,
     NaiveBayes,
@@ -29,6 +30,7 @@ from cgnlearn import (
     load,
     save,
 )  # fmt: skip
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.networks.moments import moments_of
 
 IRIS = load_iris(return_X_y=True)
@@ -78,6 +80,7 @@ def test_shifting_and_scaling_a_column_changes_nothing(exponent, shift, structur
     assert np.abs(model.fit(moved[::2], y[::2]).predict_proba(moved[1::2]) - before).max() < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight counts samples")
 def test_bayes_tends_to_ml_as_samples_are_repeated():
     X, y = IRIS
     ml = CGNClassifier("complete", estimation="ml").fit(X, y).predict_log_proba(X)
@@ -612,3 +615,27 @@ def test_a_tree_over_too_many_columns_is_refused_before_it_is_counted():
     X = np.zeros((4, 12_600))
     with pytest.raises(ValueError, match=r"a tree over 12600 continuous columns needs about \d+ GB.*use Band"):
         CGNClassifier("tan").fit(X, [0, 0, 1, 1])
+
+
+# ---- weights that are no frequencies
+
+
+@pytest.mark.parametrize("model", [CGNClassifier("complete", estimation="ml"), CGNClassifierCV(candidates=["tan"])])
+@pytest.mark.parametrize(
+    ("weight", "total", "mean"), [(1 / 150, "1", "0.00667"), (1000.0, "150000", "1e+03")], ids=["small", "large"]
+)
+def test_weights_that_are_hardly_frequencies_are_warned_of(model, weight, total, mean):
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(DataWarning) as told:
+        model.fit(X, y, sample_weight=np.full(150, weight))
+    (message,) = (str(each.message) for each in told)
+    assert f"150 samples (an effective number of 150) count as {total}, " in message
+    assert message.endswith(f"divide them by their mean, {mean}")
+    assert told[0].filename == __file__
+
+
+def test_weights_that_may_be_frequencies_are_not_warned_of():
+    X, y = load_iris(return_X_y=True)
+    CGNClassifier().fit(X, y, sample_weight=np.random.default_rng(0).uniform(0.2, 5.0, 150))
+    counts = np.full(150, 1000.0)  # of equal samples, as of a table of counts
+    CGNClassifier(categorical_features=[0, 1, 2, 3]).fit(X.round(), y, sample_weight=counts)

@@ -141,6 +141,7 @@ def test_no_class_with_two_samples_has_no_folds(rng):
     assert {step.held_out_by for step in steps(samples, [1.0, 0.01])} == {"leave-one-out"}
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight counts samples")
 def test_weights_of_noise_promise_nothing(rng):
     """Heavy samples are not predicted by their own weight."""
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2

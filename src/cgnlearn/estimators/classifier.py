@@ -208,7 +208,8 @@ class CGNClassifier(FittedNetwork, Watched):
         X : array or data frame (samples, features)
         y : array (samples,)
         sample_weight : array (samples,), optional
-            A sample of weight 2 counts as two samples; one of weight 0 is ignored.
+            A sample of weight 2 counts as two samples; one of weight 0 is ignored. Weights that are no frequencies
+            should have mean 1.
         groups : array (samples,), optional
             Samples that belong together, such as the spectra of a person: folds never split them. None may be missing.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +20,14 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
 from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
+from cgnlearn.data.warning import DataWarning
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import NoReference, Reference
+
+FEW_SAMPLES = 1.5  # as which all samples together hardly should count
+LEAST_MEAN_WEIGHT, MOST_MEAN_WEIGHT = 0.1, 10.0  # of weights that may be frequencies
 
 
 @contextmanager
@@ -51,6 +56,25 @@ def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple
     kept = np.flatnonzero(weights)
     X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
     return X, y, weights[kept], groups
+
+
+def _warn_of_weights(table: Table) -> None:
+    """Warn if weights are hardly meant as frequencies, which is what they are: they sum to one, or are very large."""
+    assert table.weights is not None
+    n, total = table.n_samples, float(table.weights.sum())
+    effective = total**2 / float(np.square(table.weights).sum())
+    if total < max(FEW_SAMPLES, LEAST_MEAN_WEIGHT * n):
+        consequence = "so that hardly anything is learned from them"
+    elif table.schema.continuous and total > MOST_MEAN_WEIGHT * n:  # counts of equal samples are common without any
+        consequence = "so that predictions are too certain and maximum likelihood may leave no variance"
+    else:
+        return
+    warnings.warn(
+        f"sample_weight counts samples: {n} samples (an effective number of {effective:.3g}) count as {total:.6g}, "
+        f"{consequence}; if the weights are no frequencies, divide them by their mean, {total / n:.3g}",
+        DataWarning,
+        stacklevel=5,
+    )
 
 
 class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -110,6 +134,8 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read the samples of a fit, and their groups."""
         X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
         table = self._read_first(X, y, sample_weight)
+        if table.weights is not None:
+            _warn_of_weights(table)
         return table, None if groups is None else group_numbers(groups, table.n_samples)
 
     def _take_handle_unknown(self) -> None:
