@@ -66,6 +66,23 @@ def write_whole(path: str | Path, content: bytes | str | Iterable[str]) -> None:
             file.writelines(text.encode() for text in ([content] if isinstance(content, str) else content))
 
 
+def defused(text: object) -> object:
+    """A cell of a csv file that no spreadsheet runs as a formula: an apostrophe is put before =, +, - and @.
+
+    Examples
+    --------
+    >>> defused("=HYPERLINK(1)"), defused("-1.5"), defused("a=b")
+    ("'=HYPERLINK(1)", '-1.5', 'a=b')
+    """
+    if not isinstance(text, str) or not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
 def add_whole(path: Path, text: str) -> None:
     """Append a text to a file, completely or not at all."""
     content = text.encode()

@@ -268,13 +268,17 @@ def test_fit_predict_inspect(patients, tmp_path):
         stage=pd.Categorical(frame["stage"].astype(str)), sex=pd.Categorical(frame["sex"])
     )
     ours = CGNClassifier("tan", sharing=1.0).fit(X, frame["diagnosis"])
-    out = works("predict", model, path)
+    out = works("predict", model, path, "--log-density")
     rows = list(csv.DictReader(io.StringIO(out)))
-    np.testing.assert_allclose([float(row["p(ill)"]) for row in rows], ours.predict_proba(X)[:, 1], rtol=1e-12)
-    np.testing.assert_allclose([float(row["log_density"]) for row in rows], ours.score_samples(X), rtol=1e-12)
+    np.testing.assert_allclose([float(row["probability_ill"]) for row in rows], ours.predict_proba(X)[:, 1], rtol=1e-5)
+    np.testing.assert_allclose([float(row["log_density"]) for row in rows], ours.score_samples(X), rtol=1e-5)
     assert [row["predicted"] for row in rows] == ours.predict(X).tolist()
-    works("predict", model, path, "-o", tmp_path / "out.csv")
+    works("predict", model, path, "--log-density", "-o", tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == out
+    assert all(len(cell.split("e")[0].strip("-0.").replace(".", "")) <= 6 for cell in (rows[3]["probability_ill"],))
+    assert [row["diagnosis"] for row in rows] == frame["diagnosis"].tolist()  # the outcome of the file
+    assert [int(row["row"]) for row in rows] == list(range(2, 122))  # its lines
+    assert "log_density" not in works("predict", model, path)
     assert json.loads(works("predict", model, path, "--json"))["predictions"][7]["predicted"] == rows[7]["predicted"]
     told = json.loads(works("inspect", model, "--json", "--graph", graph))
     assert (told["structure"], told["parameters"], told["edges"]) == ("tan", ours.n_parameters_, 4)
@@ -290,13 +294,15 @@ def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
     path, frame = patients
     model = tmp_path / "model.skops"
     works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "naive_bayes", "-o", model)
-    expected = works("predict", model, path)
+    expected = pd.read_csv(io.StringIO(works("predict", model, path))).drop(columns=["row", "diagnosis"])
     shuffled = frame.drop(columns="diagnosis")[["ratio", "sex", "stage", "marker", "subject"]]
     shuffled = shuffled.assign(stage=shuffled["stage"].astype(float), more=np.nan)  # 1.0 is the level 1
     for name in ("shuffled.parquet", "shuffled.tsv"):
         other = tmp_path / name
         shuffled.to_parquet(other) if name.endswith("parquet") else shuffled.to_csv(other, sep="\t", index=False)
-        assert works("predict", model, other) == expected
+        found = pd.read_csv(io.StringIO(works("predict", model, other)))
+        assert found.pop("row").tolist() == list(range(1, 121) if name.endswith("parquet") else range(2, 122))
+        pd.testing.assert_frame_equal(found, expected)
     one = tmp_path / "one.csv"
     shuffled.assign(stage=9).to_csv(one, index=False)
     code, out, err = run("predict", model, one)
@@ -309,8 +315,14 @@ def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
     shuffled.assign(marker="high").to_csv(one, index=False)
     error = fails(1, "predict", model, one)
     assert "column 'marker' holds 'high' in line 2 (and in 119 more): the model was trained on numbers there" in error
+    shuffled.assign(marker=np.nan).to_csv(one, index=False)
+    expected = works("predict", model, one)
     shuffled.drop(columns="marker").to_csv(one, index=False)
-    assert "has no column 'marker' (a column of the model)" in fails(1, "predict", model, one)
+    code, out, err = run("predict", model, one)
+    assert (code, out) == (0, expected)
+    assert f"{one} lacks column 'marker' (of the model): its values count as missing" in err
+    shuffled[["marker", "sex"]].to_csv(one, index=False)
+    assert "has no 3 of 5 columns, 'subject', 'stage', 'ratio' (of the model)" in fails(1, "predict", model, one)
 
 
 def test_levels_of_models_made_in_python_are_found_in_files(tmp_path):
@@ -331,7 +343,7 @@ def test_models_made_in_python_are_read_too(tmp_path):
     np.savez(tmp_path / "wine.npz", X=X, y=y)
     rows = list(csv.DictReader(io.StringIO(works("predict", tmp_path / "model.skops", tmp_path / "wine.npz"))))
     proba = load(tmp_path / "model.skops").predict_proba(X)
-    np.testing.assert_allclose([float(row["p(2)"]) for row in rows], proba[:, 2], rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose([float(row["probability_2"]) for row in rows], proba[:, 2], rtol=1e-5, atol=1e-300)
     np.savez(tmp_path / "other.npz", X=X[:, 1:])
     assert "13 columns of numbers" in fails(1, "predict", tmp_path / "model.skops", tmp_path / "other.npz")
 
@@ -619,24 +631,29 @@ def test_predictions_for_another_prevalence_and_least_cost(patients, tmp_path):
     options = ("predict", model, path, "--class-prior", "ill=0.01,healthy=0.99")
     rows = pd.read_csv(io.StringIO(works(*options)))
     usual = pd.read_csv(io.StringIO(works("predict", model, path)))
-    odds = usual["p(ill)"] / usual["p(healthy)"] * 0.01 / 0.99  # the classes are equally frequent in training
-    np.testing.assert_allclose(rows["p(ill)"] / rows["p(healthy)"], odds)
+    odds = (
+        usual["probability_ill"] / usual["probability_healthy"] * 0.01 / 0.99
+    )  # the classes are equally frequent in training
+    np.testing.assert_allclose(rows["probability_ill"] / rows["probability_healthy"], odds, rtol=1e-5)
     costs.write_text("true;treat;wait\nill;0;500\nhealthy;1,5;0\n")
     found = pd.read_csv(io.StringIO(works(*options, "--cost", costs)))
-    treated = 500 * found["p(ill)"] > 1.5 * found["p(healthy)"]
+    treated = 500 * found["probability_ill"] > 1.5 * found["probability_healthy"]
     assert (found["decision"] == np.where(treated, "treat", "wait")).all()
     assert {"treat", "wait"} <= set(found["decision"])
     assert (found["predicted"] == rows["predicted"]).all()
     np.testing.assert_allclose(
-        found["expected_cost"], np.where(treated, 1.5 * found["p(healthy)"], 500 * found["p(ill)"])
+        found["expected_cost"],
+        np.where(treated, 1.5 * found["probability_healthy"], 500 * found["probability_ill"]),
+        rtol=1e-5,
     )
     for prior, error in (
-        ("ill=0.01", "sum to 0.01, not to 1"),
-        ("ill=0.5,sick=0.5", "must name each class once: healthy, ill"),
+        ("ill=0.01,healthy=0.5", "sum to 0.51, not to 1"),
+        ("ill=0.5,sick=0.5", "must name each class once, or all but one: healthy, ill"),
         ("ill", "is not CLASS=PROBABILITY"),
         ("ill=1.5,healthy=-.5", "between 0 and 1"),
     ):
         assert error in fails(2, "predict", model, path, "--class-prior", prior)
+    assert works("predict", model, path, "--class-prior", "ill=0.01") == works(*options)  # the rest is the other's
     costs.write_text("true,treat\nill,0\nhealty,1\n")
     assert "must name class 'healthy' in exactly one row" in fails(2, *options, "--cost", costs)
 
@@ -746,7 +763,7 @@ def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatc
     assert "more" in works("inspect", model)
     assert "mixture of several" in fails(2, "inspect", model, "--graph", tmp_path / "g.svg")
     rows = pd.read_csv(io.StringIO(works("predict", model, path, "--class-prior", "ill=0.2,healthy=0.8")))
-    np.testing.assert_allclose(rows["p(ill)"] + rows["p(healthy)"], 1)
+    np.testing.assert_allclose(rows["probability_ill"] + rows["probability_healthy"], 1, rtol=1e-5)
     assert rows["typicality"].between(0, 1).all()
 
 

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import io
+import os
 import re
 import tarfile
 import warnings
@@ -347,3 +348,11 @@ def test_a_bomb_within_an_mzml_file_is_refused(tmp_path):
     file.write_bytes(re.sub(rb"<binary>[^<]*</binary>", b"<binary>" + bomb + b"</binary>", file.read_bytes()))
     with pytest.raises(SpectrumError, match="has more than 80000000 bytes"):
         read(file)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_named_pipe_is_skipped_with_a_warning(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")  # reading it would wait for ever
+    (tmp_path / "a.txt").write_text("1000 1\n1001 2\n")
+    with pytest.warns(UserWarning, match=r"pipe\.txt is not a regular file and is skipped"):
+        assert [len(spectrum) for spectrum in read(tmp_path)] == [2]

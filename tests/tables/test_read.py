@@ -61,8 +61,8 @@ def test_all_kinds_give_the_same_frame(tmp_path, suffix):
     assert list(data.X["colour"].cat.categories) == ["a, b", "blue", "red"]
     assert data.y.tolist() == FRAME["class"].tolist()
     assert data.groups.tolist() == FRAME["who"].tolist()
-    assert data.lines.tolist() == ([0, 1, 2, 3] if suffix in (".parquet", ".arrow") else [2, 3, 4, 5])
-    assert data.place(1) == ("row 1" if suffix in (".parquet", ".arrow") else "line 3")
+    assert data.lines.tolist() == ([1, 2, 3, 4] if suffix in (".parquet", ".arrow") else [2, 3, 4, 5])
+    assert data.place(1) == ("row 2" if suffix in (".parquet", ".arrow") else "line 3")
     assert (data.n_dropped, data.missing, data.remarks) == (0, {}, ())
 
 
@@ -166,7 +166,8 @@ def test_faults_are_named_with_their_line(tmp_path):
     path.write_text("a,class\n1,x\n")
     assert "has no column 'z' (--target): it has 'a', 'class'" in refused(path, target="z", error=ColumnError)
     assert "did you mean 'class'?" in refused(path, target="klass", error=ColumnError)
-    assert "ending must be one of" in refused(tmp_path / "data.xls", "")
+    assert "ending must be one of" in refused(tmp_path / "data.doc", "")
+    assert "the format xls is not read: save the file as xlsx or csv" in refused(tmp_path / "data.xls", "")
     for suffix in (".parquet", ".npz"):
         assert "or damaged" in refused(tmp_path / f"data{suffix}", "PK nonsense")
 
@@ -418,10 +419,10 @@ def test_missing_values_of_parquet_and_npz(tmp_path):
     assert data.X["colour"].isna().tolist() == [False, True, True, False]
     assert data.missing == {"code": {"null": 1, "3": 1}, "colour": {"blue": 1, "null": 1}}
     data = read(path, drop_missing=True)
-    assert (len(data.X), data.n_dropped, data.lines.tolist()) == (3, 1, [0, 1, 3])
+    assert (len(data.X), data.n_dropped, data.lines.tolist()) == (3, 1, [1, 2, 4])
     frame.loc[1, "who"] = None
     path = written(tmp_path, ".parquet", frame)
-    assert "column 'who' has no value in row 1: fill in the group" in refused(path, groups="who")
+    assert "column 'who' has no value in row 2: fill in the group" in refused(path, groups="who")
     np.savez(tmp_path / "data.npz", X=[[1.0, np.nan], [2.0, 3.0]], y=["a", "b"])
     assert read(tmp_path / "data.npz", target="y").missing == {"1": {"null": 1}}
 
@@ -457,7 +458,7 @@ def test_rows_to_predict_have_the_columns_of_the_model(tmp_path):
     data, _ = to_predict(path, Roles("class", id="who"), ["colour", "size"], ["colour"])
     assert list(data.X.columns) == ["colour", "size"]
     assert data.ids.tolist() == FRAME["who"].tolist()
-    with pytest.raises(DataFileError, match=r"has no column 'sise' \(a column of the model\): did you mean 'size'"):
+    with pytest.raises(DataFileError, match=r"has no column 'sise' \(of the model\): did you mean 'size'"):
         to_predict(path, Roles(), ["sise"])
     with pytest.raises(
         DataFileError, match=r"'colour' holds 'red' in line 2 .and in 3 more.: the model was trained on"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cgnlearn.candidates.registry import MIXTURE
+from cgnlearn.cli.command import Command
 from cgnlearn.cli.folder import opened, print_by_sample, steps_of
 from cgnlearn.cli.models import compared
 from cgnlearn.cli.options import NEW_REPORT, jobs_option, json_option
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 OUTPUT = "Path of the report.  [default: demo/report.html]"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("-o", "--output", type=NEW_REPORT, default=Path("demo/report.html"), help=OUTPUT)
 @jobs_option(1)
 @json_option

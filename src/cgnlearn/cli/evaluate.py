@@ -11,6 +11,7 @@ import click
 
 from cgnlearn.candidates.registry import MIXTURE
 from cgnlearn.cli import folder, options, terminal
+from cgnlearn.cli.command import Command
 from cgnlearn.cli.given import Given, given_data
 from cgnlearn.cli.models import compared
 
@@ -28,7 +29,7 @@ PREVALENCE = "Of the positive class where decisions will be made; default: as in
 OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run continues there."
 
 
-@click.command()
+@click.command(cls=Command)
 @given_data
 @options.model_options(many=True)
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", help=CV)
@@ -38,7 +39,6 @@ OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run
 @options.jobs_option(1)
 @click.option("-o", "--output", type=options.NEW_FOLDER, help=OUTPUT)
 @click.option("--report", type=options.NEW_REPORT, help="Path of an HTML report.")
-@options.memory_option
 @options.json_option
 def evaluate(
     given: Given,
@@ -52,7 +52,6 @@ def evaluate(
     jobs: int,
     output: Path | None,
     report: Path | None,
-    memory: int | None,
     as_json: bool,
     seed: int,
     **model: Any,
@@ -66,7 +65,7 @@ def evaluate(
     data, of_spectra, roles = given.data, given.of_spectra, given.roles
     has_mixture = not structure or MIXTURE in structure
     models = compared(structure, estimation, seed=seed, ordered=ordered or (of_spectra and has_mixture), **model)
-    if given.exceeds(memory):
+    if given.exceeds:
         for option, value in {"--positive": positive, "--cost": cost}.items():
             if value is not None:
                 raise click.UsageError(f"{option} needs all rows in memory: omit it, or increase --memory")
@@ -260,7 +259,7 @@ def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
     """The settings in the report."""
     settings = {"File": data.path.name, "SHA-256": data.sha256, "Class column": str(roles.target)}
     if not of_spectra:
-        settings["Row numbers"] = "lines of the file" if data.is_text else "rows of the file, from 0"
+        settings["Row numbers"] = "lines of the file" if data.is_text else "rows of the file, from 1"
     if data.groups is not None:
         together = "samples" if roles.groups is None else roles.groups
         unit = "spectra" if of_spectra else "samples"

@@ -10,6 +10,7 @@ import click
 
 from cgnlearn.candidates.registry import NETWORKS
 from cgnlearn.cli import folder, options
+from cgnlearn.cli.command import Command
 from cgnlearn.cli.given import Given, given_data
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.models import chosen
@@ -19,14 +20,13 @@ OUTPUT = "Path of the model, such as model.skops; a path that ends in .stats get
 MINIMUM = "For .stats: refuse non-empty cells with fewer samples."
 
 
-@click.command()
+@click.command(cls=Command)
 @given_data
 @options.model_options(many=False)
 @click.option("-o", "--output", type=options.NEW_FILE, required=True, help=OUTPUT)
 @click.option("--minimum-cell", type=click.FloatRange(0), default=0.0, show_default=True, help=MINIMUM)
-@options.memory_option
 @options.json_option
-def fit(given: Given, output: Path, minimum_cell: float, memory: int | None, as_json: bool, **asked: Any) -> None:
+def fit(given: Given, output: Path, minimum_cell: float, as_json: bool, **asked: Any) -> None:
     """Fit a classifier and save it.
 
     DATA is a table, or a folder (zip, tar) of raw spectra with --labels; the model then predicts raw spectra.
@@ -52,7 +52,7 @@ def fit(given: Given, output: Path, minimum_cell: float, memory: int | None, as_
         print_expected_time(model, spectra.X, spectra.y)
         with fitting(model):
             whole = folder.fitted_pipeline(spectra, model)
-    elif given.exceeds(memory):
+    elif given.exceeds:
         from cgnlearn.estimators.classifier import counting_learner
         from cgnlearn.streams import fit_to
 

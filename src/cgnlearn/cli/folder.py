@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from cgnlearn.spectra.folders import Folder, Training
 
 LABELS = "For spectra: table with columns file (or sample) and label; a column sample beside file names replicates."
-PRESET = "Preprocessing of spectra. maldi: all steps. seldi: binning only."
-CORRELATION = "Correlation of a sample's replicates: 1 averages their log odds, 0 adds them."
+PRESET = "Preprocessing of spectra. maldi: all steps. seldi: binning only.  [default: maldi]"
+CORRELATION = "Correlation of a sample's replicates: 1 averages their log odds, 0 adds them.  [default: 1]"
 
 labels_option = click.option("--labels", type=EXISTING, help=LABELS)
 skip_option = click.option("--skip-bad", is_flag=True, help="Skip spectra that cannot be read, and list them.")
 preset_options = combined(
-    click.option("--preset", type=click.Choice(("maldi", "seldi")), default="maldi", show_default=True, help=PRESET),
+    click.option("--preset", type=click.Choice(("maldi", "seldi")), help=PRESET),
     click.option("--width", type=click.FloatRange(0, min_open=True), help="Width of a bin in m/z."),
     skip_option,
 )
 sample_options = combined(
     click.option("--by-sample", is_flag=True, help="For spectra: a line for each sample, its replicates combined."),
-    click.option("--correlation", type=click.FloatRange(0, 1), default=1.0, show_default=True, help=CORRELATION),
+    click.option("--correlation", type=click.FloatRange(0, 1), help=CORRELATION),
 )
 
 
-def is_folder(path: Path) -> bool:
-    """Whether data are a folder or an archive of spectra; a zipped table is not."""
+def is_folder(path: Path, labels: Path | None = None) -> bool:
+    """Whether data are a folder or an archive of spectra; without labels a zip file of one csv or tsv is a table."""
     from cgnlearn.spectra.archives import is_archive
+    from cgnlearn.tables.text import is_zipped_table
 
-    inner = Path(path.stem).suffix.lower() if path.suffix.lower() == ".zip" else ""
-    return path.is_dir() or (is_archive(path.name) and inner not in (".csv", ".tsv"))
+    return path.is_dir() or (is_archive(path.name) and (labels is not None or not is_zipped_table(path)))
 
 
 def class_column(target: str | None) -> str:
@@ -55,11 +55,11 @@ def opened(path: Path, labels: Path | None, **more: Any) -> Folder:
     return Folder(path, labels, notify=say, **more)
 
 
-def steps_of(preset: str, width: float | None) -> Pipeline:
+def steps_of(preset: str | None, width: float | None) -> Pipeline:
     """The preprocessing steps."""
     from cgnlearn.spectra import preset as preset_of
 
-    steps = preset_of(preset).set_output(transform="pandas")
+    steps = preset_of(preset or "maldi").set_output(transform="pandas")
     return steps if width is None else steps.set_params(bin__width=width)
 
 
@@ -90,9 +90,10 @@ def fitted_pipeline(training: Training, model: Any) -> Any:
 
 def checked(model: Any, data: Path) -> bool:
     """Whether data are spectra; raises if the model needs the other kind."""
+    from cgnlearn.spectra.archives import is_archive
     from cgnlearn.spectra.presets import takes_spectra
 
-    of_spectra = is_folder(data)
+    of_spectra = data.is_dir() or is_archive(data.name) if takes_spectra(model) else is_folder(data)
     if of_spectra and not takes_spectra(model):
         raise click.UsageError(f"{data} is a folder or an archive, but the model was trained on a table: use a table")
     if takes_spectra(model) and not of_spectra:

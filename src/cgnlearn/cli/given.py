@@ -33,17 +33,20 @@ class Given:
     categorical: tuple[str, ...]
     na: tuple[str, ...]
     drop_missing: bool
+    sheet: str | None
     labels: Path | None
-    preset: str
+    preset: str | None
     width: float | None
     skip_bad: bool
+    memory: int | None
 
     @cached_property
     def of_spectra(self) -> bool:
         """Whether the data are spectra, for which options about columns are refused."""
-        if not folder.is_folder(self.data):
+        if not folder.is_folder(self.data, self.labels):
+            options.refuse_on_table(labels=self.labels, preset=self.preset, width=self.width, skip_bad=self.skip_bad)
             return False
-        for name in ("row_id", "ignore", "categorical", "na", "drop_missing"):
+        for name in ("row_id", "ignore", "categorical", "na", "drop_missing", "sheet"):
             if getattr(self, name):
                 option = "--" + name.removeprefix("row_").replace("_", "-")
                 raise click.UsageError(f"{option} is about columns of a table, and spectra have none: omit it")
@@ -63,10 +66,13 @@ class Given:
 
     @cached_property
     def source(self) -> Source:
-        return options.opened(self.data, [name for name in (self.target or "y", self.row_id, self.groups) if name])
+        arrays = [name for name in (self.target or "y", self.row_id, self.groups) if name]
+        return options.opened(self.data, arrays, self.memory, self.sheet)
 
-    def exceeds(self, memory: int | None) -> bool:
-        return not self.of_spectra and options.exceeds(self.source, memory)
+    @property
+    def exceeds(self) -> bool:
+        """Whether the table is to be read in batches."""
+        return not self.of_spectra and options.exceeds(self.source, self.memory)
 
     def table(self) -> Data:
         """Read a table into memory."""
@@ -104,4 +110,4 @@ def given_data(command: Callable[..., Any]) -> Callable[..., Any]:
         own = {field.name: values.pop(field.name) for field in fields(Given)}
         return command(Given(**own), **values)
 
-    return options.data_options(folder.labels_option(folder.preset_options(run)))
+    return options.data_options(folder.labels_option(folder.preset_options(options.memory_option(run))))

@@ -10,11 +10,12 @@ from typing import Any
 
 import click
 
+from cgnlearn.cli.command import Command
 from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option
 from cgnlearn.cli.terminal import one_line, say
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=EXISTING)
 @click.option("--graph", type=NEW_FILE, help="Draw the structure: svg, png, pdf or dot by the ending.")
 @json_option

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cgnlearn.cli.command import Command
 from cgnlearn.cli.inspect import description
 from cgnlearn.cli.models import chosen
 from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option, model_options
@@ -16,7 +17,7 @@ from cgnlearn.cli.terminal import say, waiting
 OUTPUT = "Path of the model, such as model.skops; a path that ends in .stats gets the sum of the statistics."
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("parts", type=EXISTING, nargs=-1, required=True)
 @model_options(many=False, of_samples=False)
 @click.option("-o", "--output", type=NEW_FILE, required=True, help=OUTPUT)

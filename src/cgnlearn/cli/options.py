@@ -46,8 +46,6 @@ def probabilities(value: str) -> dict[str, float]:
             sign = ""
         if not sign or not 0 < found.get(name.strip(), 0) < 1:
             raise click.BadParameter(f"{part!r} is not CLASS=PROBABILITY with a probability between 0 and 1")
-    if abs(sum(found.values()) - 1) > 0.001:
-        raise click.BadParameter(f"the probabilities sum to {sum(found.values()):g}, not to 1")
     return found
 
 
@@ -61,6 +59,19 @@ def folds_and_repeats(value: str) -> tuple[int, int]:
     if pair[0] < 2 or pair[1] < 1:
         raise click.BadParameter(f"{value!r} needs at least 2 folds and 1 repetition")
     return pair
+
+
+class Input(click.Path):
+    """A file, or a folder if that is allowed; files are read more than once, which a pipe does not allow."""
+
+    def __init__(self, *, dir_okay: bool = True) -> None:
+        super().__init__(exists=True, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not path.is_dir() and not path.is_file():
+            self.fail(f"{path} is not a regular file: save its content to one", param, ctx)
+        return path
 
 
 class Output(click.Path):
@@ -96,8 +107,8 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
         return int(float(found[1]) * self.units[found[2]])
 
 
-EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
-DATA = click.Path(exists=True, path_type=Path)  # a file, or a folder of spectra
+EXISTING = Input(dir_okay=False)
+DATA = Input()  # a file, or a folder of spectra
 NEW_FILE = Output()
 NEW_REPORT = Output(makes_folder=True)
 NEW_FOLDER = Output(makes_folder=True, is_folder=True)
@@ -123,9 +134,10 @@ IGNORE = "Columns to exclude, separated by commas."
 CATEGORICAL = "Columns of numbers that are labels, separated by commas. Columns of words always are."
 NA = "Spellings of a missing value, separated by commas, besides empty, NA and ?."
 COST = "Costs of decisions: a csv file with a row for each class and a column for each decision."
-MEMORY = "Files that need more are read in batches; default: half of the machine's memory."
+MEMORY = "Files that need more are read in batches, xlsx and npz refused; default: half of the machine's."
 
 id_option = click.option("--id", "row_id", metavar="COLUMN", help=ID)
+sheet_option = click.option("--sheet", metavar="NAME", help="Sheet of an xlsx file; default: the first.")
 na_option = click.option("--na", multiple=True, metavar="WORDS", help=NA)
 cost_option = click.option("--cost", type=EXISTING, help=COST)
 data_options = combined(
@@ -137,6 +149,7 @@ data_options = combined(
     click.option("--categorical", multiple=True, metavar="COLUMNS", help=CATEGORICAL),
     na_option,
     click.option("--drop-missing", is_flag=True, help="Exclude rows with a missing value."),
+    sheet_option,
 )
 seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
 memory_option = click.option("--memory", type=Bytes(), help=MEMORY)
@@ -183,12 +196,26 @@ def jobs_option(default: int) -> Decorator:
     return click.option("-j", "--jobs", type=int, default=default, show_default=True, callback=checked, help=text)
 
 
-def opened(path: Path, arrays: Sequence[str] = ()) -> Source:
-    """Open a file of a table."""
-    from cgnlearn.tables.formats import source_of
+def opened(path: Path, arrays: Sequence[str] = (), memory: int | None = None, sheet: str | None = None) -> Source:
+    """Open a file of a table; one that must be read whole is refused if it needs more memory than allowed."""
+    from cgnlearn.tables.formats import source_of, whole_bytes
 
+    needed, allowed = whole_bytes(path), allowed_memory(memory)
+    if needed > allowed:
+        raise click.UsageError(
+            f"{path} needs about {needed / 2**20:,.0f} MB and cannot be read in batches, but {allowed / 2**20:,.0f} MB "
+            "are allowed: save it as parquet or csv, or increase --memory"
+        )
     with column_errors(), waiting(f"opening {path}"):
-        return source_of(path, arrays)
+        return source_of(path, arrays, sheet)
+
+
+def refuse_on_table(**options: Any) -> None:
+    """Refuse options about spectra where the data are a table."""
+    for name, value in options.items():
+        if value not in (None, False):
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{option} is for spectra, and the data are a table: omit it")
 
 
 @contextmanager
@@ -202,11 +229,16 @@ def column_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
 
 
+def allowed_memory(memory: int | None) -> float:
+    """The memory of the option in bytes, or half of the machine's."""
+    if memory is not None:
+        return memory
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
+    except (AttributeError, ValueError, OSError):
+        return float("inf")  # the system does not report its memory
+
+
 def exceeds(source: Source, memory: int | None) -> bool:
     """Whether a file that can be read in batches needs more memory than allowed."""
-    if memory is None:
-        try:
-            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-        except (AttributeError, ValueError, OSError):
-            return False  # the system does not report its memory
-    return source.memory > memory
+    return source.memory > allowed_memory(memory)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from cgnlearn.cli import folder, options
+from cgnlearn.cli.command import Command
 from cgnlearn.cli.terminal import say, waiting
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Predictor(NamedTuple):
     classifier: Any  # the last step
     roles: Roles
     costs: Costs | None
+    log_density: bool = False
+    na: Sequence[str] = ()  # given with the command
 
     @property
     def classes(self) -> list[str]:
@@ -47,30 +50,36 @@ class Predictor(NamedTuple):
         if self.costs is not None:
             best, expected = self.costs.least(log_proba)
             columns |= {"decision": np.array(self.costs.decisions)[best], "expected_cost": expected}
-        return columns | {f"p({label})": proba for label, proba in zip(classes, np.exp(log_proba).T, strict=True)}
+        return columns | dict(zip(map(_heading, self.classes), np.exp(log_proba).T, strict=True))
 
-    def frame(self, data: Data, first: int = 0) -> pd.DataFrame:
-        """Predictions for samples, numbered from ``first`` on."""
-        import numpy as np
+    def frame(self, data: Data, *, is_first: bool = True) -> pd.DataFrame:
+        """Predictions for samples; a message comes with the first of them only."""
         import pandas as pd
 
         X = data.X if hasattr(self.model, "feature_names_in_") else data.X.to_numpy()
-        columns: dict[str, Any] = {"row": np.arange(first, first + len(X))}
+        columns: dict[str, Any] = {"row": data.lines}
         if data.ids is not None:
             columns["id"] = data.ids
-        columns |= self.predictions(self.model.predict_log_proba(X))
-        columns["log_density"] = self.model.score_samples(X)
+        predicted = self.predictions(self.model.predict_log_proba(X))
+        if self.log_density:
+            predicted["log_density"] = self.model.score_samples(X)
         typicality, reason = _typicality(self.model, X)
-        return pd.DataFrame(columns | _typicality_columns(typicality, None if first else reason))
+        predicted |= _typicality_columns(typicality, reason if is_first else None)
+        if data.y is not None:
+            target = str(self.roles.target)
+            columns[target if target not in {*columns, *predicted} else f"{target} of the file"] = data.y
+        return pd.DataFrame(columns | predicted)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=options.EXISTING)
 @click.argument("data", type=options.DATA)
 @options.id_option
 @options.na_option
 @click.option("--class-prior", type=options.probabilities, metavar="CLASS=P,...", help=CLASS_PRIOR)
 @options.cost_option
+@click.option("--log-density", is_flag=True, help="Add the log density of each row.")
+@options.sheet_option
 @folder.labels_option
 @folder.skip_option
 @folder.sample_options
@@ -84,7 +93,8 @@ def predict(
     labels: Path | None,
     skip_bad: bool,
     by_sample: bool,
-    correlation: float,
+    correlation: float | None,
+    sheet: str | None,
     output: Path | None,
     memory: int | None,
     as_json: bool,
@@ -92,23 +102,27 @@ def predict(
 ) -> None:
     """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
-    For each row: the most probable class, the probability of every class, the log density, and the typicality (share
-    of the training samples with a lower density). Rows with a typicality below 1% are marked as unusual. The
-    typicality of a sample is that of its least typical spectrum, times their number.
+    For each row: the most probable class, the probability of every class, and the typicality (share of the training
+    samples with a lower density). Rows with a typicality below 1% are marked as unusual. The typicality of a sample is
+    that of its least typical spectrum, times their number.
     """
     from cgnlearn.files import whole_file, write_whole
     from cgnlearn.tables.read import BATCH_ROWS
 
     predictor = _predictor(model, row_id, **changes)
     of_spectra = folder.checked(predictor.model, data)
-    source = None if of_spectra else options.opened(data, [] if row_id is None else [row_id])
+    if not of_spectra:
+        options.refuse_on_table(labels=labels, skip_bad=skip_bad, by_sample=by_sample, correlation=correlation)
+    elif sheet is not None:
+        raise click.UsageError("--sheet is for tables, and the data are spectra: omit it")
+    source = None if of_spectra else options.opened(data, [] if row_id is None else [row_id], memory, sheet)
     if source is not None and options.exceeds(source, memory):
         if output is None or as_json:
             raise click.UsageError("the file is too large for --json and stdout: add --output, or increase --memory")
         n_samples = n_unusual = 0
         with waiting("predicting"), whole_file(output) as file:
             for part in _matching(predictor, source, needs_id=row_id is not None, n_rows=BATCH_ROWS):
-                predicted = predictor.frame(part, n_samples)
+                predicted = predictor.frame(part, is_first=not n_samples)
                 file.write(_csv(predicted, header=not n_samples).encode())
                 n_unusual += _n_unusual(predicted)
                 n_samples += len(predicted)
@@ -116,7 +130,9 @@ def predict(
         with waiting("predicting"):
             if source is None:
                 spectra = folder.opened(data, labels, needed=False, skip_bad=skip_bad)
-                predicted = _of_spectra(predictor, spectra, correlation if by_sample else None)
+                predicted = _of_spectra(
+                    predictor, spectra, (1.0 if correlation is None else correlation) if by_sample else None
+                )
             else:
                 [read] = _matching(predictor, source, needs_id=row_id is not None)
                 predicted = predictor.frame(read)
@@ -135,7 +151,12 @@ def predict(
 
 
 def _predictor(
-    path: Path, row_id: str | None, na: Sequence[str], class_prior: dict[str, float] | None, cost: Path | None
+    path: Path,
+    row_id: str | None,
+    na: Sequence[str],
+    class_prior: dict[str, float] | None,
+    cost: Path | None,
+    log_density: bool,
 ) -> Predictor:
     import numpy as np
 
@@ -150,11 +171,21 @@ def _predictor(
     predictor = Predictor(model, classifier_of(model), roles, None)
     classes = predictor.classes
     if class_prior is not None:
-        if set(class_prior) != set(classes):
-            raise click.UsageError(f"--class-prior must name each class once: {', '.join(classes)}")
-        prior = np.array([class_prior[label] for label in classes])
+        prior = np.array(_completed(class_prior, classes))
         model = _with_class_prior(model, prior / prior.sum())
-    return Predictor(model, classifier_of(model), roles, None if cost is None else read_costs(cost, classes))
+    costs = None if cost is None else read_costs(cost, classes)
+    return Predictor(model, classifier_of(model), roles, costs, log_density, listed_values(na))
+
+
+def _completed(given: dict[str, float], classes: Sequence[str]) -> list[float]:
+    """A probability for each class; that of one may be omitted."""
+    absent, total = [label for label in classes if label not in given], sum(given.values())
+    foreign = [label for label in given if label not in classes]
+    if foreign or len(absent) > 1:
+        raise click.UsageError(f"--class-prior must name each class once, or all but one: {', '.join(classes)}")
+    if (absent and total >= 1) or (not absent and abs(total - 1) > 0.001):
+        raise click.UsageError(f"--class-prior: the probabilities sum to {total:g}, not to 1")
+    return [given.get(label, 1 - total) for label in classes]
 
 
 def _with_class_prior(model: Any, prior: Any) -> Any:
@@ -196,8 +227,16 @@ def _n_unusual(predicted: pd.DataFrame) -> int:
     return int(predicted["unusual"].eq(True).sum())
 
 
+def _heading(label: str) -> str:
+    return f"probability_{label}"
+
+
 def _csv(predicted: pd.DataFrame, header: bool = True) -> str:
-    return str(predicted.to_csv(index=False, header=header, lineterminator="\n"))
+    from cgnlearn.files import defused
+
+    safe = {name: column.map(defused) for name, column in predicted.items() if column.dtype.kind not in "fiub"}
+    plain = predicted.assign(**safe).rename(columns=defused)
+    return str(plain.to_csv(index=False, header=header, lineterminator="\n", float_format="%.6g"))
 
 
 def _as_dict(predictor: Predictor, predicted: pd.DataFrame, output: Path | None) -> dict[str, Any]:
@@ -208,7 +247,7 @@ def _as_dict(predictor: Predictor, predicted: pd.DataFrame, output: Path | None)
         return result | {"path": str(output)}
     plain = predicted.astype(object).where(predicted.notna(), None).to_dict("records")
     for row in plain:
-        row["probabilities"] = {label: row.pop(f"p({label})") for label in predictor.classes}
+        row["probabilities"] = {label: row.pop(_heading(label)) for label in predictor.classes}
     return result | {"predictions": plain}
 
 
@@ -226,7 +265,7 @@ def _of_spectra(predictor: Predictor, source: Folder, correlation: float | None)
     model = predictor.classifier
     predictor = predictor._replace(model=model)
     if correlation is None:
-        predicted = predictor.frame(Data(source.path, X, np.arange(len(X)), ids=np.array(source.files)))
+        predicted = predictor.frame(Data(source.path, X, np.arange(len(X)) + 1, ids=np.array(source.files)))
         predicted.insert(2, "sample", source.samples)
         return predicted.rename(columns={"id": "file"})
     samples = by_sample(model.predict_log_proba(X), source.samples, model.class_log_prior_, correlation=correlation)
@@ -250,7 +289,8 @@ def _matching(predictor: Predictor, source: Source, *, needs_id: bool, n_rows: i
     levels: dict[str, Any] = {}
     if columns is not None and model is predictor.classifier:  # a pipeline recodes its columns itself
         levels = {name: own for name, own in zip(columns, schema.levels, strict=True) if own is not None}
-    parts = prediction_parts(source, predictor.roles, columns, levels, needs_id=needs_id, n_rows=n_rows, message=say)
+    more: dict[str, Any] = {"needs_id": needs_id, "na": predictor.na, "n_rows": n_rows, "message": say}
+    parts = prediction_parts(source, predictor.roles, columns, levels, **more)
     with options.column_errors():
         for data in parts:
             if columns is None and data.X.shape[1] != model.n_features_in_:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgnlearn.cli import options
+from cgnlearn.cli.command import Command
 from cgnlearn.cli.terminal import finish, say
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ OUTPUT = "Folder for the results; an interrupted run continues there.  [default:
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("experiment", type=click.Choice(("uci", "ovarian")))
 @click.option("--quick", is_flag=True, help="A small version on embedded data, in less than a minute.")
 @click.option("--data-dir", type=_FOLDER, help="Folder with uci/NAME.csv and ms/ovarian_216x4000.npz.")

@@ -8,17 +8,20 @@ from typing import Any
 import click
 
 from cgnlearn.cli import folder as folders
-from cgnlearn.cli.options import NEW_FILE, column_errors
+from cgnlearn.cli.command import Command
+from cgnlearn.cli.options import DATA, NEW_FILE, column_errors
 from cgnlearn.cli.terminal import say, waiting
 
 
-@click.command()
-@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.command(cls=Command)
+@click.argument("folder", type=DATA)
 @click.option("-t", "--target", help="Column of the classes in the table of labels; default: label.")
 @folders.labels_option
 @folders.preset_options
 @click.option("-o", "--output", type=NEW_FILE, required=True, help="Path of the table: .parquet or .csv.")
-def spectra(folder: Path, labels: Path | None, preset: str, width: float | None, output: Path, **options: Any) -> None:
+def spectra(
+    folder: Path, labels: Path | None, preset: str | None, width: float | None, output: Path, **options: Any
+) -> None:
     """Convert raw spectra to a table of features.
 
     FOLDER, or a zip or tar file, contains mzML, mzXML, MGF, two-column text or Bruker flex spectra. The table has a

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cgnlearn.cli.console import console, never_fail, text_column
+
 if TYPE_CHECKING:
     from cgnlearn.evaluation.decisions import Decisions
     from cgnlearn.evaluation.estimates import Estimate
@@ -38,11 +40,13 @@ class Program(click.Group):
         """Run and exit; ``--debug`` may stand anywhere."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given
+        given = [word for word in given if word != "--debug"] or ["--help"]
         extra["standalone_mode"] = False
+        never_fail()
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _warned_once()
-                code = super().main([word for word in given if word != "--debug"], **extra)
+                code = super().main(given, **extra)
         except click.exceptions.Abort:
             say("interrupted")
             code = 1
@@ -97,33 +101,26 @@ def say(message: str) -> None:
     click.echo(f"cgnlearn: {message}", err=True)
 
 
-def _stderr() -> Any:
-    from rich.console import Console
-
-    return Console(stderr=True)
-
-
-def _bar(console: Any, *columns: Any) -> Any:
+def _bar(stderr: Any, *columns: Any) -> Any:
     """A bar on a terminal; elsewhere nothing, not even the empty line that rich before 15 prints at the end."""
-    from rich.console import Console
     from rich.progress import Progress
 
-    shown = console.is_terminal
-    return Progress(*columns, console=console if shown else Console(quiet=True), transient=True, disable=not shown)
+    shown = stderr.is_terminal
+    return Progress(*columns, console=stderr if shown else console(quiet=True), transient=True, disable=not shown)
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
     """Show the elapsed time; yields a function that adds details."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-    console = _stderr()
-    if not console.is_terminal:
+    stderr = console(stderr=True)
+    if not stderr.is_terminal:
         with _lines_now_and_then(what) as more:
             yield more
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    columns = (SpinnerColumn(), text_column("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=stderr, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda words: progress.update(task, description=f"{what}: {words}")
 
@@ -208,13 +205,13 @@ class Pace:
 
 def with_progress(kinds: Iterable[str], what: str, n_done: int, pace: Pace) -> Iterator[str]:
     """Pass on the kinds of finished parts, with a bar and the time left on a terminal, or a line now and then."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn
 
     from cgnlearn.progress import duration
 
-    console, printed, n_all, is_announced = _stderr(), monotonic(), n_done + pace.todo.total(), False
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
-    with _bar(console, *columns) as progress:
+    stderr, printed, n_all, is_announced = console(stderr=True), monotonic(), n_done + pace.todo.total(), False
+    columns = (text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), text_column("{task.fields[left]}"))
+    with _bar(stderr, *columns) as progress:
         task = progress.add_task(what, total=n_all, completed=n_done, left="")
         for number, kind in enumerate(kinds, start=n_done + 1):
             seconds = pace.done(kind)
@@ -223,7 +220,7 @@ def with_progress(kinds: Iterable[str], what: str, n_done: int, pace: Pace) -> I
             if seconds is not None and seconds > MINUTES_FROM and not is_announced:
                 say(f"the other {n_all - number} parts will take about {duration(seconds)}")
                 is_announced, printed = True, monotonic()
-            elif not console.is_terminal and monotonic() - printed > SECONDS_BETWEEN_LINES:
+            elif not stderr.is_terminal and monotonic() - printed > SECONDS_BETWEEN_LINES:
                 printed = monotonic()
                 say(f"{what}: {number} of {n_all}{left}")
             yield kind
@@ -232,20 +229,20 @@ def with_progress(kinds: Iterable[str], what: str, n_done: int, pace: Pace) -> I
 @contextmanager
 def counted(what: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function of the rows done and all rows: a bar on a terminal, a line now and then elsewhere."""
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
 
-    console = _stderr()
+    stderr = console(stderr=True)
     printed = monotonic()
 
     def show(n_done: int, n_all: int) -> None:
         nonlocal printed
-        if not console.is_terminal and monotonic() - printed > SECONDS_BETWEEN_LINES:
+        if not stderr.is_terminal and monotonic() - printed > SECONDS_BETWEEN_LINES:
             printed = monotonic()
             say(f"{what}: {n_done:,} of {n_all:,} rows")
         progress.update(task, completed=n_done, total=n_all)
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with _bar(console, *columns) as progress:
+    columns = (text_column("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with _bar(stderr, *columns) as progress:
         task = progress.add_task(what, total=None)
         yield show
 
@@ -345,7 +342,6 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
 
 def _print(title: str, words: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table with columns of words, then columns of numbers."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
@@ -355,4 +351,4 @@ def _print(title: str, words: Sequence[str], numbers: Sequence[str], rows: Seque
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    console(width=None if sys.stdout.isatty() else 110).print(table)

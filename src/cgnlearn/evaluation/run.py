@@ -32,7 +32,7 @@ from threadpoolctl import ThreadpoolController
 
 from cgnlearn import __version__
 from cgnlearn.data.arrays import Floats
-from cgnlearn.files import add_whole, held, write_whole
+from cgnlearn.files import add_whole, defused, held, write_whole
 
 Result = TypeVar("Result")
 Row = Sequence[Any]
@@ -245,7 +245,7 @@ def csv_text(*rows: Row) -> str:
     """Rows as csv; floats with ten digits, which do not depend on the order of summation."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerows([f"{value:.10g}" if isinstance(value, float) else value for value in row] for row in rows)
+    writer.writerows([f"{v:.10g}" if isinstance(v, float) else defused(v) for v in row] for row in rows)
     return buffer.getvalue()
 
 

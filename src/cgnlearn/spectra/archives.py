@@ -9,6 +9,7 @@ import lzma
 import os
 import tarfile
 import tempfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -75,6 +76,9 @@ def _files_of_folder(folder: Path) -> Iterator[tuple[str, Reader]]:
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for path in (Path(place, name) for name in files):
+            if path.exists() and not path.is_file():
+                warnings.warn(f"{path} is not a regular file and is skipped", stacklevel=2)
+                continue
             yield path.relative_to(folder).as_posix(), partial(content, path)
 
 

@@ -187,7 +187,7 @@ class Training:
 
     @property
     def lines(self) -> NDArray[np.intp]:
-        return np.arange(len(self.y))
+        return np.arange(len(self.y)) + 1
 
     @cached_property
     def X(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Files as columns: csv and tsv (packed or not), Parquet, Arrow and npz, in memory or in batches."""
+"""Files as columns: csv and tsv (packed or not), Parquet and Arrow, in memory or in batches; xlsx and npz in memory."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.tables.numerals import Marks, Numeral, in_words, numerals
+from cgnlearn.tables.sheets import sheet_of
 from cgnlearn.tables.text import OPENERS, OWN_DELIMITER, DataFileError, Strings, TextFile, check_header
 
 PACKED = (*OPENERS, ".zip")
 ARROW = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
-KINDS = (*OWN_DELIMITER, *ARROW, ".npz")
+EXCEL = (".xlsx", ".xlsm")
+KINDS = (*OWN_DELIMITER, *ARROW, *EXCEL, ".npz")
 STREAMED = (*OWN_DELIMITER, *ARROW, *PACKED)
+WHOLE = {".npz": 3, **dict.fromkeys(EXCEL, 4)}  # kinds that are read whole, and bytes of memory for an unpacked byte
 PIECE = 1 << 16  # bytes of a column of a Parquet file that are read at once
 NPZ_DAMAGE = (
     *(OSError, ValueError, EOFError, LookupError, SyntaxError, TypeError, AttributeError, ArithmeticError),
@@ -60,7 +63,7 @@ class Rows:
 
     path: Path
     columns: dict[str, Column]
-    places: NDArray[np.intp]  # line of each row in a text file, from 1; its row in others, from 0
+    places: NDArray[np.intp]  # line or row of each row in its file, from 1; a header counts where there is one
     is_text: bool = False
     numerals: Mapping[str, Numeral] = field(default_factory=dict)  # how numbers are written; default: decimal points
     parsed: dict[str, Any] = field(default_factory=dict)  # columns as numbers, once parsed
@@ -79,7 +82,7 @@ class Source:
     memory: int = 0  # about how many bytes it takes to read all rows at once; 0 if batches are not possible
     is_text: bool = False
     types: dict[str, str] = field(default_factory=dict)  # if the file declares them: one of TYPES, or another type
-    layout: tuple[str, ...] = ()  # of a text file, if unusual
+    layout: tuple[str, ...] = ()  # what is unusual about a text file or a sheet
     index: tuple[str, ...] = ()  # columns that are the index of a pandas frame
 
     @cached_property
@@ -104,16 +107,21 @@ class Source:
 
     def hint(self, name: str) -> str:
         """The end of a message about a column that does not exist."""
+        close = self.close(name)
+        return f": did you mean {close!r}?" if close else f": it has {listed(self.names)}"
+
+    def close(self, name: str) -> str | None:
+        """The column with the most similar name, in whatever case, if there is one."""
         names = {other.casefold(): other for other in reversed(self.names)}
-        close = get_close_matches(name.casefold(), names, n=1)
-        return f": did you mean {names[close[0]]!r}?" if close else f": it has {listed(self.names)}"
+        found = get_close_matches(name.casefold(), names, n=1)
+        return names[found[0]] if found else None
 
 
-def source_of(given: Any, arrays: Sequence[str] = ()) -> Source:
+def source_of(given: Any, arrays: Sequence[str] = (), sheet: str | None = None) -> Source:
     """Open a file, several, folders of them, or a pyarrow dataset; the ending determines the kind.
 
     An npz file has an array ``X`` (rows, columns), and may have names in ``feature_names`` or ``mz``; its other arrays
-    become columns if they are named in ``arrays`` and have an entry for each row.
+    become columns if they are named in ``arrays`` and have an entry for each row. ``sheet``: of an xlsx file.
     """
     if not isinstance(given, str | Path | list | tuple):
         return _arrow_source(given, "the source")
@@ -124,16 +132,33 @@ def source_of(given: Any, arrays: Sequence[str] = ()) -> Source:
     if len(endings) > 1:
         raise DataFileError(f"{what}: all files must end in the same one of {', '.join(STREAMED)}")
     [ending] = endings
+    if several and ending in WHOLE:
+        raise DataFileError(f"{what}: {ending[1:]} files are read one at a time: name one")
+    if sheet is not None and ending not in EXCEL:
+        raise ColumnError(f"{what} has no sheets, which xlsx files have: omit --sheet")
     if ending == ".npz":
-        if several:
-            raise DataFileError(f"{what}: npz files are read one at a time: name one")
         return _npz_source(paths[0], arrays)
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist: give a file or a folder of files")
+        if not path.is_file():
+            raise DataFileError(f"{path} is not a regular file: save its content to one")
         if not path.stat().st_size:
             raise DataFileError(f"{path} is empty: use a file with a header line and rows")
+    if ending in EXCEL:
+        return _sheet_source(paths[0], sheet)
     return _arrow_source(_dataset(paths, ARROW[ending], what), what) if ending in ARROW else _text_source(paths, what)
+
+
+def whole_bytes(path: Path) -> int:
+    """About how many bytes a file takes that cannot be read in batches; 0 if it can."""
+    if path.suffix.lower() not in WHOLE:
+        return 0
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return WHOLE[path.suffix.lower()] * sum(member.file_size for member in archive.infolist())
+    except (OSError, *NPZ_DAMAGE):
+        return 0  # which reading explains
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
@@ -157,6 +182,8 @@ def _ending(path: Path) -> str:
     """The ending of a file, refused if unknown."""
     suffix = path.suffix.lower()
     inside = Path(path.stem).suffix.lower() if suffix in OPENERS else suffix
+    if suffix == ".xls":
+        raise DataFileError(f"{path}: the format xls is not read: save the file as xlsx or csv")
     if suffix not in (*KINDS, *PACKED) or inside not in (*KINDS, ".zip"):
         endings = ", ".join((*KINDS, ".csv.gz", ".csv.bz2", ".zip"))
         raise DataFileError(f"{path}: the ending must be one of {endings}: rename or convert the file")
@@ -186,6 +213,14 @@ def _text_source(paths: list[Path], what: Any) -> Source:
     layout = tuple(sorted(words, key=lambda word: word.startswith("in ")))  # the encoding is the last
     memory = 15 * sum(file.n_bytes for file in files)  # a cell is a Python string
     return Source(what, files[0].names, read, memory, True, layout=layout)
+
+
+def _sheet_source(path: Path, name: str | None) -> Source:
+    sheet = sheet_of(path, name)
+    written = numerals(sheet.marks, by_semicolons=True)
+    rows = Rows(path, sheet.columns, sheet.rows, numerals=written)
+    layout = (*sheet.layout, *in_words(written, sheet.marks))
+    return Source(path, tuple(sheet.columns), lambda names, n_at_once: iter([rows]), layout=layout)
 
 
 def _dataset(paths: list[Path], form: str, what: Any) -> Any:
@@ -233,11 +268,11 @@ def _arrow_source(dataset: Any, what: Any) -> Source:
             if n_at_once is None:
                 table = dataset.to_table(columns=list(names)).unify_dictionaries()
                 columns = {name: table.column(name).combine_chunks() for name in names}
-                yield Rows(what, {n: _typed(column, n, what) for n, column in columns.items()}, np.arange(n_rows))
+                yield Rows(what, {n: _typed(column, n, what) for n, column in columns.items()}, np.arange(n_rows) + 1)
                 return
             sizes = {"batch_size": n_at_once, "batch_readahead": 2, "fragment_readahead": 1}
             for batch in dataset.scanner(columns=list(names), **sizes).to_batches():
-                places = np.arange(n_done, n_done + batch.num_rows)
+                places = np.arange(n_done, n_done + batch.num_rows) + 1
                 n_done += batch.num_rows
                 if len(places):
                     yield Rows(what, {name: _typed(batch.column(name), name, what) for name in names}, places)
@@ -318,7 +353,7 @@ def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
             raise DataFileError(f"{path}: the array {asked!r} must have one entry for each of the {n_rows} rows of X")
         own = arrays[asked]
         columns[asked] = own if own.dtype.kind in "fiub" else Strings([str(one).strip() for one in own.tolist()])
-    rows = Rows(path, columns, np.arange(n_rows))
+    rows = Rows(path, columns, np.arange(n_rows) + 1)
     return Source(path, tuple(columns), lambda names, n_at_once: iter([rows]))
 
 

@@ -56,7 +56,7 @@ class Data:
 
     path: Path
     X: pd.DataFrame  # (samples, features): floats, and categoricals of text; missing values are NaN
-    lines: NDArray[np.intp]  # the line of each sample in a text file, its row in others
+    lines: NDArray[np.intp]  # the line or row of each sample in its file, as `Rows.places`
     is_text: bool = False
     y: NDArray[np.str_] | None = None
     groups: NDArray[np.str_] | None = None
@@ -208,29 +208,40 @@ def prediction_parts(
     """
     if needs_id:
         source.refuse_unknown((roles.id, "--id"))
-    for name in columns or ():
-        if name not in source.names:
-            raise DataFileError(f"{source.path} has no column {name!r} (a column of the model){source.hint(name)}")
-    for remark in _layout(source):
+    absent = [name for name in columns or () if name not in source.names]
+    for remark in (*_layout(source), *_absent(source, absent, len(columns or ()))):
         message(remark)
     if roles.id is not None and roles.id not in source.names:
         message(f"{source.path} has no column {roles.id!r}, which named the rows in training: they are numbered only")
         roles = replace(roles, id=None)
     names = roles.features(source) if columns is None else list(columns)
+    names = [name for name in names if name not in absent]
+    target = roles.target if roles.target in source.names and roles.target not in names else None
     scans = {name: ColumnScan(name) for name in names}
-    for rows in source.batches([*names, *([] if roles.id is None else [roles.id])], n_rows):
+    copied = [name for name in (roles.id, target) if name is not None]
+    for rows in source.batches([*names, *copied], n_rows):
         for name, scan in scans.items():
             scan.add(rows, roles.na, as_labels=name in discrete)
             scan.refuse_words("the model was trained on numbers there")
         features = {
-            name: labels(rows, name, roles.na) if name in discrete else numbers(rows, name, roles.na).values
-            for name in names
+            name: _of_none(len(rows.places), name in discrete)
+            if name in absent
+            else labels(rows, name, roles.na)
+            if name in discrete
+            else numbers(rows, name, roles.na).values
+            for name in columns or names
         }
-        ids = None if roles.id is None else labels(rows, roles.id, roles.na).cells().astype(str)
-        yield Data(rows.path, frame_of_columns(features), rows.places, rows.is_text, ids=ids)
+        of_rows = {name: labels(rows, name, roles.na).cells().astype(str) for name in copied}
+        ids, y = of_rows.get(roles.id or ""), of_rows.get(target or "")
+        yield Data(rows.path, frame_of_columns(features), rows.places, rows.is_text, y, ids=ids)
     missing = {name: dict(scan.spellings) for name, scan in scans.items() if scan.spellings}
     for remark in (*_missing_values(missing), *_not_found(na, scans.values())):
         message(remark)
+
+
+def _of_none(n_rows: int, is_discrete: bool) -> NDArray[Any] | Labels:
+    """A column without a value."""
+    return Labels([], np.full(n_rows, -1), {}) if is_discrete else np.full(n_rows, np.nan)
 
 
 def model_frames(source: Source, levels: Mapping[str, Sequence[Any] | None], n_rows: int) -> Iterator[pd.DataFrame]:
@@ -282,7 +293,8 @@ def check_target(path: Any, roles: Roles, classes: Mapping[str, int]) -> None:
 
 
 def _layout(source: Source) -> list[str]:
-    return [f"{source.path} is read as text {', '.join(source.layout)}"] if source.layout else []
+    text = "as text " if source.is_text else ""
+    return [f"{source.path} is read {text}{', '.join(source.layout)}"] if source.layout else []
 
 
 def _excluded(unfit: Mapping[str, str], scans: Mapping[str, ColumnScan]) -> list[str]:
@@ -299,6 +311,21 @@ def _excluded(unfit: Mapping[str, str], scans: Mapping[str, ColumnScan]) -> list
         options = f"{levels} if they are levels, {silent} to silence this message"
         lines.append(f"{head}, which {example}: {ADVICE[what]}; {options}")
     return lines
+
+
+def _absent(source: Source, absent: Sequence[str], n_columns: int) -> list[str]:
+    """One line about columns of the model that a file lacks; raises if these are more than half."""
+    if not absent:
+        return []
+    names = f"column {absent[0]!r}" if len(absent) == 1 else f"{len(absent)} of {n_columns} columns, {listed(absent)}"
+    which = f"{source.path} has no {names} (of the model)"
+    if 2 * len(absent) > n_columns:
+        raise DataFileError(f"{which}{source.hint(absent[0])}")
+    close = source.close(absent[0])
+    meant = f"; did you mean {close!r}?" if close else ""
+    return [
+        f"{which.replace('has no', 'lacks')}: {'its' if len(absent) == 1 else 'their'} values count as missing{meant}"
+    ]
 
 
 def _indexes(source: Source, roles: Roles) -> list[str]:

@@ -31,8 +31,10 @@ from cgnlearn.tables.numerals import Marks, number
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 OWN_DELIMITER = {".csv": ",", ".tsv": "\t"}
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+FIRST_NAME = "Unnamed: 0"  # of a first column without a name
 LINES_TRIED = 20  # to detect the delimiter
 CHUNK = 1 << 20
+LONGEST_LINE = 1 << 27  # bytes: a line is in memory at once, however small the packed file is
 BLOCK = 1 << 23  # bytes that pyarrow reads at once
 NOT_WINDOWS = frozenset(b"\x81\x8d\x8f\x90\x9d")  # undefined in cp1252
 DAMAGE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError)
@@ -181,7 +183,7 @@ class TextFile:
                         continue
                     if not header:
                         header = [name.strip() for name in fields]
-                        header[0] = header[0] or "Unnamed: 0"  # names or numbers of rows, as R and pandas write them
+                        header[0] = header[0] or FIRST_NAME  # names or numbers of rows, as R and pandas write them
                         yield header, reader.line_num
                     elif len(fields) == len(header):
                         yield fields, reader.line_num
@@ -242,6 +244,14 @@ def _packing(path: Path) -> tuple[str, str]:
     return suffix, ""
 
 
+def is_zipped_table(path: Path) -> bool:
+    """Whether a zip file holds one csv or tsv file and nothing else."""
+    try:
+        return path.suffix.lower() == ".zip" and _packing(path)[0] in OWN_DELIMITER
+    except DataFileError:
+        return False
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked while they are read."""
@@ -284,7 +294,7 @@ def _unpacking(path: Path) -> Iterator[None]:
 
 def _encoding(path: Path) -> tuple[int, str, bool]:
     """Number of bytes, encoding, and whether each row is a line without quotes."""
-    n_bytes, n_lines, fault_line = 0, 0, 0
+    n_bytes, n_lines, fault_line, n_open = 0, 0, 0, 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest = codecs.getincrementaldecoder("utf-8")("ignore")
     is_windows = is_plain = True
@@ -302,6 +312,12 @@ def _encoding(path: Path) -> tuple[int, str, bool]:
                 fault_line = _fault_line(decoder, chunk, n_lines)
             n_bytes += len(chunk)
             n_lines += chunk.count(b"\n")
+            last = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+            n_open = n_open + len(chunk) if last < 0 else len(chunk) - last
+            if n_open > LONGEST_LINE:
+                raise DataFileError(
+                    f"{path}: line {n_lines + 1} is longer than {LONGEST_LINE >> 20} MB: check the file"
+                )
             is_plain = is_plain and b'"' not in chunk and _has_no_blank_line(before + chunk)
             before = chunk[-2:]
     if not fault_line and not _fault_line(decoder, b"", n_lines, final=True):
