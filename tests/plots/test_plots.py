@@ -2,12 +2,17 @@
 
 import matplotlib as mpl
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from cgnlearn import Band, BandAverage, CGNClassifier, Jan, Structure
+from cgnlearn import Band, BandAverage, CGNClassifier, CGNClassifierCV, Jan, Structure
 from cgnlearn.plots import (
     ContributionsDisplay,
+    ImportanceDisplay,
     PathDisplay,
     RanksDisplay,
     RelevanceDisplay,
@@ -202,8 +207,6 @@ def test_relevance_is_drawn_at_the_positions_of_the_columns(iris):
     assert RelevanceDisplay.from_estimator(odd).axis == "column"
     given = RelevanceDisplay.from_estimator(numbered, positions=[4, 3, 2, 1], axis="time")
     assert (given.axes_[1].get_xlabel(), given.positions.tolist()) == ("time", [4, 3, 2, 1])
-    with pytest.raises(AttributeError, match="exists only for an average"):
-        RelevanceDisplay.from_estimator(CGNClassifier().fit(X, y))
 
 
 def test_mirrored_spectra_and_the_evidence_of_their_peaks():
@@ -245,3 +248,86 @@ def test_bars_join_methods_that_do_not_differ_significantly():
 
 def test_long_names_are_broken_after_underscores():
     assert wrapped("nonflavanoid_phenols", 13) == "nonflavanoid_\nphenols"
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return CGNClassifierCV(candidates=["naive_bayes", "tan", "logistic", "aode"]).fit(X, y)
+
+
+def test_contributions_of_a_mixture_add_up_with_their_remainder(iris, mixture):
+    X, _ = iris
+    for row in (0, 70, 120):
+        display = drawn(ContributionsDisplay.from_estimator(mixture, X, row))
+        log_proba = np.sort(mixture.predict_log_proba(X.iloc[[row]])[0])
+        assert display.log_odds.sum() + display.prior_log_odds + display.remainder == pytest.approx(
+            log_proba[-1] - log_proba[-2]
+        )
+        widths = [bar.get_width() for bar in display.ax_.patches]
+        assert sum(widths) == pytest.approx(log_proba[-1] - log_proba[-2])
+        assert [text.get_text() for text in display.ax_.get_yticklabels()].count("remainder of the mixture") == 1
+    line = drawn(ContributionsDisplay.from_estimator(mixture, X, 70, positions=np.arange(4)))
+    assert "remainder" in line.ax_.get_title("left")
+    alone = drawn(ContributionsDisplay.from_estimator(CGNClassifier().fit(*iris), X, 70))
+    assert alone.remainder == 0
+    assert "remainder of the mixture" not in [text.get_text() for text in alone.ax_.get_yticklabels()]
+
+
+def test_spectra_of_a_mixture(mixture, iris):
+    X, y = iris
+    display = SpectrumDisplay.from_estimator(mixture, X, y, mz=np.arange(4.0), row=70)
+    parts = mixture.contributions(X.iloc[[70]])[0]
+    first, second = np.argsort(mixture.predict_proba(X.iloc[[70]])[0])[::-1][:2]
+    total = display.evidence_.sum() + display.between_
+    assert total == pytest.approx((parts[:, first] - parts[:, second]).sum())
+
+
+def test_importance_is_the_log_loss_that_a_feature_saves(rng, mixture, iris):
+    y = np.arange(200) % 2
+    X = rng.normal(size=(200, 3)) + np.outer(y, [0.0, 3.0, 1.0])
+    model = CGNClassifier().fit(X, y)
+    display = drawn(ImportanceDisplay.from_estimator(model, X, y, n_repeats=20))
+    strong, weak = display.increase[1], display.increase[2]
+    assert strong.min() > weak.max() > 0.01
+    assert abs(display.increase[0]).max() < 0.05
+    order = np.random.default_rng(3).permutation(200)
+    permuted = np.column_stack([X[:, 0], X[order, 1], X[:, 2]])
+    losses = [-model.predict_log_proba(some)[np.arange(200), y].mean() for some in (X, permuted)]
+    assert losses[1] - losses[0] == pytest.approx(strong.mean(), abs=5 * strong.std())
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["1", "2", "0"]
+    X, y = iris
+    of_mixture = drawn(ImportanceDisplay.from_estimator(mixture, X, y, n_repeats=2))
+    same = ImportanceDisplay.from_estimator(mixture, pl.from_pandas(X), y, n_repeats=2)
+    np.testing.assert_array_equal(of_mixture.increase, same.increase)
+    assert of_mixture.names == list(X.columns)
+
+
+def test_many_features_have_a_bar_of_the_others():
+    display = drawn(ImportanceDisplay(np.ones((30, 2)), [f"x{i}" for i in range(30)]).plot())
+    assert display.ax_.get_yticklabels()[-1].get_text() == "mean of 10 others"
+
+
+def test_displays_say_what_they_need(iris, mixture):
+    X, y = iris
+    pipeline = make_pipeline(StandardScaler(), CGNClassifier()).fit(X, y)
+    other = LogisticRegression(max_iter=1000).fit(X, y)
+    for draw, message in (
+        (lambda: StructureDisplay.from_estimator(mixture), "CGNClassifierCV does not have one structure: use CGNCl"),
+        (lambda: StructureDisplay.from_estimator(other), "LogisticRegression does not have one structure: use CGNCl"),
+        (lambda: RelevanceDisplay.from_estimator(mixture), r"does not have relevance: use CGNClassifier\(BandAverage"),
+        (lambda: RelevanceDisplay.from_estimator(CGNClassifier().fit(X, y)), "CGNClassifier does not have relevance"),
+        (
+            lambda: ContributionsDisplay.from_estimator(other, X),
+            "does not have the contributions of features: use CGNC",
+        ),
+        (lambda: ContributionsDisplay.from_estimator(pipeline, X), "CGNClassifierCV or its last step, on samples as"),
+        (lambda: ImportanceDisplay.from_estimator(other, X, y), "LogisticRegression does not have what its importance"),
+        (lambda: PathDisplay.from_estimator(mixture), "did not choose its k"),
+        (lambda: ContributionsDisplay.from_estimator(mixture, X, of="z"), r"'z' is none of the classes \[0, 1, 2\]"),
+        (lambda: StructureDisplay.from_estimator(CGNClassifier()), "is not fitted yet"),
+        (lambda: ContributionsDisplay.from_estimator(CGNClassifierCV(), X), "is not fitted yet"),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            draw()
+        assert "\n" not in str(caught.value)

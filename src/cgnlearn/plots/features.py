@@ -9,13 +9,35 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from cgnlearn.plots.style import BLUE, GREY, MOST_POINTS, ORANGE, Display, TwoPanels, without_frame
+from cgnlearn.data.arrays import Floats
+from cgnlearn.data.frames import readable
+from cgnlearn.plots.style import BLUE, GREY, INK, MOST_POINTS, ORANGE, Display, TwoPanels, needs, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_BARS = 20
 PRIOR = 2 / 3  # of relevance: two of the three kinds of regression depend on the class
+
+
+def weighted_contributions(estimator: Any, X: Any) -> tuple[Floats, Floats]:
+    """What each feature adds to the log joint density, (samples, features, classes), and the remainder of a mixture."""
+    needs(estimator, "contributions", "the contributions of features")
+    parts = estimator.contributions(X)
+    if hasattr(estimator, "contributions_remainder"):  # its contributions have the powers of the members
+        return parts, estimator.contributions_remainder(X)
+    return estimator.likelihood_power_ * parts, np.zeros(parts[:, 0].shape)
+
+
+def two_classes(estimator: Any, one: Any, of: Any, against: Any) -> tuple[int, int]:
+    """Indexes of the named classes, or of the two most probable ones of a sample."""
+    classes = estimator.classes_.tolist()
+    for label in (label for label in (of, against) if label is not None and label not in classes):
+        raise ValueError(f"{label!r} is none of the classes {classes}")
+    log_proba = estimator.predict_log_proba(one)[0]
+    first = int(np.argmax(log_proba)) if of is None else classes.index(of)
+    others = np.where(np.arange(len(classes)) == first, -np.inf, log_proba)
+    return first, int(np.argmax(others)) if against is None else classes.index(against)
 
 
 class ContributionsDisplay(Display):
@@ -36,6 +58,8 @@ class ContributionsDisplay(Display):
         The sample itself, drawn behind the line.
     axis : str
         Label of the positions.
+    remainder : float
+        What the contributions of a mixture lack of its log odds.
     """
 
     def __init__(
@@ -48,10 +72,11 @@ class ContributionsDisplay(Display):
         positions: ArrayLike | None = None,
         values: ArrayLike | None = None,
         axis: str = "m/z",
+        remainder: float = 0.0,
     ) -> None:
         self.log_odds = np.asarray(log_odds, dtype=float)
         self.names, self.of, self.against, self.axis = list(names), of, against, axis
-        self.prior_log_odds = prior_log_odds
+        self.prior_log_odds, self.remainder = prior_log_odds, remainder
         self.positions, self.values = (
             None if given is None else np.asarray(given, dtype=float) for given in (positions, values)
         )
@@ -73,7 +98,7 @@ class ContributionsDisplay(Display):
 
         Parameters
         ----------
-        estimator : CGNClassifier
+        estimator : CGNClassifier or CGNClassifierCV
         X : array or data frame
         row : int
             Index of the sample in X.
@@ -92,22 +117,19 @@ class ContributionsDisplay(Display):
         >>> display.of, display.against
         ('1', '2')
         """
-        one = _safe_indexing(X, [row])
-        joint = estimator.predict_joint_log_proba(one)[0]
-        classes = estimator.classes_.tolist()
-        first = int(np.argmax(joint)) if of is None else classes.index(of)
-        others = np.where(np.arange(len(classes)) == first, -np.inf, joint)
-        second = int(np.argmax(others)) if against is None else classes.index(against)
-        parts = estimator.contributions(one)[0]
-        prior = estimator.class_log_prior_
+        one = readable(_safe_indexing(X, [row]))
+        (parts,), (remainder,) = weighted_contributions(estimator, one)
+        first, second = two_classes(estimator, one, of, against)
         names = [str(name) for name in getattr(estimator, "feature_names_in_", range(len(parts)))]
         values = None if positions is None else np.asarray(one, dtype=float)[0]
-        log_odds = estimator.likelihood_power_ * (parts[:, first] - parts[:, second])
-        two, before = (str(classes[first]), str(classes[second])), float(prior[first] - prior[second])
-        return cls(log_odds, names, *two, before, positions, values, axis).plot(ax)
+        of, against = (str(estimator.classes_.tolist()[i]) for i in (first, second))
+        of_features, before, rest = (
+            part[..., first] - part[..., second] for part in (parts, estimator.class_log_prior_, remainder)
+        )
+        return cls(of_features, names, of, against, float(before), positions, values, axis, float(rest)).plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        return (6.4, 1.2 + 0.26 * min(len(self.names) + 1, MOST_BARS + 2)) if self.positions is None else (8.0, 3.4)
+        return (6.4, 1.2 + 0.26 * min(len(self.names) + 2, MOST_BARS + 3)) if self.positions is None else (8.0, 3.4)
 
     def _draw(self, ax: Axes) -> None:
         label = f"log odds   ← {self.against}    {self.of} →"
@@ -126,6 +148,8 @@ class ContributionsDisplay(Display):
             ax.patch.set_visible(False)
         _draw_along(ax, self.positions, self.log_odds)
         ax.set(xlabel=self.axis, ylabel=label)
+        if self.remainder:
+            ax.set_title(f"remainder of the mixture {self.remainder:+.2f}", fontsize=9, color=INK, loc="left")
 
     def _draw_bars(self, ax: Axes) -> None:
         """Horizontal bars, the largest contribution on top."""
@@ -134,8 +158,11 @@ class ContributionsDisplay(Display):
         bars = [(self.names[i], float(self.log_odds[i])) for i in shown]
         if len(rest):
             bars.append((f"{len(rest)} others", float(self.log_odds[rest].sum())))
+        if self.remainder:
+            bars.append(("remainder of the mixture", self.remainder))
         names, values = zip(*bars, ("class prior", self.prior_log_odds), strict=True)
-        ax.barh(range(len(names)), values, color=[BLUE if value >= 0 else ORANGE for value in values], height=0.72)
+        colours = [BLUE if value >= 0 else ORANGE for value in values]
+        ax.barh(range(len(names)), values, color=colours, height=0.72)
         ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
         ax.axvline(0, color=GREY, linewidth=0.8)
@@ -193,6 +220,7 @@ class RelevanceDisplay(TwoPanels):
         >>> RelevanceDisplay.from_estimator(model, positions=spectra.mz).axis
         'm/z'
         """
+        needs(estimator, "order_probability_", "relevance", "CGNClassifier(BandAverage())")
         probability = estimator.order_probability_
         if positions is None:
             positions = _numbers(getattr(estimator, "feature_names_in_", []))

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 
+from cgnlearn.plots.features import two_classes, weighted_contributions
 from cgnlearn.plots.style import BLUE, GREY, INK, MOST_POINTS, ORANGE, TwoPanels, without_frame
 from cgnlearn.spectra.peaks import peak_regions
 
@@ -88,7 +90,8 @@ class SpectrumDisplay(TwoPanels):
 
         Parameters
         ----------
-        estimator : CGNClassifier
+        estimator : CGNClassifier or CGNClassifierCV
+            The remainder of a mixture is not drawn.
         X : array or data frame (spectra, bins)
         y : array (spectra,)
             Classes of the spectra.
@@ -111,17 +114,12 @@ class SpectrumDisplay(TwoPanels):
         """
         values, labels = np.asarray(X, dtype=float), np.asarray(y)
         classes = estimator.classes_.tolist()
-        if len(classes) < 2:
-            raise ValueError("the classifier has one class only: fit it on two")
         if row is None:
-            second, first = 0, len(classes) - 1
-        else:
-            second, first = np.argsort(estimator.predict_joint_log_proba(X[row : row + 1])[0])[-2:]
-        first = first if of is None else classes.index(of)
-        second = second if against is None else classes.index(against)
+            of, against = classes[-1] if of is None else of, classes[0] if against is None else against
+        first, second = two_classes(estimator, _safe_indexing(X, [row or 0]), of, against)
         rows = np.flatnonzero(np.isin(labels, [classes[first], classes[second]])) if row is None else np.array([row])
-        parts = estimator.contributions(values[rows])
-        log_odds = estimator.likelihood_power_ * (parts[:, :, first] - parts[:, :, second])
+        parts, _ = weighted_contributions(estimator, _safe_indexing(X, rows))
+        log_odds = parts[:, :, first] - parts[:, :, second]
         if row is None:
             log_odds = np.where((labels[rows] == classes[first])[:, None], log_odds, -log_odds)
         subject = "mean evidence for the true class" if row is None else f"spectrum {row}"

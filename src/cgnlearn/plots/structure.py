@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.networks.structure import Structure
-from cgnlearn.plots.style import BLUE, GREY, INK, TINT, Display, without_frame, wrapped
+from cgnlearn.plots.style import BLUE, GREY, INK, TINT, Display, needs, without_frame, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +38,8 @@ class StructureDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
         """Draw the structure of a fitted classifier, on the given or new matplotlib axes."""
+        one = "CGNClassifier with the structure of a member, or ImportanceDisplay"
+        needs(estimator, "structure_", "one structure", one if hasattr(estimator, "members_") else "CGNClassifier")
         return cls(estimator.structure_).plot(ax)
 
     @classmethod

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from sklearn.utils.validation import check_is_fitted
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -28,6 +30,14 @@ def new_axes(ax: Axes | Sequence[Axes] | None, **figure_options: Any) -> Any:
     except ImportError as error:
         raise ImportError("displays need matplotlib: pip install 'cgnlearn[plot]'") from error
     return plt.subplots(layout="constrained", **figure_options)[1]
+
+
+def needs(estimator: Any, name: str, what: str, which: str = "CGNClassifier or CGNClassifierCV") -> None:
+    """Raise unless the estimator is fitted and has what a display draws."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, name):
+        last = " or its last step, on samples as that reads them" if hasattr(estimator, "named_steps") else ""
+        raise ValueError(f"{type(estimator).__name__} does not have {what}: use {which}{last}")
 
 
 class Display(ABC):
