@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -589,3 +589,20 @@ def test_a_mixture_worse_than_its_floor_is_moved_to_it():
     assert np.log(np.exp(truth) @ moved).sum() >= truth[:, 0].sum()
     better = np.log(np.array([[0.5, 0.9], [0.5, 0.8]]))
     assert not_worse_than(0, np.array([0.1, 0.9]), better, np.ones(2)).tolist() == [0.1, 0.9]
+
+
+@pytest.mark.parametrize("candidates", [["logistic"], ["aode"], ["aode", "logistic"]], ids=str)
+def test_candidates_without_a_density_predict_and_say_that_they_have_none(candidates, tmp_path):
+    X, y = load_wine(return_X_y=True)
+    X = X[:, :4]
+    model = CGNClassifierCV(candidates=candidates).fit(X, y)
+    assert model.score(X, y) > 0.8
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    for method in (model.score_samples, model.typicality, model.predict_joint_log_proba):
+        with pytest.raises(
+            ValueError, match=r"no candidate is a density of the features, .*: add naive_bayes"
+        ) as caught:
+            method(X)
+        assert "\n" not in str(caught.value)
+    save(model, tmp_path / "model.skops")
+    np.testing.assert_array_equal(load(tmp_path / "model.skops").predict_proba(X), model.predict_proba(X))

@@ -17,8 +17,12 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table, evenly_spaced
 from cgnlearn.data.transforms import Transform
 from cgnlearn.networks.densities import normalised
-from cgnlearn.networks.typicality import MOST_ROWS, Reference
+from cgnlearn.networks.model import NotExactError
+from cgnlearn.networks.typicality import MOST_ROWS, NoReference, Reference
 
+NO_DENSITY = (
+    "no candidate is a density of the features, as score_samples and typicality need: add naive_bayes to candidates"
+)
 CHUNK = 1 << 22  # numbers of one part's predictions in memory at once
 
 
@@ -37,7 +41,7 @@ class Mixture:
 
     transforms: Mapping[str, Transform]
     parts: tuple[Part, ...]  # weights sum to one over all of them
-    density: tuple[Part, ...]  # those that are densities of x, with weights that sum to one
+    density: tuple[Part, ...]  # those that are densities of x, with weights that sum to one; empty: none is
     class_log_prior: Floats  # (classes,)
 
     def with_class_log_prior(self, class_log_prior: Floats) -> Mixture:
@@ -58,7 +62,9 @@ class Mixture:
         return _mixed(self.parts, [part.fitted.leave_one_out(samples) for part in self.parts], class_log_prior)
 
     def log_density(self, table: Table) -> Floats:
-        """ln p(x | class) of the members that are densities: (samples, classes)."""
+        """ln p(x | class) of the members that are densities: (samples, classes); raises where no candidate is one."""
+        if not self.density:
+            raise NotExactError(NO_DENSITY)
         found = np.empty((table.n_samples, table.schema.n_classes))
         for which, samples, able in _chunks(Samples(table, self.transforms), self.density):
             found[which] = mixed_density(able, samples, [part.fitted.log_likelihood(samples) for part in able])
@@ -119,7 +125,7 @@ class Assembled(NamedTuple):
 
     mixture: Mixture
     held_out_log_proba: Floats  # (samples, classes)
-    reference: Reference
+    reference: Reference | NoReference
 
 
 def assembled(
@@ -145,19 +151,22 @@ def assembled(
         log_proba.append(normalised(joint) + np.log(weights)[:, None, None])
     density = [pair for pair in zip(parts, likelihoods, strict=True) if pair[0].fitted.has_density]
     if not density:
-        density = [_best_density(held_out, scores, places, samples, all_samples)]
+        density = _best_density(held_out, scores, places, samples, all_samples)
     total = sum(part.weights.sum() for part, _ in density)
     of_density = tuple(Part(part.fitted, part.powers, part.weights / total) for part, _ in density)
     needed = {part.fitted.transform for part in (*parts, *of_density)}
     transforms = {name: transform for name, transform in samples.transforms.items() if name in needed}
     mixture = Mixture(transforms, tuple(parts), of_density, frequencies(all_samples.table, dirichlet))
+    held_out_log_proba = np.asarray(logsumexp(np.concatenate(log_proba), axis=0))
+    if not density:
+        return Assembled(mixture, held_out_log_proba, NoReference(NO_DENSITY))
     table = samples.table
     rows = evenly_spaced(table.n_samples, MOST_ROWS)
     subsample = Samples(table.rows(rows), samples.transforms)
     log_density = mixed_density(of_density, subsample, [likelihood[:, rows] for _, likelihood in density])
     weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
     reference = Reference(log_density, held_out_frequencies(table, dirichlet)[rows], weights)
-    return Assembled(mixture, np.asarray(logsumexp(np.concatenate(log_proba), axis=0)), reference)
+    return Assembled(mixture, held_out_log_proba, reference)
 
 
 def _refitted(each: HeldOut, samples: Samples, all_samples: Samples) -> Fitted:
@@ -169,12 +178,12 @@ def _refitted(each: HeldOut, samples: Samples, all_samples: Samples) -> Fitted:
 
 def _best_density(
     held_out: Sequence[HeldOut], scores: Scores, places: Sequence[slice], samples: Samples, all_samples: Samples
-) -> tuple[Part, Floats]:
-    """The best setting that is a density of x, and its log likelihoods of held-out samples."""
+) -> list[tuple[Part, Floats]]:
+    """The best setting that is a density of x, and its log likelihoods of held-out samples; empty: there is none."""
     dense = [(each, place) for each, place in zip(held_out, places, strict=True) if each.candidate.has_density]
     if not dense:
-        raise ValueError("no candidate is a density of the features: add naive_bayes to candidates")
+        return []
     each, place = min(dense, key=lambda pair: scores.log_loss[pair[1]].min())
     best = int(scores.log_loss[place].argmin())
     part = Part(_refitted(each, samples, all_samples).restricted([best]), np.ones(1), np.ones(1))
-    return part, each.log_likelihood[[best]]
+    return [(part, each.log_likelihood[[best]])]

@@ -31,7 +31,7 @@ from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.typicality import Reference
+from cgnlearn.networks.typicality import NoReference, Reference
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 
@@ -269,7 +269,7 @@ class CGNClassifierCV(Predictions, Watched):
         return self._mixture.leave_one_out(table, held_out_frequencies(table, self._dirichlet))
 
     @property
-    def _typical(self) -> Reference:
+    def _typical(self) -> Reference | NoReference:
         return self._reference
 
     @property
