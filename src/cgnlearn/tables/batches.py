@@ -21,6 +21,7 @@ from cgnlearn.tables.columns import ColumnScan, Labels, labels, number_levels, n
 from cgnlearn.tables.formats import TYPES, Source, source_of
 from cgnlearn.tables.read import BATCH_ROWS, Part, Plan, check_target, planned
 from cgnlearn.tables.roles import Roles
+from cgnlearn.tables.words import UNCLEAR
 
 
 class Survey(NamedTuple):
@@ -146,7 +147,8 @@ def _types(source: Source, names: Sequence[str], n_rows: int) -> dict[str, str]:
     types = {}
     for name, scan in ColumnScan.all_of(source, names, n_rows).items():
         is_numeric, unfit = scan.verdict()
-        types[name] = unfit if unfit and unfit != "no value" else "numbers" if is_numeric else "text"
+        numeric = is_numeric and unfit != UNCLEAR  # numbers of rows, too, if the caller wants them
+        types[name] = "numbers" if numeric else unfit or "text"
     return types
 
 

@@ -13,32 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.data.levels import MOST_LEVELS, names_samples
+from cgnlearn.tables.codes import Codes
 from cgnlearn.tables.formats import Column, Rows, Source
 from cgnlearn.tables.numerals import POINT, UNKNOWN, Numeral, number
 from cgnlearn.tables.options import option
 from cgnlearn.tables.text import DataFileError, Strings
+from cgnlearn.tables.words import DATES, MIXED, ROW_NAMES, ROW_NUMBERS, UNCLEAR, Words
 
-NO_VALUE = frozenset(["", "na", "NA", "n/a", "N/A", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"])
+NO_VALUE = frozenset(["", "na", "NA", "n/a", "N/A", "#N/A", "<NA>", "nan", "NaN", "NAN", "null", "NULL", "Null", "?"])
 NULL = "null"  # spelling of a missing value that has none; one of NO_VALUE
 MOSTLY = 0.9  # a column with at least this share of numbers is numeric, and its words are errors
-COUNTED_FROM = 20  # as many whole numbers that rise evenly from row to row count the rows
-NUMBERS_ROWS = re.compile(  # names of columns that number the rows, in whatever order
-    r"unnamed: ?\d+|#|index|idx|id|nr\.?|no\.?|rownames?|row|(.*[ _.-])?(id|idx|nr|no|index|rownames?)"
-    r"|(case|patient|person|record|row|sample|subject|customer|passenger)s?(id|nr|no|index|number)"
-)
-NUMBERS_KEPT = 1_000_000  # of such a column, to see whether they are different
 FEW_NUMBERS = 10  # a column with at most as many different whole numbers may hold labels
-WRITTEN = {
-    "dates or times": re.compile(
-        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}\S*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( \d{1,2}:\d{2}\S*)?"
-        r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
-    ),
-    "numbers with signs between the digits": re.compile(r"[-+]?[$€£]?\s?\d{1,3}([,.' ]\d{3})+([.,]\d+)?"),
-    "percentages": re.compile(r"[-+]?\d+([.,]\d+)?\s?%"),
-}
-UNIT = "numbers with a unit"
-WITH_UNIT = re.compile(r"([$€£¥]?)\s?[-+−]?\d[\d.,]*\s?([$€£¥]|°?[^\W\d_][\w/²³·^*-]*)?")
-UNCLEAR = "numbers whose marks may be decimal or stand between thousands"
+PADDED = re.compile(r"0\d+")
 WHOLE = re.compile(r"([-+]?\d+)\.0*")
 
 
@@ -172,41 +158,6 @@ class Cell(NamedTuple):
 
 
 @dataclass
-class Counting:
-    """Whether the numbers of a column count the rows: by its name and different numbers, or as they rise evenly."""
-
-    is_named_so: bool
-    may: bool = True
-    n: int = 0
-    step: float | None = None
-    last: float = math.nan
-    is_even: bool = True
-    numbers: list[NDArray[Any]] = field(default_factory=list)  # of a column that is named so
-
-    def add(self, values: NDArray[Any]) -> None:
-        if not self.may or not len(values):
-            return
-        if self.is_even:
-            steps = np.diff(values, prepend=self.last)[0 if self.n else 1 :]
-            if len(steps):
-                self.step = float(steps[0]) if self.step is None else self.step
-                self.is_even = self.step > 0 and bool((steps == self.step).all())
-            self.last = float(values[-1])
-        whole = np.isfinite(values).all() and not (values % 1).any()
-        self.may = bool(whole) and (self.is_even or self.is_named_so)
-        if self.is_named_so and self.n < NUMBERS_KEPT:
-            self.numbers.append(values)
-        self.n += len(values)
-
-    @property
-    def counts(self) -> bool:
-        if not self.may or self.n < 2:
-            return False
-        numbers = np.concatenate(self.numbers) if self.is_named_so else np.array([])
-        return (self.is_even and self.n >= COUNTED_FROM) or 0 < len(np.unique(numbers)) == len(numbers)
-
-
-@dataclass
 class ColumnScan:
     """What a column holds, collected over batches."""
 
@@ -219,14 +170,13 @@ class ColumnScan:
     example: str = ""
     first_word: Cell | None = None
     first_infinite: Cell | None = None
-    forms: Counter[str] = field(default_factory=Counter)  # of the words, by WRITTEN
-    units: Counter[Any] = field(default_factory=Counter)  # of the words, what stands before and after the number
+    words: Words = field(default_factory=Words)
     spellings: Counter[str] = field(default_factory=Counter)  # of missing values
     distinct: set[Hashable] | None = field(default_factory=set)  # None: too many
     first_unclear: Cell | None = None  # whose mark may be decimal or stand between thousands
 
     def __post_init__(self) -> None:
-        self.counter = Counting(bool(NUMBERS_ROWS.fullmatch(self.name.lower().strip())))
+        self.codes = Codes(self.name)
 
     @classmethod
     def all_of(
@@ -258,7 +208,7 @@ class ColumnScan:
             self.spellings[NULL] += int(missing.sum()) - sum(spellings.values())
         self.spellings.update(spellings)
         self.n_present += int((~missing).sum())
-        self.counter.add(values)
+        self.codes.add(values)
         infinite = np.isinf(values)
         if infinite.any():
             self.n_infinite += int(infinite.sum())
@@ -276,9 +226,7 @@ class ColumnScan:
             self.first_word = self.first_word or self.first(rows, words)
             cells, index = _distinct(column)
             for i, n in zip(*np.unique(index[words], return_counts=True), strict=True):
-                self.forms.update({what: n for what, form in WRITTEN.items() if form.fullmatch(cells[i])})
-                if unit := WITH_UNIT.fullmatch(cells[i]):
-                    self.units[unit.groups()] += int(n)
+                self.words.add(cells[i], int(n))
         if self.distinct is not None and words is None and len(np.unique(values)) > MOST_LEVELS:
             self.distinct = None
         if self.distinct is not None:
@@ -321,6 +269,8 @@ class ColumnScan:
         self.refuse_infinite()
         if not self.n_present:
             return True, "no value"
+        if not self.n_words and (self.codes.counts_rows or self.codes.are_days):
+            return True, ROW_NUMBERS if self.codes.counts_rows else DATES
         if self.is_typed:
             return True, None
         if self.first_unclear is not None and self.n_words <= (1 - MOSTLY) * self.n_present:
@@ -335,13 +285,17 @@ class ColumnScan:
                 f"({option('--categorical', self.name)})"
             )
             raise self.error(f"has {word!r} among numbers", self.first_word, self.n_words, advice)
-        self.forms[UNIT] = max(self.units.values(), default=0)
-        for what in (*WRITTEN, UNIT):
-            if self.forms[what] >= MOSTLY * self.n_words:
-                self.example = self.first_word.text
-                return False, what
         n_different = MOST_LEVELS + 1 if self.distinct is None else len(self.distinct)
-        return False, "names of rows" if names_samples(n_different, self.n_present) else None
+        form = self.words.form_of(MOSTLY * self.n_words)
+        if form is None and names_samples(n_different, self.n_present):
+            form = MIXED if 2 * self.n_words <= self.n_present else ROW_NAMES
+        self.example = self.first_word.text
+        return False, form
+
+    @property
+    def has_leading_zeros(self) -> bool:
+        """Whether whole numbers begin with a zero, as codes do."""
+        return any(isinstance(one, str) and PADDED.fullmatch(one) for one in self.distinct or ())
 
     @property
     def has_few_whole_numbers(self) -> bool:

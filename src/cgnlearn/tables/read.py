@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from cgnlearn.tables.columns import (
     NULL,
-    UNCLEAR,
-    UNIT,
     ColumnScan,
     Labels,
     labels,
@@ -32,22 +30,13 @@ from cgnlearn.tables.numerals import number
 from cgnlearn.tables.options import option
 from cgnlearn.tables.roles import Roles
 from cgnlearn.tables.text import DataFileError
+from cgnlearn.tables.words import ADVICE
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BATCH_ROWS = 1 << 16
 FEW_CLASSES, MOST_CLASSES = 10, 20  # a target with more different fractions, or numbers, is a measurement
-ROW_NUMBERS = "numbers of rows"
-ADVICE = {
-    "dates or times": "convert them to numbers, such as days since the first",
-    "numbers with signs between the digits": "write them as plain numbers",
-    UNCLEAR: "write them without marks between the thousands",
-    UNIT: "write them without the unit",
-    "percentages": "write them without the sign",
-    "names of rows": "name one with --id",
-    ROW_NUMBERS: "name one with --id; if it measures something, rename it or order the rows otherwise",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +123,7 @@ class Plan:
         if len(classes) < 2:
             [only] = classes
             raise DataFileError(f"{path}: column {target!r} has one class only, {str(only)!r}: at least two are needed")
-        remarks = []
+        remarks = _differ_by_case(str(target), "classes", classes)
         if n_labelled < n_read:
             remarks.append(f"excluded {n_read - n_labelled} of {n_read} rows without a class in column {target!r}")
         if n_kept < n_labelled:
@@ -148,9 +137,6 @@ def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_rows:
     remarks = _layout(source)
     scans = ColumnScan.all_of(source, roles.features(source), n_rows, roles.na, roles.categorical)
     verdicts = {name: (False, None) if name in roles.categorical else scan.verdict() for name, scan in scans.items()}
-    for name, (is_numeric, unfit) in verdicts.items():
-        if is_numeric and not unfit and scans[name].counter.counts:
-            verdicts[name] = True, ROW_NUMBERS
     remarks += _indexes(source, roles)
     remarks += _excluded({name: unfit for name, (_, unfit) in verdicts.items() if unfit}, scans)
     features = {name: numbers if is_numeric else labels for name, (is_numeric, unfit) in verdicts.items() if not unfit}
@@ -159,7 +145,7 @@ def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_rows:
     missing = {name: dict(scans[name].spellings) for name in features if scans[name].spellings}
     if not drop_missing:
         remarks += _missing_values(missing)
-    remarks += _few_numbers([name for name in features if features[name] is numbers], scans)
+    remarks += _suspicions(features, scans)
     special = [name for name in (roles.target, roles.groups) if name is not None and roles.na]
     scans |= ColumnScan.all_of(source, special, n_rows, roles.na, special)
     remarks += _not_found(roles.na, scans.values())
@@ -362,11 +348,36 @@ def _missing_values(missing: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [f"{cells} taken as missing: {'; '.join(columns)}{more}"]
 
 
-def _few_numbers(names: Sequence[str], scans: Mapping[str, ColumnScan]) -> list[str]:
-    """One line about columns of few whole numbers."""
-    names = [name for name in names if scans[name].has_few_whole_numbers]
-    if not names:
-        return []
-    categorical = option("--categorical", *names[:8], more=len(names) > 8)
-    have = "has few whole numbers and is" if len(names) == 1 else "have few whole numbers and are"
-    return [f"{listed(names)} {have} taken as numeric: if they are labels, add {categorical}"]
+def _suspicions(features: Mapping[str, Any], scans: Mapping[str, ColumnScan]) -> list[str]:
+    """Lines about columns that may mean something else."""
+    numeric = [name for name, reader in features.items() if reader is numbers]
+    few = [name for name in numeric if scans[name].has_few_whole_numbers]
+    padded = [name for name in numeric if scans[name].has_leading_zeros and name not in few]
+    lines = []
+    for names, what in ((few, "few whole numbers"), (padded, "numbers with leading zeros")):
+        if names:
+            have = f"has {what} and is" if len(names) == 1 else f"have {what} and are"
+            categorical = option("--categorical", *names[:8], more=len(names) > 8)
+            lines.append(f"{listed(names)} {have} taken as numeric: if they are labels, add {categorical}")
+    for code in dict.fromkeys(code for name in numeric for code in scans[name].codes.of_missing):
+        names = [name for name in numeric if code in scans[name].codes.of_missing]
+        lines.append(
+            f"{listed(names)} {'has' if len(names) == 1 else 'have'} {code} several times, far from the other numbers: "
+            f"if it stands for a missing value, add {option('--na', code)}"
+        )
+    for name in features:
+        if name not in numeric:
+            lines += _differ_by_case(name, "levels", scans[name].distinct or ())
+    return lines
+
+
+def _differ_by_case(name: str, what: str, words: Iterable[Any]) -> list[str]:
+    """A line about levels or classes that differ by case only."""
+    alike: dict[str, list[str]] = {}
+    for word in sorted(map(str, words)):
+        alike.setdefault(word.casefold(), []).append(word)
+    for some in alike.values():
+        if len(some) > 1:
+            shown = " and ".join(map(repr, some))
+            return [f"{shown} in column {name!r} are different {what}: if they are one, write them in the same way"]
+    return []

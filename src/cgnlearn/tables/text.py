@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.tables.numerals import Marks, number
 
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 OWN_DELIMITER = {".csv": ",", ".tsv": "\t"}
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 FIRST_NAME = "Unnamed: 0"  # of a first column without a name
@@ -125,6 +125,9 @@ class TextFile:
         with _opened_text(path, encoding) as file:
             delimiter = _delimiter([line for _, line in zip(range(LINES_TRIED + 1), file, strict=False)], own)
         form = cls(path, n_bytes, encoding, delimiter)
+        with _opened_text(path, encoding) as file:
+            if (first := file.readline().strip()).startswith("sep=") and len(first) < 6:
+                raise DataFileError(f"{path} begins with {first!r}, which is for Excel only: remove the first line")
         records = form._records()
         names, _ = next(records, ((), 0))
         check_header(names, path)
