@@ -1,6 +1,8 @@
 """Data as users have them: packed, in sheets, too large, with options that do not apply."""
 
 import gzip
+import io
+import json
 import os
 import zipfile
 
@@ -237,3 +239,48 @@ def test_cells_of_sheets(tmp_path):
     assert "day" not in data.X
     assert data.y.tolist() == ["0", "1"] * 6
     assert data.place(0) == "row 2"
+
+
+# ---- options
+
+
+def test_costs_are_in_the_report(table, tmp_path):
+    costs, report = tmp_path / "costs.csv", tmp_path / "report.html"
+    costs.write_text("k,treat,wait\nyes,0,20\nno,1,0\n")
+    found = run("evaluate", table, "-t", "k", *QUICK, "--cv", "2", "--cost", costs, "--report", report, "--json")
+    assert found.exit_code == 0, found.stderr
+    cost = json.loads(found.stdout)["models"][0]["cost"]["value"]
+    page = report.read_text(encoding="utf-8")
+    assert "no: treat 1, wait 0; yes: treat 0, wait 20" in page
+    assert f"naive_bayes bayes {cost:.3f} (" in page
+
+
+def test_words_of_predict_that_no_cell_has_are_told(table, tmp_path):
+    model = tmp_path / "m.skops"
+    assert "no cell is '-9': check" in run("fit", table, "-t", "k", "--na", "-9", *QUICK, "-o", model).stderr
+    assert "no cell" not in run("predict", model, table).stderr  # the model's own words need not be there
+    assert "no cell is '-8': check the word of --na" in run("predict", model, table, "--na", "-8").stderr
+
+
+def test_a_file_read_in_parts_means_the_same(tmp_path):
+    path, lines = tmp_path / "data.csv", ["x,level,empty,w,k"]
+    rng = np.random.default_rng(1)
+    for i in range(80):
+        label = ("1", "1.0", " 2", "2.0 ")[i % 4] if i % 20 else ""  # rows without a class, and spaces
+        lines.append(f"{rng.normal() + i % 4},{('1', '1.0', '2')[i % 3]},,{'-9.0' if i % 8 == 0 else i / 7},{label}")
+    path.write_text("\n".join(lines) + "\n")
+    options = ("-t", "k", "--categorical", "level", "--na", "-9", *QUICK)
+    whole = run("fit", path, *options, "--json", "-o", tmp_path / "whole.skops")
+    parts = run("fit", path, *options, "--json", "--memory", "1KB", "-o", tmp_path / "parts.skops")
+    assert (whole.exit_code, parts.exit_code) == (0, 0), parts.stderr
+    assert sorted(whole.stderr.splitlines()) == sorted(parts.stderr.splitlines())
+    for told in ("excluded column 'empty': no row has a value there", "excluded 4 of 80 rows without a class",
+                 "10 cells are taken as missing: w 10 '-9.0'"):  # fmt: skip
+        assert told in parts.stderr
+    first, second = json.loads(whole.stdout), json.loads(parts.stdout)
+    assert first["classes"] == ["1", "2"]
+    assert {key: first[key] for key in first if key != "path"} == {key: second[key] for key in second if key != "path"}
+    out = (run("predict", tmp_path / f"{name}.skops", path).stdout for name in ("whole", "parts"))
+    said = [pd.read_csv(io.StringIO(text)) for text in out]
+    of_classes = [frame.drop(columns=["typicality", "unusual"]) for frame in said]  # which need samples in memory
+    pd.testing.assert_frame_equal(*of_classes)

@@ -133,6 +133,8 @@ def evaluate(
     if report is not None:  # last, as the results above do not depend on it
         from cgnlearn.report import write_report
 
+        if costs is not None:
+            study = replace(study, settings={**study.settings, **_in_words(costs, study.classes, mean_costs)})
         with terminal.waiting("writing the report"):
             write_report(report, [study], f"Evaluation of {data.name}")
         terminal.say(f"report: {report}")
@@ -204,6 +206,16 @@ def _decided(
         place = study.classes.index(positive)
         decided = {model: decisions(one_class(predicted, place), prevalence) for model, predicted in by_model.items()}
     return decided, {} if costs is None else {model: costs.mean(predicted) for model, predicted in by_model.items()}
+
+
+def _in_words(costs: Costs, classes: list[str], means: dict[str, Estimate]) -> dict[str, str]:
+    """Costs of decisions, and what they come to with each model, for the report."""
+    rows = []
+    for label, of_class in zip(classes, costs.matrix.tolist(), strict=True):
+        decided = (f"{name} {cost:g}" for name, cost in zip(costs.decisions, of_class, strict=True))
+        rows.append(f"{label}: {', '.join(decided)}")
+    spans = (f"{model} {mean.value:.3f} ({mean.span('{:.3f}'.format)})" for model, mean in means.items())
+    return {"Costs of decisions by class": "; ".join(rows), "Mean cost per sample (95% CI)": "; ".join(spans)}
 
 
 def _curve_text(study: Study, positive: str, prevalence: float | None) -> str:

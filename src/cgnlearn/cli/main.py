@@ -21,8 +21,8 @@ from cgnlearn.cli.terminal import Program
 def main(debug: bool) -> None:
     """Conditional Gaussian network classifiers with exact Bayesian averaging.
 
-    For few samples, many features and calibrated probabilities. Data are read from csv, tsv, parquet and npz files.
-    Results go to stdout, messages to stderr.
+    For few samples, many features and calibrated probabilities. Data are read from csv, tsv, xlsx, parquet and npz
+    files. Results go to stdout, messages to stderr.
     """
 
 
