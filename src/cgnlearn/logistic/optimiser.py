@@ -13,13 +13,12 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, helmert
+from scipy.linalg import helmert
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 
 from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.networks.densities import normalised, true_class_log_proba
-
-Factor = tuple[Floats, bool]  # Cholesky's
 
 MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
 INTERCEPT_PENALTY = 1e-9  # of b, for every sample: it keeps b finite where the offset separates the classes
@@ -185,10 +184,10 @@ class Samples:
 
     def along(self, curvature: Floats, direction: Floats, penalty: float) -> Floats:
         """Hessian of the slopes times a direction, in the gradient's order without the likelihood power."""
-        slopes = direction.reshape(self.n_contrasts, -1).T
-        product = (curvature @ (self.design @ slopes)[:, :, None])[:, :, 0] * self.weights[:, None]
-        found: Floats = self.design.T @ product + self.penalties(penalty)[:, None] * slopes
-        return found.T.ravel()
+        slopes = direction.reshape(self.n_contrasts, -1)
+        product = np.einsum("sab,bs->as", curvature, slopes @ self.design.T)
+        found: Floats = product @ self.design + slopes * self.penalties(penalty)
+        return found.ravel()
 
     def moved(self, point: Point, step: Floats) -> Point:
         """Parameters after a step in the gradient's order, within the bounds."""
@@ -216,7 +215,7 @@ def fitted(samples: Samples, penalty: float, start: Point, near: Curvature | Non
     return _by_newton(samples, penalty, start, cholesky(hessian))
 
 
-def _by_newton(samples: Samples, penalty: float, point: Point, near: Factor | None) -> Point:
+def _by_newton(samples: Samples, penalty: float, point: Point, near: Floats | None) -> Point:
     """Damped Newton; each step minimises the quadratic model within the bounds of the likelihood power."""
     log_proba = samples.log_proba(samples.contrasts(point))
     loss = samples.loss(point, penalty, log_proba)
@@ -224,7 +223,8 @@ def _by_newton(samples: Samples, penalty: float, point: Point, near: Factor | No
         proba = np.exp(log_proba)
         gradient = samples.gradient(point, penalty, proba)
         curvature = samples.curvature(proba)
-        step = None if near is None else _conjugate_step(samples, curvature, gradient, penalty, near)
+        weighted = curvature * samples.weights[:, None, None]
+        step = None if near is None else _conjugate_step(samples, weighted, gradient, penalty, near)
         if step is None:
             hessian = samples.hessian(curvature, penalty)
             factor = cholesky(hessian[:-1, :-1])
@@ -251,12 +251,12 @@ def _by_newton(samples: Samples, penalty: float, point: Point, near: Factor | No
 
 
 def _conjugate_step(
-    samples: Samples, curvature: Floats, gradient: Floats, penalty: float, near: Factor
+    samples: Samples, curvature: Floats, gradient: Floats, penalty: float, near: Floats
 ) -> Floats | None:
     """Newton's step by preconditioned conjugate gradients; None where the preconditioner is too far away."""
     step = np.zeros(len(gradient) - 1)
     rest = -gradient[:-1]
-    solved = cho_solve(near, rest, check_finite=False)
+    solved = solved_by(near, rest)
     direction = solved
     size = first = float(rest @ solved)
     for _ in range(MOST_PRODUCTS):
@@ -266,15 +266,15 @@ def _conjugate_step(
         length = size / float(direction @ product)
         step += length * direction
         rest -= length * product
-        solved = cho_solve(near, rest, check_finite=False)
+        solved = solved_by(near, rest)
         size, before = float(rest @ solved), size
         direction = solved + size / before * direction
     return None
 
 
-def _newton_step(samples: Samples, hessian: Floats, rest: Factor, gradient: Floats, power: float) -> Floats:
-    alone = cho_solve(rest, gradient[:-1], check_finite=False)
-    along = cho_solve(rest, hessian[:-1, -1], check_finite=False)
+def _newton_step(samples: Samples, hessian: Floats, rest: Floats, gradient: Floats, power: float) -> Floats:
+    alone = solved_by(rest, gradient[:-1])
+    along = solved_by(rest, hessian[:-1, -1])
     left = hessian[-1, -1] - hessian[-1, :-1] @ along  # curvature of the power, the rest being optimal
     slope = gradient[-1] - hessian[-1, :-1] @ alone
     move = -slope / left if left > 1e-12 * hessian[-1, -1] else 0.0
@@ -302,7 +302,16 @@ def _by_gradient(samples: Samples, penalty: float, start: Point) -> Point:
     return Point(found.x[:-1].reshape(shape).T, float(found.x[-1]))
 
 
-def cholesky(matrix: Floats) -> Factor:
-    """Cholesky factor of a positive definite matrix."""
-    found: Factor = cho_factor(matrix, lower=True, check_finite=False)
+def cholesky(matrix: Floats) -> Floats:
+    """Lower Cholesky factor of a positive definite matrix; what is above the diagonal is not defined."""
+    factor, info = dpotrf(matrix, lower=True)  # LAPACK itself: of small matrices SciPy's checks take longer
+    if info:
+        raise np.linalg.LinAlgError("the Hessian of a logistic regression is not positive definite")
+    found: Floats = factor
+    return found
+
+
+def solved_by(factor: Floats, right: Floats) -> Floats:
+    """Solution of a system with this Cholesky factor."""
+    found: Floats = dpotrs(factor, right, lower=True)[0]
     return found

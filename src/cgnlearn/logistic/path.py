@@ -183,7 +183,6 @@ def _leverage(samples: Samples, point: Point, curvature: Floats, penalty: float,
 
 def _inverse(matrix: Floats) -> Floats:
     """Inverse of a positive definite matrix."""
-    factor, _ = cholesky(matrix)
-    lower = np.tril(dpotri(factor, lower=True)[0])
+    lower = np.tril(dpotri(cholesky(matrix), lower=True)[0])
     found: Floats = lower + np.tril(lower, -1).T
     return found
