@@ -14,13 +14,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import TAN, CGNClassifier, CGNClassifierCV, NaiveBayes, Prior, load, save
+from cgnlearn.candidates.candidate import HeldOut
+from cgnlearn.candidates.comparison import Scores
 from cgnlearn.candidates.power import likelihood_power
 from cgnlearn.candidates.weights import (
     N_BOOTSTRAPS,
     SPREAD,
     TRUSTED,
+    Evidence,
     not_worse_than,
-    pseudo_bma,
     stacking,
     worth_keeping,
 )
@@ -148,9 +150,10 @@ def held_out_truth(n=40, k=4, seed=0):
 
 def test_pseudo_bma_by_a_loop_over_bootstraps():
     truth, weights = held_out_truth()
-    found = pseudo_bma(truth, weights, np.random.RandomState(3))
-    drawn = np.random.RandomState(3).standard_gamma(weights, (N_BOOTSTRAPS, len(weights)))
-    expected = np.mean([softmax(TRUSTED * weights.sum() * (row / row.sum()) @ truth) for row in drawn], axis=0)
+    found = Evidence.of(weights, np.random.RandomState(3)).pseudo_bma(np.vstack([truth, truth[0]]))
+    counts, truth = np.append(weights, 0.25), np.vstack([truth, truth[0]])
+    drawn = np.random.RandomState(3).standard_gamma(counts, (N_BOOTSTRAPS, len(counts)))
+    expected = np.mean([softmax(TRUSTED * counts.sum() * (row / row.sum()) @ truth) for row in drawn], axis=0)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -166,8 +169,8 @@ def test_stacking_has_the_best_penalised_likelihood():
 
 
 def test_only_what_has_next_to_no_weight_is_dropped():
-    assert worth_keeping(np.array([0.004, 0.9, 0.005, 0.091])).tolist() == [False, True, False, True]
-    assert worth_keeping(np.full(300, 1 / 300)).sum() > 295
+    assert worth_keeping(np.array([0.004, 0.9, 0.005, 0.091]), 0.01).tolist() == [False, True, False, True]
+    assert worth_keeping(np.full(300, 1 / 300), 0.01).sum() > 295
 
 
 # ---- what candidates say of samples left out
@@ -233,16 +236,55 @@ def test_where_nothing_can_be_learned_there_is_a_reason():
 def test_it_is_the_weighted_sum_of_its_members():
     X, y = two_classes(50)
     model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(X, y)
+    results = model.cv_results_
+    of_setting = dict(zip(results["param_sharing"], results["likelihood_power"], strict=True))
     expected = np.zeros((50, 2))
     for member in model.members_:
-        if member.settings["candidate"] == "frequencies":
-            expected += member.weight * np.array([0.5, 0.5])
-        else:
-            settings = {"sharing": member.settings["sharing"], "likelihood_power": member.likelihood_power}
-            expected += member.weight * CGNClassifier(**settings).fit(X, y).predict_proba(X)
+        log_odds = np.zeros((50, 2))
+        assert sum(share for _, share in member.shares) == pytest.approx(1)
+        for setting, share in member.shares if member.settings["candidate"] == "naive_bayes" else ():
+            plain = CGNClassifier(sharing=setting["sharing"]).fit(X, y)
+            power = share * of_setting[setting["sharing"]] * member.likelihood_power
+            log_odds += power * (plain.predict_joint_log_proba(X) - plain.class_log_prior_)
+        expected += member.weight * softmax(log_odds, axis=1)  # both classes are equally frequent
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
     assert model.weights_.sum() == pytest.approx(1)
     assert (np.diff(model.weights_) <= 0).all()
+
+
+def test_at_most_eight_members_each_with_its_settings_merged():
+    X, y = load_iris(return_X_y=True)
+    all_of_them = CGNClassifierCV(max_members=None).fit(X[::3], y[::3])
+    few = CGNClassifierCV(max_members=3).fit(X[::3], y[::3])
+    names = [tuple(member.settings.values()) for member in all_of_them.members_]
+    assert len(set(names)) == len(names) > 8  # one for each candidate, transform and terms
+    assert len(CGNClassifierCV().fit(X[::3], y[::3]).members_) == 8
+    assert [tuple(member.settings.values()) for member in few.members_] == names[:3]
+    np.testing.assert_allclose(few.weights_, all_of_them.weights_[:3] / all_of_them.weights_[:3].sum())
+    for member in few.members_:
+        assert sum(share for _, share in member.shares) == pytest.approx(1)
+    with pytest.raises(ValueError, match="max_members must be None or a number of at least 1, not 0"):
+        CGNClassifierCV(max_members=0).fit(X, y)
+
+
+def test_contributions_of_one_merged_member_are_exact():
+    X, y = two_classes(50)
+    for candidates in (["naive_bayes"], ["complete"], ["tan"], ["logistic"]):
+        model = CGNClassifierCV(candidates=candidates, combine="best").fit(X, y)
+        assert len(model.members_[0].shares) > 1
+        np.testing.assert_allclose(model.contributions_remainder(X), 0.0, atol=1e-9)
+
+
+def test_the_best_is_the_least_confident_of_those_within_a_standard_error():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    table, _ = read_training(np.zeros((200, 1)) + rng.normal(size=(200, 1)), y)
+    right = np.where(rng.random((200, 1)) < 0.9, 1.0, -1.0)
+    log_odds = np.concatenate([2.2 * right, 2.0 * right, 0.1 * right], axis=1)  # best, nearly as good, much worse
+    likelihoods = np.stack([np.where(y == label, odds.T, 0.0) for odds in [log_odds] for label in (0, 1)], axis=2)
+    held_out = HeldOut(None, None, likelihoods, np.log(np.full((200, 2), 0.5)), [])
+    scores = Scores.of([held_out], table, power=1.0)
+    assert (scores.best(), scores.cautious_best(table)) == (0, 1)
 
 
 def test_densities_are_densities():
@@ -251,7 +293,7 @@ def test_densities_are_densities():
     y = np.arange(80) % 2
     X = rng.lognormal(sigma=0.7, size=(80, 1)) * (1 + y[:, None])
     model = CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y)
-    assert {member.settings["transform"] for member in model.members_} == {"none", "power"}
+    assert {setting["transform"] for member in model.members_ for setting, _ in member.shares} == {"none", "power"}
     grid = np.linspace(-60, 200, 400_001)[:, None]
     assert np.exp(model.score_samples(grid)).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1, abs=2e-3)
 
@@ -306,7 +348,8 @@ def test_the_best_one_alone():
     model = CGNClassifierCV(candidates=FEW, combine="best").fit(X, y)
     assert model.weights_.tolist() == [1.0]
     assert model.best_ == model.members_[0]
-    assert model.best_.log_loss == np.nanmin(model.cv_results_["mean_test_log_loss"])
+    truth = model.oof_log_proba_[np.arange(50), y]
+    assert model.best_.log_loss == pytest.approx(-truth.mean())
     assert np.isfinite(model.score_samples(X)).all()
 
 
@@ -379,7 +422,7 @@ def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
     assert len(model.tuning_indices_) == 100
     assert len(whole.tuning_indices_) == 400
     assert model.oof_log_proba_.shape == (100, 2)
-    assert {part.fitted.statistics.classes.sum() for part in model._mixture.parts} == {400}
+    assert {fitted.statistics.classes.sum() for part in model._mixture.parts for fitted in part.fits} == {400}
 
 
 def test_samples_of_weight_zero_change_nothing():

@@ -61,6 +61,11 @@ def likeliest_wrong(log_proba, true):
     return np.sort(np.where(np.eye(log_proba.shape[1], dtype=bool)[true], -np.inf, log_proba), axis=1)[:, -1]
 
 
+def effective(weights):
+    """Kish's number of samples."""
+    return weights.sum() ** 2 / np.square(weights).sum()
+
+
 def best_power(loss, second, n):
     """Of the grid, with a weak prior around 1, and a quarter of a sample more that is wrong."""
     return LIKELIHOOD_POWERS[np.argmin(loss + (0.25 * second + 0.4 * np.log(LIKELIHOOD_POWERS) ** 2) / n)]
@@ -101,7 +106,7 @@ def test_likelihood_power_and_sharing_by_leave_one_out(wine, structure):
             wrong = -likeliest_wrong(plain.leave_one_out_log_proba(X, y, weights), y)
             loss, accuracy = held_out_scores(plain, X, y, weights)
             penalty = 0.25 * np.average(wrong, weights=weights) + 0.4 * np.log(likelihood_power) ** 2
-            losses.append((loss + penalty / weights.sum(), loss, accuracy))
+            losses.append((loss + penalty / effective(weights), loss, accuracy))
         assert losses[0][0] <= min(losses)[0] + 1e-9
         np.testing.assert_allclose((found.mean_test_log_loss, found.mean_test_accuracy), losses[0][1:], rtol=1e-8)
     best = results.loc[results["mean_test_log_loss"].idxmin()]
@@ -232,7 +237,7 @@ def test_both_together(wine):
         of_rows = curve(lambda k=k: CGNClassifier(Box(k), **estimation), X, y, grid, 3, seed=2, weights=weights)
         loss, _, second = (np.average(part, axis=1, weights=weights) for part in of_rows)
         np.testing.assert_allclose(found, loss[-1], rtol=1e-8)
-        assert power == pytest.approx(best_power(loss[:-1], second[:-1], weights.sum()), rel=NEAR)
+        assert power == pytest.approx(best_power(loss[:-1], second[:-1], effective(weights)), rel=NEAR)
     best = results["mean_test_log_loss"].idxmin()
     assert (model.k_, model.likelihood_power_) == (results["param_k"][best], results["likelihood_power"][best])
 

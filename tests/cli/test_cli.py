@@ -760,7 +760,7 @@ def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatc
     told = json.loads(works("inspect", model, "--json"))
     assert told["structure"] == "mixture"
     assert sum(member["weight"] for member in told["members"]) == pytest.approx(1)
-    assert "more" in works("inspect", model)
+    assert "complete, transform none and power, sharing" in works("inspect", model)
     assert "mixture of several" in fails(2, "inspect", model, "--graph", tmp_path / "g.svg")
     rows = pd.read_csv(io.StringIO(works("predict", model, path, "--class-prior", "ill=0.2,healthy=0.8")))
     np.testing.assert_allclose(rows["probability_ill"] + rows["probability_healthy"], 1, rtol=1e-5)

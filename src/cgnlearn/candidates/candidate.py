@@ -124,6 +124,10 @@ class Fitted(ABC):
     def restricted(self, which: Sequence[int]) -> Fitted:
         """Some of the settings."""
 
+    def merged(self, powers: Floats) -> tuple[Fitted, Floats]:
+        """Fit and powers with the same sum of powers × log likelihoods, of fewer settings if that is possible."""
+        return self, powers
+
 
 class HeldOut(NamedTuple):
     """A candidate and its log likelihoods of held-out samples."""
@@ -144,6 +148,11 @@ class Candidate(ABC):
     transform: str
     has_density: bool = True  # as `Fitted` has it
     is_cheap: ClassVar[bool] = True  # whether it is refitted to all samples of a large table
+
+    @property
+    def member(self) -> str:
+        """The member of the mixture into which its settings are merged."""
+        return self.name
 
     @classmethod
     @abstractmethod
@@ -175,9 +184,8 @@ class Candidate(ABC):
 
     @classmethod
     def in_words(cls, settings: Settings) -> str:
-        """Describe how a setting models the features."""
-        first = ", columns made bell-shaped first (Yeo-Johnson)" if settings["transform"] == "power" else ""
-        return cls.label + first
+        """Describe how a member models the features."""
+        return cls.label
 
 
 def frequencies(table: Table, dirichlet: float) -> Floats:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from cgnlearn.candidates.candidate import (
     Candidate,
@@ -137,31 +138,46 @@ class Scores:
     accuracy: Floats
     truth: Floats  # log probabilities of the true classes: (samples, settings)
     second: Floats  # mean log probability of the likeliest wrong class
+    entropy: Floats  # mean entropy of the class probabilities
 
     @classmethod
     def of(cls, held_out: Sequence[HeldOut], table: Table, power: float | None = None) -> Scores:
         """Score with the given likelihood power, or with the best one of each setting."""
         assert table.labels is not None
-        labels, weights = table.labels, np.ones(table.n_samples) if table.weights is None else table.weights
-        found: list[tuple[float, float, float, Floats, float]] = []
+        labels, weights = table.labels, table.effective_weights
+        found: list[tuple[float, float, float, Floats, float, float]] = []
         for each in held_out:
             for likelihood in each.log_likelihood:
                 if np.isnan(likelihood).any():
-                    found.append((power or 1.0, np.inf, 0.0, np.full(len(labels), -np.inf), -np.inf))
+                    found.append((power or 1.0, np.inf, 0.0, np.full(len(labels), -np.inf), -np.inf, 0.0))
                     continue
                 best = power or likelihood_power(likelihood, each.class_log_prior, labels, weights)
                 log_proba = normalised(best * likelihood + each.class_log_prior)
                 truth = true_class_log_proba(log_proba, labels)
                 accuracy = np.average(is_correct(log_proba, labels), weights=weights)
                 second = weights @ true_class_log_proba(log_proba, second_best(log_proba, labels)) / weights.sum()
-                found.append((best, -np.average(truth, weights=weights), float(accuracy), truth, second))
-        powers, losses, accuracies, truths, seconds = zip(*found, strict=True)
-        return cls(np.array(powers), np.array(losses), np.array(accuracies), np.stack(truths, 1), np.array(seconds))
+                entropy = weights @ entr(np.exp(log_proba)).sum(axis=1) / weights.sum()
+                found.append((best, -np.average(truth, weights=weights), float(accuracy), truth, second, entropy))
+        powers, losses, accuracies, truths, *others = zip(*found, strict=True)
+        arrays = np.array(powers), np.array(losses), np.array(accuracies), np.stack(truths, 1)
+        return cls(*arrays, *map(np.array, others))
 
     def best(self, scoring: str = "log_loss") -> int:
         """Index of the best setting; ties go by the other score, then to the first."""
         keys = (-self.accuracy, self.log_loss) if scoring == "log_loss" else (self.log_loss, -self.accuracy)
         return int(np.lexsort(keys)[0])
+
+    def cautious_best(self, table: Table) -> int:
+        """The least confident of those whose log loss is within a standard error of the least.
+
+        The least log loss of many is partly luck, and overconfidence costs more than its opposite.
+        """
+        weights = table.effective_weights / table.effective_weights.sum()
+        behind = self.truth[:, [self.best()]] - self.truth
+        with np.errstate(invalid="ignore"):
+            error = np.sqrt(np.square(weights) @ np.square(behind - weights @ behind))
+            close = (weights @ behind <= error) | (np.arange(len(self.power)) == self.best())
+        return int(np.argmax(np.where(close, self.entropy, -np.inf)))
 
     def as_columns(self) -> dict[str, NDArray[Any]]:
         """Columns of ``cv_results_``."""
@@ -177,29 +193,6 @@ class Scores:
 def _ranks(values: Floats) -> NDArray[np.intp]:
     """Ranks from 1 for the smallest; ties share the lowest."""
     return np.asarray(1 + np.searchsorted(np.sort(values), values))
-
-
-class Member(NamedTuple):
-    """A setting of a candidate with its weight in the mixture."""
-
-    settings: Settings
-    likelihood_power: float
-    weight: float
-    log_loss: float  # of held-out samples
-
-    def __str__(self) -> str:
-        return ", ".join(
-            str(value) if isinstance(value, str) else f"{name} {value:.3g}"
-            for name, value in self.settings.items()
-            if (name, value) != ("transform", "none")
-        )
-
-
-def members(held_out: Sequence[HeldOut], scores: Scores, weight: Floats) -> list[Member]:
-    """All settings, those without weight included."""
-    settings = [settings for each in held_out for settings in each.candidate.settings]
-    columns = (scores.power.tolist(), weight.tolist(), scores.log_loss.tolist())
-    return [Member(*values) for values in zip(settings, *columns, strict=True)]
 
 
 def results(

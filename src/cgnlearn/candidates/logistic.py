@@ -64,6 +64,9 @@ class FittedLogistic(Fitted):
     def restricted(self, which: Sequence[int]) -> FittedLogistic:
         return replace(self, odds=self.odds[list(which)])
 
+    def merged(self, powers: Floats) -> tuple[FittedLogistic, Floats]:
+        return replace(self, odds=self.odds.total(powers)), np.ones(1)
+
 
 @dataclass(frozen=True)
 class LogisticCandidate(Candidate):
@@ -78,6 +81,10 @@ class LogisticCandidate(Candidate):
     label = "a coefficient for each feature (logistic regression)"
     has_density = False
     is_cheap = False
+
+    @property
+    def member(self) -> str:
+        return f"{self.name}, {self.terms}"
 
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[LogisticCandidate | Skipped]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from cgnlearn.candidates.candidate import Fitted, HeldOut, Samples, frequencies, held_out_frequencies
+from cgnlearn.candidates.candidate import Fitted, Samples, frequencies, held_out_frequencies
 from cgnlearn.candidates.comparison import Scores
+from cgnlearn.candidates.merging import Merged, Piece, as_one
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table, evenly_spaced
 from cgnlearn.data.transforms import Transform
@@ -25,14 +25,58 @@ NO_DENSITY = (
 )
 CHUNK = 1 << 22  # numbers of one part's predictions in memory at once
 
+AnyPart = TypeVar("AnyPart", "Part", "Density")
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Members from one fit: p(c | x) ∝ p(c) p(x | c)^power each."""
+    """A member of the mixture: p(c | x) ∝ p(c) Π p(x | c)^power over the settings of its fits."""
+
+    fits: tuple[Fitted, ...]  # one for each transform
+    powers: tuple[Floats, ...]  # of the settings of each fit
+    weight: float
+
+    @property
+    def accepts_missing(self) -> bool:
+        return all(fitted.accepts_missing for fitted in self.fits)
+
+    @property
+    def n_settings(self) -> int:
+        return sum(map(len, self.powers))
+
+    def log_proba(self, likelihoods: Sequence[Floats], class_log_prior: Floats) -> Floats:
+        """ln p(class | x) from the log likelihoods of each fit's settings: (samples, classes)."""
+        total = class_log_prior
+        for powers, of_settings in zip(self.powers, likelihoods, strict=True):
+            total = total + np.tensordot(powers, of_settings, 1)
+        return normalised(total)
+
+    def contributions(self, samples: Samples) -> Floats | None:
+        """Terms of the log likelihood, by feature; None if it is no sum over features."""
+        if not all(fitted.is_sum for fitted in self.fits):
+            return None
+        found = [
+            power * fitted.contributions(samples, i)
+            for fitted, powers in zip(self.fits, self.powers, strict=True)
+            for i, power in enumerate(powers)
+        ]
+        return np.sum(found, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """Settings of one fit that are densities of x."""
 
     fitted: Fitted
-    powers: Floats  # (members,)
-    weights: Floats
+    weights: Floats  # (settings,)
+
+    @property
+    def accepts_missing(self) -> bool:
+        return self.fitted.accepts_missing
+
+    @property
+    def n_settings(self) -> int:
+        return len(self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +85,7 @@ class Mixture:
 
     transforms: Mapping[str, Transform]
     parts: tuple[Part, ...]  # weights sum to one over all of them
-    density: tuple[Part, ...]  # those that are densities of x, with weights that sum to one; empty: none is
+    density: tuple[Density, ...]  # weights sum to one over all of them; empty if no candidate is a density
     class_log_prior: Floats  # (classes,)
 
     def with_class_log_prior(self, class_log_prior: Floats) -> Mixture:
@@ -52,14 +96,21 @@ class Mixture:
         """ln p(class | x): (samples, classes)."""
         found = np.empty((table.n_samples, table.schema.n_classes))
         for which, samples, able in _chunks(Samples(table, self.transforms), self.parts):
-            likelihoods = [part.fitted.log_likelihood(samples) for part in able]
-            found[which] = _mixed(able, likelihoods, self.class_log_prior)
+            of_parts = [
+                part.log_proba([fitted.log_likelihood(samples) for fitted in part.fits], self.class_log_prior)
+                for part in able
+            ]
+            found[which] = mixed(of_parts, able)
         return found
 
     def leave_one_out(self, table: Table, class_log_prior: Floats) -> Floats:
         """Leave-one-out `log_proba` of the training samples; raises `NotExactError` where a member needs refits."""
         samples = Samples(table, self.transforms)
-        return _mixed(self.parts, [part.fitted.leave_one_out(samples) for part in self.parts], class_log_prior)
+        of_parts = [
+            part.log_proba([fitted.leave_one_out(samples) for fitted in part.fits], class_log_prior)
+            for part in self.parts
+        ]
+        return mixed(of_parts, self.parts)
 
     def log_density(self, table: Table) -> Floats:
         """ln p(x | class) of the members that are densities: (samples, classes); raises where no candidate is one."""
@@ -77,31 +128,31 @@ class Mixture:
         """
         found = np.zeros((table.n_samples, table.schema.n_columns, table.schema.n_classes))
         for which, samples, able in _chunks(Samples(table, self.transforms), self.parts):
-            total = sum(part.weights.sum() for part in able)
-            for part in (part for part in able if part.fitted.is_sum):
-                for i, (power, weight) in enumerate(zip(part.powers, part.weights, strict=True)):
-                    found[which] += weight / total * power * part.fitted.contributions(samples, i)
+            total = sum(part.weight for part in able)
+            for part in able:
+                if (of_part := part.contributions(samples)) is not None:
+                    found[which] += part.weight / total * of_part
         return found
 
 
-def _mixed(parts: tuple[Part, ...], likelihoods: list[Floats], class_log_prior: Floats) -> Floats:
-    """ln p(class | x) from the log likelihoods of each part's members: (samples, classes)."""
-    total = np.full(likelihoods[0].shape[1:], -np.inf)
-    for part, of_part in zip(parts, likelihoods, strict=True):
-        for likelihood, power, weight in zip(of_part, part.powers, part.weights, strict=True):
-            log_proba = normalised(power * likelihood + class_log_prior)
-            np.logaddexp(total, np.log(weight) + log_proba, out=total)
+def mixed(log_proba: list[Floats], parts: Sequence[Part]) -> Floats:
+    """ln Σ weight · p(class | x) from the log probabilities of the members: (samples, classes)."""
+    total = log_proba[0] + np.log(parts[0].weight)
+    for of_part, part in zip(log_proba[1:], parts[1:], strict=True):
+        np.logaddexp(total, of_part + np.log(part.weight), out=total)
     return normalised(total)
 
 
-def _chunks(samples: Samples, parts: tuple[Part, ...]) -> Iterator[tuple[NDArray[np.intp], Samples, tuple[Part, ...]]]:
+def _chunks(
+    samples: Samples, parts: tuple[AnyPart, ...]
+) -> Iterator[tuple[NDArray[np.intp], Samples, tuple[AnyPart, ...]]]:
     """Chunks of samples, and the parts that can predict them: not all accept missing values."""
     table = samples.table
-    able = tuple(part for part in parts if part.fitted.accepts_missing) or parts  # if none, the first raises
+    able = tuple(part for part in parts if part.accepts_missing) or parts  # if none, the first raises
     complete = np.ones(table.n_samples, bool)
     if table.incomplete and len(able) < len(parts):
         complete = ~(np.isnan(table.values).any(axis=1) | (table.codes < 0).any(axis=1))
-    widest = max(len(part.weights) for part in parts)
+    widest = max(part.n_settings for part in parts)
     size = max(256, CHUNK // max(widest * table.schema.n_classes, table.schema.n_columns))
     for which, usable in ((np.flatnonzero(complete), parts), (np.flatnonzero(~complete), able)):
         for start in range(0, len(which), size):
@@ -110,7 +161,7 @@ def _chunks(samples: Samples, parts: tuple[Part, ...]) -> Iterator[tuple[NDArray
             yield chunk, samples if is_all else Samples(table.rows(chunk), samples.transforms), usable
 
 
-def mixed_density(density: tuple[Part, ...], samples: Samples, likelihoods: list[Floats]) -> Floats:
+def mixed_density(density: Sequence[Density], samples: Samples, likelihoods: list[Floats]) -> Floats:
     """ln p(x | class) from log likelihoods of the transformed columns: (samples, classes)."""
     found = []
     for part, likelihood in zip(density, likelihoods, strict=True):
@@ -129,61 +180,62 @@ class Assembled(NamedTuple):
 
 
 def assembled(
-    held_out: Sequence[HeldOut],
+    merged: Sequence[Merged],
     scores: Scores,
-    weight: Floats,
+    weights: Floats,
     samples: Samples,
     all_samples: Samples,
     dirichlet: float,
 ) -> Assembled:
-    """Fit the settings that have weight to all samples; ``samples`` are those that were compared on."""
-    starts = np.cumsum([0, *(len(each.log_likelihood) for each in held_out)]).tolist()
-    places = [slice(start, stop) for start, stop in pairwise(starts)]
-    parts, likelihoods, log_proba = [], [], []
-    for each, place in zip(held_out, places, strict=True):
-        which = np.flatnonzero(weight[place])
-        if not len(which):
-            continue
-        powers, weights = scores.power[place][which], weight[place][which]
-        parts.append(Part(_refitted(each, samples, all_samples).restricted(which.tolist()), powers, weights))
-        likelihoods.append(each.log_likelihood[which])
-        joint = powers[:, None, None] * likelihoods[-1] + each.class_log_prior
-        log_proba.append(normalised(joint) + np.log(weights)[:, None, None])
-    density = [pair for pair in zip(parts, likelihoods, strict=True) if pair[0].fitted.has_density]
-    if not density:
-        density = _best_density(held_out, scores, places, samples, all_samples)
-    total = sum(part.weights.sum() for part, _ in density)
-    of_density = tuple(Part(part.fitted, part.powers, part.weights / total) for part, _ in density)
-    needed = {part.fitted.transform for part in (*parts, *of_density)}
-    transforms = {name: transform for name, transform in samples.transforms.items() if name in needed}
-    mixture = Mixture(transforms, tuple(parts), of_density, frequencies(all_samples.table, dirichlet))
-    held_out_log_proba = np.asarray(logsumexp(np.concatenate(log_proba), axis=0))
-    if not density:
-        return Assembled(mixture, held_out_log_proba, NoReference(NO_DENSITY))
+    """Fit the members to all samples; ``samples`` are those compared on, ``scores`` those of the merged candidates."""
     table = samples.table
+    parts, log_proba, dense = [], [], []
+    for i in np.flatnonzero(weights).tolist():
+        pieces = [piece for piece in merged[i] if len(piece.kept)]
+        fits = [_refitted(piece, samples, all_samples) for piece in pieces]
+        powers = [scores.power[i] * piece.powers[piece.kept] for piece in pieces]
+        fewer, powers_of = zip(*(fitted.merged(own) for fitted, own in zip(fits, powers, strict=True)), strict=True)
+        parts.append(Part(fewer, powers_of, float(weights[i])))
+        one = as_one(merged[i])
+        log_proba.append(normalised(scores.power[i] * one.log_likelihood[0] + one.class_log_prior))
+        for piece, fitted in zip(pieces, fits, strict=True):
+            if fitted.has_density:
+                dense.append((piece, Density(fitted, weights[i] * piece.shares[piece.kept])))
+    if not dense:
+        dense = list(_best_density(merged, scores, samples, all_samples))
+    total = sum(density.weights.sum() for _, density in dense)
+    densities = tuple(Density(density.fitted, density.weights / total) for _, density in dense)
+    needed = {fitted.transform for each in parts for fitted in each.fits} | {
+        each.fitted.transform for each in densities
+    }
+    transforms = {name: transform for name, transform in samples.transforms.items() if name in needed}
+    class_log_prior = held_out_frequencies(table, dirichlet)
+    mixture = Mixture(transforms, tuple(parts), densities, frequencies(all_samples.table, dirichlet))
+    if not dense:
+        return Assembled(mixture, mixed(log_proba, parts), NoReference(NO_DENSITY))
     rows = evenly_spaced(table.n_samples, MOST_ROWS)
     subsample = Samples(table.rows(rows), samples.transforms)
-    log_density = mixed_density(of_density, subsample, [likelihood[:, rows] for _, likelihood in density])
-    weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-    reference = Reference(log_density, held_out_frequencies(table, dirichlet)[rows], weights)
-    return Assembled(mixture, held_out_log_proba, reference)
+    likelihoods = [piece.held_out.log_likelihood[piece.kept][:, rows] for piece, _ in dense]
+    row_weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+    reference = Reference(mixed_density(densities, subsample, likelihoods), class_log_prior[rows], row_weights)
+    return Assembled(mixture, mixed(log_proba, parts), reference)
 
 
-def _refitted(each: HeldOut, samples: Samples, all_samples: Samples) -> Fitted:
-    """The candidate fitted to all samples; an expensive one stays fitted to those that were compared on."""
-    if all_samples is samples or not each.candidate.is_cheap:
-        return each.fitted or each.candidate.fit(samples)
-    return each.candidate.fit(all_samples)
+def _refitted(piece: Piece, samples: Samples, all_samples: Samples) -> Fitted:
+    """The settings that have a share, fitted to all samples; an expensive candidate stays fitted to those compared."""
+    candidate, fitted = piece.held_out.candidate, piece.held_out.fitted
+    if all_samples is not samples and candidate.is_cheap:
+        fitted = candidate.fit(all_samples)
+    return (fitted or candidate.fit(samples)).restricted(piece.kept.tolist())
 
 
 def _best_density(
-    held_out: Sequence[HeldOut], scores: Scores, places: Sequence[slice], samples: Samples, all_samples: Samples
-) -> list[tuple[Part, Floats]]:
-    """The best setting that is a density of x, and its log likelihoods of held-out samples; empty: there is none."""
-    dense = [(each, place) for each, place in zip(held_out, places, strict=True) if each.candidate.has_density]
+    merged: Sequence[Merged], scores: Scores, samples: Samples, all_samples: Samples
+) -> Iterator[tuple[Piece, Density]]:
+    """The best candidate that is a density of x, if there is one."""
+    dense = [i for i, pieces in enumerate(merged) if pieces[0].held_out.candidate.has_density]
     if not dense:
-        return []
-    each, place = min(dense, key=lambda pair: scores.log_loss[pair[1]].min())
-    best = int(scores.log_loss[place].argmin())
-    part = Part(_refitted(each, samples, all_samples).restricted([best]), np.ones(1), np.ones(1))
-    return [(part, each.log_likelihood[[best]])]
+        return
+    for piece in merged[min(dense, key=lambda i: scores.log_loss[i])]:
+        if len(piece.kept):
+            yield piece, Density(_refitted(piece, samples, all_samples), piece.shares[piece.kept])

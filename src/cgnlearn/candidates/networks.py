@@ -186,6 +186,10 @@ class LearnerCandidate(NetworkCandidate):
 
     name: str = ""
 
+    @property
+    def member(self) -> str:
+        return repr(self.learner)  # there may be several of a name
+
     @classmethod
     def in_words(cls, settings: Settings) -> str:
         return str(settings["candidate"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
@@ -12,33 +14,56 @@ from cgnlearn.data.arrays import Floats
 
 N_BOOTSTRAPS = 400
 N_STEPS = 300  # of EM; weights that still change then are of nearly equal settings
+SETTLED = 1e-5  # change of a weight in a step of EM after which it ends
 TRUSTED = 0.5  # effective share of the samples, as many settings were fitted to them
 SPREAD = 3.0  # pseudo-count of all settings together in stacking
 N_SHARES = 101  # weights of the class frequencies that are tried
-MOST_DROPPED = 0.01  # total weight of the lightest settings, which are dropped
+MOST_DROPPED = 0.01  # total weight of the lightest members, which are dropped
 
 
-def mixture_weights(scores: Scores, weights: Floats, floor: int, random_state: np.random.RandomState) -> Floats:
-    """Half pseudo-BMA+, half stacking; never worse than the setting ``floor``, the class frequencies.
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Held-out samples and their Bayesian bootstraps, by which settings and members are weighed."""
 
-    With the pseudo-count of the likelihood power in the likeliest wrong class.
-    """
-    truth, weights = np.vstack([scores.truth, scores.second]), np.append(weights, PSEUDO_COUNT)
-    found = (pseudo_bma(truth, weights, random_state) + stacking(truth, weights)) / 2
-    found = np.where(worth_keeping(found), found, 0.0)
-    return not_worse_than(floor, found / found.sum(), truth, weights)
+    counts: Floats  # of the samples, and the pseudo-count of the likelihood power last: (samples + 1,)
+    drawn: Floats  # counts of each bootstrap: (bootstraps, samples + 1)
 
+    @classmethod
+    def of(cls, counts: Floats, random_state: np.random.RandomState) -> Evidence:
+        """``counts`` sum to the effective number of samples."""
+        counts = np.append(counts, PSEUDO_COUNT)
+        drawn = random_state.standard_gamma(counts, (N_BOOTSTRAPS, len(counts)))
+        drawn *= TRUSTED * counts.sum() / drawn.sum(axis=1, keepdims=True)
+        return cls(counts, drawn)
 
-def pseudo_bma(truth: Floats, weights: Floats, random_state: np.random.RandomState) -> Floats:
-    """Pseudo-BMA+ (Yao, Vehtari, Simpson and Gelman 2018): the mean of exp(-n log loss) over Bayesian bootstraps.
+    def weights(self, truth: Floats, second: Floats) -> Floats:
+        """Half pseudo-BMA+, half stacking.
 
-    ``truth`` are log probabilities of the true class: (samples, settings). n is half the number of samples, as the best
-    of many settings is partly best by chance.
-    """
-    drawn = random_state.standard_gamma(weights, (N_BOOTSTRAPS, len(weights)))
-    drawn *= TRUSTED * weights.sum() / drawn.sum(axis=1, keepdims=True)
-    found: Floats = softmax(drawn @ truth, axis=1).mean(axis=0)
-    return found
+        ``truth`` are log probabilities of the true class (samples, settings); ``second``, their means for the likeliest
+        wrong class, get the pseudo-count.
+        """
+        truth = np.vstack([truth, second])
+        found: Floats = (self.pseudo_bma(truth) + stacking(truth, self.counts)) / 2
+        return found
+
+    def pseudo_bma(self, truth: Floats) -> Floats:
+        """Pseudo-BMA+ (Yao, Vehtari, Simpson and Gelman 2018): the mean of exp(-n log loss) over Bayesian bootstraps.
+
+        n is half the number of samples, as the best of many settings is partly best by chance.
+        """
+        found: Floats = softmax(self.drawn @ truth, axis=1).mean(axis=0)
+        return found
+
+    def mixture_weights(self, scores: Scores, floor: int, most: int | None) -> Floats:
+        """Weights of at most ``most`` members; the mixture is not worse than ``floor``, the class frequencies."""
+        found = self.weights(scores.truth, scores.second)
+        found = np.where(worth_keeping(found, MOST_DROPPED), found, 0.0)
+        truth = np.vstack([scores.truth, scores.second])
+        found = not_worse_than(floor, found / found.sum(), truth, self.counts)
+        if most is not None:
+            found[np.argsort(-found, kind="stable")[most:]] = 0.0
+        kept: Floats = found / found.sum()
+        return kept
 
 
 def stacking(truth: Floats, weights: Floats) -> Floats:
@@ -47,9 +72,12 @@ def stacking(truth: Floats, weights: Floats) -> Floats:
     proba = np.exp(truth - truth.max(axis=1, keepdims=True))
     found = np.full(n, 1 / n)
     for _ in range(N_STEPS):
+        before = found
         share = weights / (proba @ found)
         found = found * (share @ proba) + SPREAD / n
         found /= found.sum()
+        if np.abs(found - before).max() < SETTLED:
+            break
     return found
 
 
@@ -65,10 +93,10 @@ def not_worse_than(floor: int, weight: Floats, truth: Floats, weights: Floats) -
     return moved
 
 
-def worth_keeping(weights: Floats) -> NDArray[np.bool_]:
-    """All settings except the lightest, which together have at most `MOST_DROPPED`."""
+def worth_keeping(weights: Floats, most_dropped: float) -> NDArray[np.bool_]:
+    """All except the lightest, which together have at most ``most_dropped``."""
     order = np.argsort(weights, kind="stable")
-    gone = np.cumsum(weights[order]) <= MOST_DROPPED
+    gone = np.cumsum(weights[order]) <= most_dropped
     kept = np.ones(len(weights), bool)
     kept[order[gone]] = False
     return kept

@@ -14,6 +14,12 @@ Columns = NDArray[np.intp]  # indexes of columns, or of samples
 FEW_CELLS = 4  # up to which one pass per cell is faster than sorting
 
 
+def effective(weights: Floats) -> Floats:
+    """Weights scaled so that their sum is the effective number of samples (Kish 1965)."""
+    found: Floats = weights * (weights.sum() / np.square(weights).sum())
+    return found
+
+
 def take(array: NDArray[Any], rows: NDArray[np.intp] | slice, columns: NDArray[np.intp]) -> NDArray[Any]:
     """Samples and columns of an array: a copy, unless both are contiguous."""
     span = _span(columns)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
+from cgnlearn.data.arrays import effective
 from cgnlearn.data.columns import (
     CATEGORICAL,
     Column,
@@ -73,6 +74,11 @@ class Table:
         """The columns of X, discrete ones first and then by their number of missing values."""
         n_missing = {column: int(self.missing(column).sum()) for column in columns if column in self.incomplete}
         return self.schema.discrete_first(sorted(columns, key=lambda column: n_missing.get(column, 0)))
+
+    @property
+    def effective_weights(self) -> NDArray[np.float64]:
+        """Weights that sum to the effective number of samples."""
+        return np.ones(self.n_samples) if self.weights is None else effective(self.weights)
 
     def rows(self, index: NDArray[np.intp]) -> Table:
         """The samples with these indexes."""

@@ -14,10 +14,11 @@ from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.candidates.candidate import Candidate, HeldOut, Profile, Samples, Skipped, held_out_frequencies
-from cgnlearn.candidates.comparison import Comparison, Scores, members, results
+from cgnlearn.candidates.comparison import Comparison, Scores, results
+from cgnlearn.candidates.merging import as_one, members, merged
 from cgnlearn.candidates.mixture import Mixture, assembled
 from cgnlearn.candidates.registry import CANDIDATES, suited
-from cgnlearn.candidates.weights import mixture_weights
+from cgnlearn.candidates.weights import Evidence
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
 from cgnlearn.data.levels import NO_LEVELS
@@ -46,8 +47,9 @@ class CGNClassifierCV(Predictions, Watched):
 
     Candidates differ in structure, sharing, transform of the columns, penalty and so on; those that do not suit the
     table are skipped. Each predicts held-out training samples: by exact leave-one-out where it has a closed form, else
-    in folds. Each setting has the likelihood power with the least held-out log loss. The weights of the mixture are the
-    mean of pseudo-BMA+ and stacking weights, and it predicts with the weighted mean of its members' probabilities.
+    in folds. Each setting has the likelihood power with the least held-out log loss; the settings of a candidate are
+    merged into one member. The weights of the mixture are the mean of pseudo-BMA+ and stacking weights, and it predicts
+    with the weighted mean of its members' probabilities.
 
     Parameters
     ----------
@@ -62,7 +64,10 @@ class CGNClassifierCV(Predictions, Watched):
     ordered : bool, default=False
         Whether the order of the columns is meaningful, as in spectra.
     combine : {"mixture", "best"}, default="mixture"
-        ``"best"``: predict with the setting that has the least held-out log loss, alone.
+        ``"best"``: predict with one candidate: of those whose held-out log loss is within a standard error of the
+        least, the least confident.
+    max_members : int, optional, default=8
+        Most candidates in the mixture, the heaviest. None: all.
     cv : int, optional
         Number of folds for all candidates. None: leave-one-out where it is exact and there are no groups, else 5 folds.
     prior : Prior, optional
@@ -88,18 +93,20 @@ class CGNClassifierCV(Predictions, Watched):
     classes_ : ndarray (classes,)
         Class labels.
     members_ : list of Member
-        The settings in the mixture, the heaviest first. Each has ``settings`` (a mapping: ``"candidate"``,
-        ``"transform"`` and others), ``likelihood_power``, ``weight`` and ``log_loss`` of held-out samples.
+        The candidates in the mixture, the heaviest first, each with its settings merged into one model by a weighted
+        mean of their log odds. A member has ``settings`` (a mapping: ``"candidate"``, ``"terms"`` of a regression),
+        ``shares`` (the merged settings, such as transforms, penalties and sharings, each with its share),
+        ``likelihood_power``, ``weight`` and ``log_loss`` of held-out samples.
     weights_ : ndarray (members,)
         Weights of the members; they sum to 1.
     best_ : Member
-        The setting with the least held-out log loss.
+        The member that ``combine="best"`` would take.
     cv_results_ : dict of ndarray
         A table with a row for each setting. ``param_candidate``, ``param_transform`` and other ``param_*`` are its
         settings (NaN or empty where they do not apply), ``validation`` is ``"leave-one-out"`` or the number of folds,
         ``likelihood_power`` the best one, ``mean_test_log_loss`` and ``mean_test_accuracy`` are the scores of held-out
-        samples with their ranks ``rank_test_*``, and ``weight`` is that in the mixture. A skipped candidate has a row
-        with the ``reason``.
+        samples with their ranks ``rank_test_*``, and ``weight`` is that of its member times its share there.
+        A skipped candidate has a row with the ``reason``.
     oof_log_proba_ : ndarray (tuning samples, classes)
         Log probabilities of the held-out training samples by the mixture.
     tuning_indices_ : ndarray of int
@@ -136,6 +143,7 @@ class CGNClassifierCV(Predictions, Watched):
         transforms: Sequence[Literal["none", "power"]] = TRANSFORMS,  # type: ignore[assignment]
         ordered: bool = False,
         combine: Literal["mixture", "best"] = "mixture",
+        max_members: int | None = 8,
         cv: int | None = None,
         prior: Prior | None = None,
         class_prior: Literal["uniform"] | ArrayLike | None = None,
@@ -149,6 +157,7 @@ class CGNClassifierCV(Predictions, Watched):
         self.transforms = transforms
         self.ordered = ordered
         self.combine = combine
+        self.max_members = max_members
         self.cv = cv
         self.prior = prior
         self.class_prior = class_prior
@@ -196,6 +205,10 @@ class CGNClassifierCV(Predictions, Watched):
                 raise ValueError(f"candidates must be learners or among {', '.join(CANDIDATES)}, not {each!r}")
         if unknown := [name for name in self.transforms if name not in TRANSFORMS]:
             raise ValueError(f'transforms must be "none" or "power", not {unknown[0]!r}')
+        if self.max_members is not None and not (
+            isinstance(self.max_members, int | np.integer) and self.max_members >= 1
+        ):
+            raise ValueError(f"max_members must be None or a number of at least 1, not {self.max_members!r}")
         if self.combine not in ("mixture", "best"):
             raise ValueError(f'combine must be "mixture" or "best", not {self.combine!r}')
         self._take_handle_unknown()
@@ -231,19 +244,27 @@ class CGNClassifierCV(Predictions, Watched):
         if skipped and len(held_out) == 1:  # the class frequencies
             raise ValueError(f"no candidate can be fitted; {skipped[0].name}: {skipped[0].reason}")
         scores = Scores.of(held_out, compared)
+        evidence = Evidence.of(compared.effective_weights, random_state)
+        of_candidates = merged(held_out, scores, evidence)
+        merged_scores = Scores.of([as_one(each) for each in of_candidates], compared)
+        best = merged_scores.cautious_best(compared)
         if self.combine == "best":
-            weight = (np.arange(len(scores.power)) == scores.best()).astype(float)
+            weights = (np.arange(len(of_candidates)) == best).astype(float)
         else:
-            weights = np.ones(compared.n_samples) if compared.weights is None else compared.weights
-            weight = mixture_weights(scores, weights, 0, random_state)  # 0 are the class frequencies
-        settings = members(held_out, scores, weight)
-        self.cv_results_ = results(held_out, scores, weight, skipped)
-        self.best_ = settings[scores.best()]
-        self.members_ = sorted((each for each in settings if each.weight > 0), key=lambda each: -each.weight)
+            weights = evidence.mixture_weights(merged_scores, 0, self.max_members)  # 0 are the class frequencies
+        every_member = members(of_candidates, merged_scores, weights)
+        places = {id(each): i for i, each in enumerate(held_out)}
+        of_settings = [np.zeros(len(each.log_likelihood)) for each in held_out]
+        for weight, pieces in zip(weights, of_candidates, strict=True):
+            for piece in pieces:
+                of_settings[places[id(piece.held_out)]] = weight * piece.shares
+        self.cv_results_ = results(held_out, scores, np.concatenate(of_settings), skipped)
+        self.best_ = every_member[best]
+        self.members_ = sorted((each for each in every_member if each.weight > 0), key=lambda each: -each.weight)
         self.weights_ = np.array([each.weight for each in self.members_])
         all_samples = samples if is_all else Samples(table, transforms)
         self._mixture, self.oof_log_proba_, self._reference = assembled(
-            held_out, scores, weight, samples, all_samples, self._dirichlet
+            of_candidates, merged_scores, weights, samples, all_samples, self._dirichlet
         )
 
     # ---- prediction

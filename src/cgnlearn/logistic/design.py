@@ -42,6 +42,11 @@ class LinearOdds:
         """Log odds of one penalty or of some."""
         return LinearOdds(self.centre, self.slopes[which], self.intercept[which])
 
+    def total(self, factors: Floats) -> LinearOdds:
+        """The sum of the penalties' log odds, each times a factor, as those of one penalty."""
+        slopes, intercept = (np.tensordot(factors, part, 1)[None] for part in (self.slopes, self.intercept))
+        return LinearOdds(self.centre, slopes, intercept)
+
     def log_odds(self, features: Callable[[Table], Features], table: Table) -> Floats:
         """Log odds of samples: (..., samples, classes)."""
         *several, n_classes = self.intercept.shape

@@ -17,7 +17,7 @@ from scipy.linalg import helmert
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 
-from cgnlearn.data.arrays import Columns, Floats
+from cgnlearn.data.arrays import Columns, Floats, effective
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 
 MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
@@ -97,9 +97,8 @@ class Samples:
 
     @property
     def effective_weights(self) -> Floats:
-        """Weights scaled so that their sum is the effective number of samples (Kish 1965)."""
-        found: Floats = self.weights * (self.weights.sum() / np.square(self.weights).sum())
-        return found
+        """Weights that sum to the effective number of samples."""
+        return effective(self.weights)
 
     @property
     def origin(self) -> Point:
