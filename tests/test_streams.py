@@ -204,3 +204,14 @@ def test_commands_read_large_files_in_batches(form, rows, tmp_path, monkeypatch)
     assert (code, "cannot learn the structure" in err, err.count("\n")) == (1, True, 1)
     code, _, err = run("fit", data, "-t", "class", "--memory", "much", "-o", "x.skops")
     assert (code, "not an amount of memory" in err) == (2, True)
+
+
+def test_truths_of_a_model_are_found_in_files(tmp_path):
+    y = np.arange(40) % 2
+    X = pd.DataFrame({"old": y == (np.arange(40) < 30), "x": np.arange(40.0) % 7})
+    model = CGNClassifier().fit(X, y)
+    X.to_csv(tmp_path / "new.csv", index=False)
+    X.to_parquet(tmp_path / "new.parquet")
+    for name in ("new.csv", "new.parquet"):
+        (found,) = predict_stream(model, tmp_path / name)
+        np.testing.assert_allclose(found, model.predict_proba(X), rtol=1e-12)

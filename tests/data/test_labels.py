@@ -24,6 +24,7 @@ ACCEPTED = {
     "polars truths": (pl.Series([True, False, True]), [False, True], "b"),
     "arrow": (pa.chunked_array([["b", "a"], ["b"]]), ["a", "b"], "O"),
     "list": (["b", "a", "b"], ["a", "b"], "U"),
+    "strings of NumPy": (np.array(["b", "a", "b"], dtype=np.dtypes.StringDType()), ["a", "b"], "O"),
 }
 
 
@@ -56,6 +57,10 @@ def test_labels_of_every_kind_are_classes(y):
             "Unknown label type: continuous, such as 0.5",
         ),
         (np.zeros((3, 2)), "y should be a 1d array"),
+        (["a", np.nan, "b"], r"y has missing values \(NaN\), the first in sample 1"),  # which NumPy spells "nan"
+        (["a", 1, "b"], "y mixes text and other labels"),
+        (np.ma.masked_array([0, 1, 0], mask=[0, 0, 1]), r"y has missing values \(NaN\), the first in sample 2"),
+        (np.array([10**25, 1, 1], dtype=object), r"y holds 1\d+ \(int\): convert the labels to text"),
     ],
     ids=str,
 )

@@ -226,6 +226,7 @@ NUMBERS_WITH_HOLES = {
     "decimals in an array": np.array([Decimal(1), None, Decimal(0)], dtype=object),
     "polars decimals": pl.Series([Decimal(1), None, Decimal(0)]),
     "arrow decimals": pa.chunked_array([[Decimal(1), None, Decimal(0)]]),
+    "polars 128 bits": pl.Series([1, None, 0], dtype=pl.Int128),
     "half precision": np.array([1, np.nan, 0], np.float16),
     "text in an array": np.array(["1.0", None, "0"], dtype=object),
 }
@@ -240,6 +241,9 @@ def test_every_mark_of_a_missing_number_is_nan(column):
 
 
 LEVELS_WITH_HOLES = {
+    "masked text": np.ma.masked_array(["b", "c", "a"], mask=[False, True, False]),
+    "masked truths": np.ma.masked_array([True, True, False], mask=[False, True, False]),
+    "polars bytes": pl.Series([b"b", None, b"a"]),
     "None": np.array(["b", None, "a"], dtype=object),
     "NA": np.array(["b", pd.NA, "a"], dtype=object),
     "pandas categorical": pd.Series(pd.Categorical(["b", None, "a"])),

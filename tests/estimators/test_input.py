@@ -108,3 +108,27 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(model, X, y, message):
     with pytest.raises(ValueError, match=message) as caught:
         model.fit(X, y)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["network", "mixture"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample_weight": [None, 1.0, 1.0, 1.0]}, "sample_weight contains NaN"),
+        ({"sample_weight": np.ma.masked_array(np.ones(4), mask=[1, 0, 0, 0])}, "sample_weight contains NaN"),
+        ({"sample_weight": pd.array([1, None, 1, 1], dtype="Int64")}, "sample_weight contains NaN"),
+        ({"sample_weight": np.array(["a", 1, 1, 1], dtype=object)}, "sample_weight holds something that is no number"),
+        ({"groups": ["a", np.nan, "b", "b"]}, "groups has 1 missing values, the first for sample 1"),
+        (
+            {"groups": np.ma.masked_array([1, 2, 3, 4], mask=[0, 0, 0, 1])},
+            "groups has 1 missing values, the first for s",
+        ),
+        ({"groups": np.zeros((4, 2))}, r"groups must be one name or number for each sample, not of shape \(4, 2\)"),
+        ({"groups": "abcd"}, "groups must be one name or number for each sample"),
+    ],
+    ids=str,
+)
+def test_missing_weights_and_groups_are_refused_in_one_line(model, options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        model.fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1], **options)
+    assert "\n" not in str(caught.value)

@@ -59,7 +59,7 @@ def content(column: Column) -> str:
         return "nothing"
     if kind == nw.Boolean:
         return "truths"
-    if kind == nw.String:
+    if kind in (nw.String, nw.Binary):
         return "text"
     if str(getattr(column.to_native(), "dtype", "")).startswith("Sparse"):
         return "sparse values"
@@ -120,7 +120,10 @@ def numbers_of_frame(frame: nw.DataFrame[Any], schema: Schema) -> NDArray[Any]:
     if not schema.continuous:
         return np.empty((len(frame), 0))
     numbers = frame if not schema.discrete else frame[:, list(schema.continuous)]
-    if all(kind.is_numeric() or kind == nw.Boolean for kind in numbers.schema.values()):
+    kinds = numbers.schema.values()
+    if any(kind in (nw.Int128, nw.UInt128) for kind in kinds):  # unknown to NumPy
+        numbers = numbers.with_columns(nw.all().cast(nw.Float64))
+    if all(kind.is_numeric() or kind == nw.Boolean for kind in kinds):
         values: NDArray[Any] = numbers.to_numpy()
         if values.dtype not in (np.float32, np.float64):
             values = numbers.with_columns(nw.all().cast(nw.Float64)).to_numpy()

@@ -55,7 +55,7 @@ def as_array(X: Any) -> NDArray[Any]:
     if isinstance(X, list | tuple) and any(isinstance(cell, str) for row in X for cell in np.atleast_1d(row)):
         X = np.array(X, dtype=object)
     if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)
+        X = np.ma.filled(X.astype(np.float64), np.nan) if X.dtype.kind in "fiu" else as_cells(X)
     try:
         array: NDArray[Any] = check_array(
             X, dtype=None, ensure_all_finite=False, ensure_min_samples=1, estimator="CGNClassifier"
@@ -70,6 +70,19 @@ def as_array(X: Any) -> NDArray[Any]:
     if array.dtype.kind in "UST":
         array = array.astype(object)
     return array
+
+
+def as_cells(values: Any) -> NDArray[Any]:
+    """Labels or groups as an array in which missing ones are still missing: NumPy spells None and NaN beside text."""
+    if isinstance(values, np.ma.MaskedArray):
+        cells: NDArray[Any] = values.data.astype(object)
+        cells[np.ma.getmaskarray(values)] = None
+        return cells
+    cells = np.asarray(values)
+    if cells.dtype.kind == "T":
+        return cells.astype(object)
+    is_spelled = cells.dtype.kind == "U" and cells.ndim == 1 and isinstance(values, list | tuple)
+    return np.array(values, object) if is_spelled and not all(isinstance(cell, str) for cell in values) else cells
 
 
 def readable(X: Any) -> Any:

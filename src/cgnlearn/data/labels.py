@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
-from cgnlearn.data.frames import is_missing
+from cgnlearn.data.frames import as_cells, is_missing
 from cgnlearn.data.levels import identity, kind_of, plain
 from cgnlearn.data.warning import DataWarning
 
 
 def target(y: Any, name: str = "y") -> NDArray[Any]:
     """Labels as a flat array of text, truths or numbers; missing ones and other types raise an error."""
-    cells = np.asarray(y)
+    cells = as_cells(y)
     if cells.ndim == 1 and len(cells) and cells.dtype.kind in "iub":
         return cells  # nothing can be missing
-    if cells.size and cells.dtype.kind not in "fiubUOT":
+    if cells.size and cells.dtype.kind not in "fiubUO":
         raise ValueError(_no_labels(name, cells.flat[0]))
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    labels: NDArray[Any] = column_or_1d(cells, warn=True)
     if not len(labels):
         raise ValueError(f"{name} is empty: give a label for each sample")
     if labels.dtype.kind in "fO":
@@ -47,7 +47,10 @@ def _of_one_type(cells: NDArray[Any], name: str) -> NDArray[Any]:
             raise ValueError(_no_labels(name, cell))
         return cells
     if kinds <= {"numbers", "truths"}:
-        return np.array([plain(cell) for cell in cells])
+        labels = np.array([plain(cell) for cell in cells])
+        if labels.dtype.kind == "O":  # integers of more than 64 bits
+            raise ValueError(_no_labels(name, max(cells, key=abs)))
+        return labels
     raise ValueError(_no_labels(name, next(cell for cell in cells if kind_of(cell) not in ("numbers", "truths"))))
 
 
@@ -94,7 +97,11 @@ def class_codes(distinct: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int
 
 def group_numbers(groups: Any, n_samples: int) -> NDArray[np.intp]:
     """Number of each sample's group, whatever holds the groups; a sample without one raises an error."""
-    cells = column_or_1d(np.asarray(groups))
+    cells = as_cells(groups)
+    if cells.ndim == 2 and cells.shape[1] == 1:
+        cells = cells[:, 0]
+    if cells.ndim != 1:
+        raise ValueError(f"groups must be one name or number for each sample, not of shape {cells.shape}")
     if len(cells) != n_samples:
         raise ValueError(f"groups has {len(cells)} entries for {n_samples} samples: give the group of each sample")
     if cells.dtype.kind in "fMmO":

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.frames import readable
+from cgnlearn.data.frames import as_cells, readable
 from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.data.warning import DataWarning
@@ -50,9 +50,16 @@ def _clear(model: Any) -> None:
 
 def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
     """Drop samples of weight 0: they must change nothing, neither levels nor folds."""
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    if weights is None or weights.ndim != 1 or weights.all() or not weights.any() or len(weights) != len(y):
+    if sample_weight is None:
         return X, y, sample_weight, groups
+    weights = as_cells(sample_weight)
+    if weights.dtype.kind == "O":  # of which a missing one, which is false, must not count as 0
+        try:
+            weights = weights.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("sample_weight holds something that is no number: give a weight for each sample") from None
+    if weights.ndim != 1 or weights.all() or not weights.any() or np.shape(y)[:1] != weights.shape:
+        return X, y, weights, groups
     kept = np.flatnonzero(weights)
     X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
     return X, y, weights[kept], groups

@@ -21,7 +21,6 @@ from cgnlearn.tables.columns import (
     ColumnScan,
     Labels,
     labels,
-    number_levels,
     numbers,
     only_numbers,
 )
@@ -239,8 +238,7 @@ def model_frames(source: Source, levels: Mapping[str, Sequence[Any] | None], n_r
             if known is None:
                 features[name] = only_numbers(rows, name, "the model was trained on numbers there")
             else:
-                is_text = all(isinstance(level, str) for level in known)
-                features[name] = labels(rows, name) if is_text else number_levels(rows, name)
+                features[name] = labels(rows, name)  # a level is the same as text
         yield frame_of_columns(features)
 
 
