@@ -215,3 +215,17 @@ def test_truths_of_a_model_are_found_in_files(tmp_path):
     for name in ("new.csv", "new.parquet"):
         (found,) = predict_stream(model, tmp_path / name)
         np.testing.assert_allclose(found, model.predict_proba(X), rtol=1e-12)
+
+
+def test_truths_are_levels_in_every_file(tmp_path):
+    y = np.arange(40) % 2
+    rows = pd.DataFrame({"old": y == (np.arange(40) < 30), "x": np.arange(40.0) % 7, "ill": y == 1})
+    rows["some"] = rows["old"].astype("boolean").where(np.arange(40) % 5 > 0)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    X = rows[["old", "x", "some"]]
+    whole = CGNClassifier("tan").fit(X, rows["ill"])
+    for name in ("rows.csv", "rows.parquet"):
+        model = fit_stream(CGNClassifier("tan"), tmp_path / name, "ill")
+        assert model.classes_.tolist() == ["False", "True"]
+        np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-10)

@@ -295,12 +295,13 @@ def _type(kind: Any) -> str:
     """One of `TYPES`, or the name of another type."""
     import pyarrow as pa
 
-    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
     if any(is_one(kind) for is_one in numbers):
         return "numbers"
     if pa.types.is_dictionary(kind):
         return "text" if _type(kind.value_type) == "text" else "levels"
-    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean)  # truths are levels, as in text files
+    return "text" if any(is_one(kind) for is_one in text) else str(kind)
 
 
 def _typed(column: Any, name: str, what: Any) -> Column:
@@ -314,6 +315,9 @@ def _typed(column: Any, name: str, what: Any) -> Column:
         plain = pa.types.is_floating(kind) or not (column.null_count or pa.types.is_decimal(kind))
         found: NDArray[Any] = (column if plain else column.cast(pa.float64())).to_numpy(zero_copy_only=False)
         return found
+    if pa.types.is_boolean(kind):
+        values = column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return Words(["False", "True"], values.astype(np.int64))
     if pa.types.is_temporal(kind):
         column = column.cast(pa.string())
     elif _type(kind) != "text":
