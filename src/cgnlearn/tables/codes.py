@@ -43,17 +43,21 @@ class Codes:
 
     def add(self, values: NDArray[Any]) -> None:
         """Take more rows into account, NaN where a value is missing."""
-        present = values[np.isfinite(values)]
+        finite = np.isfinite(values)
+        present = values if finite.all() else values[finite]
         if not len(present):
             self.is_even &= not len(values)
             return
-        if self.is_even:
+        first = values[:3].tolist()
+        if self.is_even and (len(first) < 3 or first[1] - first[0] == first[2] - first[1]):  # mostly suffices
             steps = np.diff(values, prepend=self.last)[0 if self.n else 1 :]
             if len(steps):
                 self.step = float(steps[0]) if self.step is None else self.step
                 self.is_even = self.step > 0 and bool((steps == self.step).all())
             self.last = float(values[-1])
-        self.is_whole = self.is_whole and not (present % 1).any()
+        else:
+            self.is_even = False
+        self.is_whole = self.is_whole and not float(present[0]) % 1 and not (present % 1).any()
         self.is_dated = self.is_dated and self.is_whole and _are_days(present)
         if self.is_named_so and self.is_whole and self.n < NUMBERS_KEPT:
             self.kept.append(present)

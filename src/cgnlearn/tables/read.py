@@ -350,7 +350,7 @@ def _suspicions(features: Mapping[str, Any], scans: Mapping[str, ColumnScan]) ->
     """Lines about columns that may mean something else."""
     numeric = [name for name, reader in features.items() if reader is numbers]
     few = [name for name in numeric if scans[name].has_few_whole_numbers]
-    padded = [name for name in numeric if scans[name].has_leading_zeros and name not in few]
+    padded = [name for name in numeric if scans[name].has_leading_zeros and not scans[name].has_few_whole_numbers]
     lines = []
     for names, what in ((few, "few whole numbers"), (padded, "numbers with leading zeros")):
         if names:
@@ -363,8 +363,8 @@ def _suspicions(features: Mapping[str, Any], scans: Mapping[str, ColumnScan]) ->
             f"{listed(names)} {'has' if len(names) == 1 else 'have'} {code} several times, far from the other numbers: "
             f"if it stands for a missing value, add {option('--na', code)}"
         )
-    for name in features:
-        if name not in numeric:
+    for name, reader in features.items():
+        if reader is not numbers:
             lines += _differ_by_case(name, "levels", scans[name].distinct or ())
     return lines
 
