@@ -322,7 +322,7 @@ def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
     assert (code, out) == (0, expected)
     assert f"{one} lacks column 'marker' (of the model): its values count as missing" in err
     shuffled[["marker", "sex"]].to_csv(one, index=False)
-    assert "has no 3 of 5 columns, 'subject', 'stage', 'ratio' (of the model)" in fails(1, "predict", model, one)
+    assert "lacks 3 of 5 columns, 'subject', 'stage', 'ratio' (of the model)" in fails(1, "predict", model, one)
 
 
 def test_levels_of_models_made_in_python_are_found_in_files(tmp_path):

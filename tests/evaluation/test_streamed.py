@@ -145,7 +145,7 @@ def test_hostile_input_is_refused_in_one_line(rows, path, tmp_path):
     with pytest.raises(ValueError, match=r"has all samples of class no"):
         evaluate_stream(model, tmp_path / "one.parquet", "class", groups="person")
     rows.assign(person=rows["person"].astype(str).where(rows.index > 3)).to_parquet(tmp_path / "incomplete.parquet")
-    with pytest.raises(ValueError, match="column 'person' has no value in row 0"):
+    with pytest.raises(ValueError, match="column 'person' has no value in row 1"):
         evaluate_stream(model, tmp_path / "incomplete.parquet", "class", groups="person")
     mixed = {"a": CGNClassifier(), "b": CGNClassifier(categorical_features=["person"])}
     with pytest.raises(ValueError, match="the same categorical_features"):

@@ -438,10 +438,34 @@ def test_npz_with_positions_target_and_groups(tmp_path):
     assert "no array 'z'" in refused(path, target="z", error=ColumnError)
     np.savez(path, X=X, y=["a", "b"])
     assert "one entry for each of the 4 rows" in refused(path, target="y")
+    np.savez(path, X=X, y=np.array([b"a", b"b", b"a", b"b"]))
+    assert read(path, target="y").y.tolist() == ["a", "b", "a", "b"]
+    np.savez(path, X=X[:, 0], y=["a", "b", "a", "b"])
+    assert "its array X is float32 of shape (4,): make it one of numbers" in refused(path, target="y")
     np.savez(path, Z=X)
     assert "no array X" in refused(path)
     np.savez(path, X=np.array([["a"]], dtype=object), y=["a"])  # can only be read by unpickling
     assert "not an npz file of plain arrays" in refused(path, target="y")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_types_that_are_neither_numbers_nor_text(tmp_path, suffix):
+    frame = FRAME.assign(list=[[1, 2]] * 4, bytes=[b"a", b"b"] * 2, yes=[True, False, None, True])
+    frame["yes"] = frame["yes"].astype("boolean")
+    path = written(tmp_path, suffix, frame)
+    data = read(path, ignore=("who",), categorical=("code",))
+    assert list(data.X.columns) == ["size", "code", "colour", "yes"]
+    assert data.X["yes"].tolist()[::3] == ["True", "True"]  # text, with and without missing values
+    assert data.X["yes"].isna().tolist() == [False, False, True, False]
+    assert "excluded column 'list', which holds list<" in " ".join(data.remarks)
+    assert "excluded column 'bytes', which holds binary, neither numbers nor text" in data.remarks
+    assert read(path, ignore=("list", "bytes", "who")).remarks == ("1 cell is taken as missing: yes 1 null",)
+    for target in ("list", "bytes"):
+        assert f"column {target!r} holds " in refused(path, target=target)
+    assert read(path, target="yes", ignore=("who",)).y.tolist() == ["True", "False", "True"]
+    with pytest.raises(DataFileError, match="column 'list' holds list<"):
+        to_predict(path, Roles(), ["list"])
+    assert to_predict(path, Roles("bytes"), ["size"])[0].y is None
 
 
 # ---- prediction
@@ -458,7 +482,7 @@ def test_rows_to_predict_have_the_columns_of_the_model(tmp_path):
     data, _ = to_predict(path, Roles("class", id="who"), ["colour", "size"], ["colour"])
     assert list(data.X.columns) == ["colour", "size"]
     assert data.ids.tolist() == FRAME["who"].tolist()
-    with pytest.raises(DataFileError, match=r"has no column 'sise' \(of the model\): did you mean 'size'"):
+    with pytest.raises(DataFileError, match=r"lacks column 'sise' \(of the model\): did you mean 'size'"):
         to_predict(path, Roles(), ["sise"])
     with pytest.raises(
         DataFileError, match=r"'colour' holds 'red' in line 2 .and in 3 more.: the model was trained on"

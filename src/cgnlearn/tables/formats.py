@@ -53,6 +53,7 @@ class Words(Strings):
         return None  # each distinct cell is parsed once instead
 
 
+NEITHER = ", neither numbers nor text"
 TYPES = ("numbers", "levels", "text")  # levels: categories that are not text
 Column = NDArray[Any] | Strings  # numbers, or text
 
@@ -92,8 +93,13 @@ class Source:
 
     @cached_property
     def whole(self) -> Rows:
-        [rows] = self.read(self.names, None)
+        [rows] = self.read([name for name in self.names if name not in self.unreadable], None)
         return rows
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """The types of columns that are neither numbers nor text, such as lists."""
+        return {name: kind for name, kind in self.types.items() if kind.endswith(NEITHER)}
 
     def batches(self, names: Iterable[str], n_rows: int | None) -> Iterator[Rows]:
         """Columns in batches of rows; None: all rows, cached."""
@@ -104,6 +110,12 @@ class Source:
         for name, why in columns:
             if name is not None and name not in self.names:
                 raise ColumnError(f"{self.path} has no column {name!r} ({why}){self.hint(name)}")
+
+    def refuse_unreadable(self, *names: str | None) -> None:
+        """Raise if a column that is needed holds neither numbers nor text."""
+        for name in names:
+            if name in self.unreadable:
+                raise DataFileError(f"{self.path}: column {name!r} holds {self.unreadable[name]}: convert it")
 
     def hint(self, name: str) -> str:
         """The end of a message about a column that does not exist."""
@@ -300,8 +312,10 @@ def _type(kind: Any) -> str:
         return "numbers"
     if pa.types.is_dictionary(kind):
         return "text" if _type(kind.value_type) == "text" else "levels"
-    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean)  # truths are levels, as in text files
-    return "text" if any(is_one(kind) for is_one in text) else str(kind)
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_boolean)
+    if any(is_one(kind) for is_one in text):
+        return "text"
+    return str(kind) if pa.types.is_temporal(kind) else f"{kind}{NEITHER}"
 
 
 def _typed(column: Any, name: str, what: Any) -> Column:
@@ -315,13 +329,13 @@ def _typed(column: Any, name: str, what: Any) -> Column:
         plain = pa.types.is_floating(kind) or not (column.null_count or pa.types.is_decimal(kind))
         found: NDArray[Any] = (column if plain else column.cast(pa.float64())).to_numpy(zero_copy_only=False)
         return found
-    if pa.types.is_boolean(kind):
-        values = column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
-        return Words(["False", "True"], values.astype(np.int64))
-    if pa.types.is_temporal(kind):
+    if pa.types.is_boolean(kind):  # as in a csv file, and as frames are read
+        index = column.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return Words(["False", "True"], index)
+    if pa.types.is_temporal(kind) or pa.types.is_string_view(kind):
         column = column.cast(pa.string())
     elif _type(kind) != "text":
-        raise DataFileError(f"{what}: column {name!r} holds {kind}: convert it to numbers or text")
+        raise DataFileError(f"{what}: column {name!r} holds {_type(kind)}: convert it")
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     cells = column.dictionary.to_pylist()
@@ -338,8 +352,11 @@ def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
     except NPZ_DAMAGE as error:
         raise DataFileError(f"{path} is not an npz file of plain arrays, or damaged ({_short(error)})") from None
     X = arrays.pop("X", None)
-    if X is None or X.ndim != 2 or X.dtype.kind not in "fiub":
+    if X is None:
         raise DataFileError(f"{path} has no array X of numbers with rows and columns; it has {listed(list(arrays))}")
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        shape = f"{X.dtype} of shape {X.shape}"
+        raise DataFileError(f"{path}: its array X is {shape}: make it one of numbers with rows and columns")
     n_rows, n_columns = X.shape
     if not n_rows or not n_columns:
         raise DataFileError(f"{path}: its array X is empty, {n_rows} rows of {n_columns} columns")
@@ -356,9 +373,13 @@ def _npz_source(path: Path, wanted: Sequence[str]) -> Source:
         if arrays[asked].shape != (n_rows,):
             raise DataFileError(f"{path}: the array {asked!r} must have one entry for each of the {n_rows} rows of X")
         own = arrays[asked]
-        columns[asked] = own if own.dtype.kind in "fiub" else Strings([str(one).strip() for one in own.tolist()])
+        columns[asked] = own if own.dtype.kind in "fiub" else Strings([_as_text(one).strip() for one in own.tolist()])
     rows = Rows(path, columns, np.arange(n_rows) + 1)
     return Source(path, tuple(columns), lambda names, n_at_once: iter([rows]))
+
+
+def _as_text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _short(error: BaseException) -> str:

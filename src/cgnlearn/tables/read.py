@@ -134,9 +134,15 @@ def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_rows:
     """How to read a training file: every column is a feature unless it has another role or is unfit."""
     roles.check(source)
     remarks = _layout(source)
-    scans = ColumnScan.all_of(source, roles.features(source), n_rows, roles.na, roles.categorical)
+    readable = [name for name in roles.features(source) if name not in source.unreadable]
+    scans = ColumnScan.all_of(source, readable, n_rows, roles.na, roles.categorical)
     verdicts = {name: (False, None) if name in roles.categorical else scan.verdict() for name, scan in scans.items()}
     remarks += _indexes(source, roles)
+    remarks += [
+        f"excluded column {name!r}, which holds {source.unreadable[name]}"
+        for name in roles.features(source)
+        if name in source.unreadable
+    ]
     remarks += _excluded({name: unfit for name, (_, unfit) in verdicts.items() if unfit}, scans)
     features = {name: numbers if is_numeric else labels for name, (is_numeric, unfit) in verdicts.items() if not unfit}
     if not features:
@@ -193,6 +199,7 @@ def prediction_parts(
     """
     if needs_id:
         source.refuse_unknown((roles.id, "--id"))
+    source.refuse_unreadable(*(columns or ()))
     absent = [name for name in columns or () if name not in source.names]
     for remark in (*_layout(source), *_absent(source, absent, len(columns or ()))):
         message(remark)
@@ -201,7 +208,9 @@ def prediction_parts(
         roles = replace(roles, id=None)
     names = roles.features(source) if columns is None else list(columns)
     names = [name for name in names if name not in absent]
-    target = roles.target if roles.target in source.names and roles.target not in names else None
+    names = [name for name in names if name not in source.unreadable]
+    is_copied = roles.target in source.names and roles.target not in {*names, *source.unreadable}
+    target = roles.target if is_copied else None
     scans = {name: ColumnScan(name) for name in names}
     copied = [name for name in (roles.id, target) if name is not None]
     for rows in source.batches([*names, *copied], n_rows):
@@ -302,14 +311,12 @@ def _absent(source: Source, absent: Sequence[str], n_columns: int) -> list[str]:
     if not absent:
         return []
     names = f"column {absent[0]!r}" if len(absent) == 1 else f"{len(absent)} of {n_columns} columns, {listed(absent)}"
-    which = f"{source.path} has no {names} (of the model)"
+    which = f"{source.path} lacks {names} (of the model)"
     if 2 * len(absent) > n_columns:
         raise DataFileError(f"{which}{source.hint(absent[0])}")
     close = source.close(absent[0])
     meant = f"; did you mean {close!r}?" if close else ""
-    return [
-        f"{which.replace('has no', 'lacks')}: {'its' if len(absent) == 1 else 'their'} values count as missing{meant}"
-    ]
+    return [f"{which}: {'its' if len(absent) == 1 else 'their'} values count as missing{meant}"]
 
 
 def _indexes(source: Source, roles: Roles) -> list[str]:

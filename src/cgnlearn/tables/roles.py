@@ -49,6 +49,7 @@ class Roles:
         """Refuse columns that do not exist, or that have two roles."""
         roles = [(name, option) for option, name in self.special.items()] + [(name, "--ignore") for name in self.ignore]
         source.refuse_unknown(*roles, *((name, "--categorical") for name in self.categorical))
+        source.refuse_unreadable(*self.special.values(), *self.categorical)
         for name in dict(roles):
             options = [option for other, option in roles if other == name]
             # An id may also be the column of groups.

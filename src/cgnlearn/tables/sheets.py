@@ -65,7 +65,7 @@ def sheet_of(path: Path, name: str | None = None) -> Sheet:
 def _column(cells: Sequence[Any]) -> Any:
     """Numbers if all cells are; otherwise text."""
     kinds = {type(cell) for cell in cells if cell not in EMPTY}
-    if kinds <= {int, float} or kinds == {bool}:
+    if kinds <= {int, float}:
         return np.array([np.nan if cell in EMPTY else cell for cell in cells], float)
     return Strings([_text(cell) for cell in cells])
 
