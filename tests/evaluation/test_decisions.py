@@ -115,7 +115,25 @@ def test_least_expected_cost_by_hand():
     found = costs.mean([(log_proba, np.array([0, 1, 0]))])
     assert found.value == pytest.approx((0 + 2 + 20) / 3)
     half = norm.ppf(0.975) * np.std([0, 2, 20], ddof=1) / np.sqrt(3)
-    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
+    assert (found.low, found.high) == pytest.approx((0.0, found.value + half))  # no cost is negative
+
+
+def test_groups_make_intervals_as_wide_as_their_number_asks_for(rng):
+    """Each sample five times, as a group: intervals are those of the samples, and not of five times as many."""
+    probability, happened = noisy(rng, 80)
+    part = np.repeat(probability, 5), np.repeat(happened, 5)
+    groups = d.Grouping(np.repeat(np.arange(80), 5), 10)
+    once, five = d.decisions([(probability, happened)]), d.decisions([part], grouping=groups)
+    for name in ("auc", "sensitivity", "specificity", "positive_predictive_value", "negative_predictive_value"):
+        own, other = getattr(once, name), getattr(five, name)
+        assert own.value == pytest.approx(other.value)
+        ratio = (other.high - other.low) / (own.high - own.low)
+        assert 1 <= ratio < 1.3, name  # folds share training samples, and t instead of z
+    rare = [d.decisions([p], 0.05, g) for p, g in (((probability, happened), None), (part, groups))]
+    first, second = (found.positive_predictive_value for found in rare)
+    assert second.low < first.low < first.value == pytest.approx(second.value)
+    two = d.decisions([part], 0.05, d.Grouping(np.repeat([0, 1], 200), 2))
+    assert {two.auc.low, two.sensitivity.low, two.positive_predictive_value.low} == {None}
 
 
 def test_small_examples():

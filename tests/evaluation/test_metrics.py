@@ -104,7 +104,8 @@ def test_a_metric_is_defined_in_one_place(rng, monkeypatch, capsys):
     results = [FoldResult(Unit("m", 0, split.fold), split.test, log_proba[split.test]) for split in study.splits]
     study = replace(study, results=results, proposed="m")
     [summary] = study.summaries
-    expected = np.mean([second(log_proba[split.test], true[split.test]) for split in study.splits])
+    parts = [second(log_proba[split.test], true[split.test]) for split in study.splits]
+    expected = np.average(parts, weights=[len(split.test) for split in study.splits])
     assert summary.metrics["second"].mean == pytest.approx(expected)
     assert summary_text(study.summaries).splitlines()[0].endswith(",second,second_sd")
     print_table(study.summaries, "a set")

@@ -91,7 +91,7 @@ def evaluate(
     design = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
     settings = _settings(read, roles, of_spectra) | {"Cross-validation": f"{design}, seed {seed}"}
     proposed, raw = MIXTURE if MIXTURE in models else None, read.spectra if of_spectra else None
-    asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence}
+    asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence, "costs": costs}
     rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "raw": raw}
     study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))
     if study.undivided:
@@ -102,7 +102,7 @@ def evaluate(
     if not study.results:
         raise click.exceptions.Exit(1)
     summaries = _with_common_folds(study)
-    decided, mean_costs = _decided(study, positive, prevalence, costs)
+    decided, mean_costs = _decided(study)
     if output is not None:
         write_whole(output / "summary.csv", summary_text(study.summaries))
         if positive is not None:
@@ -118,15 +118,12 @@ def evaluate(
         click.echo(json.dumps(result, indent=1))
     else:
         spread = "mean ± standard deviation of the folds"
-        terminal.print_table(summaries, f"{data.name}: {design}, {spread}", mean_costs)
+        by = ", by spectrum" if of_spectra and read.groups is not None else ""
+        terminal.print_table(summaries, f"{data.name}: {design}, {spread}{by}", mean_costs)
         if positive is not None:
             stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
             intervals = f"95% confidence intervals; predictive values (PPV, NPV) at {stated}"
             terminal.print_decisions(decided, f"{positive} against the others, {intervals}")
-            if read.groups is not None:
-                terminal.say(
-                    "the intervals assume independent samples; samples of one group are not, so they are too narrow"
-                )
         if of_spectra and read.groups is not None:
             folder.print_by_sample(study)
     terminal.print_warnings(study.summaries)
@@ -194,18 +191,18 @@ def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:
     return None if cost is None else read_costs(cost, classes)
 
 
-def _decided(
-    study: Study, positive: str | None, prevalence: float | None, costs: Costs | None
-) -> tuple[dict[str, Decisions], dict[str, Estimate]]:
+def _decided(study: Study) -> tuple[dict[str, Decisions], dict[str, Estimate]]:
     """Quality of the decisions and mean costs, by model."""
-    from cgnlearn.evaluation.decisions import decisions, one_class, predictions_by_model
+    from cgnlearn.evaluation.decisions import decisions, grouping, one_class, predictions_by_model
 
-    by_model = predictions_by_model(study)
     decided: dict[str, Decisions] = {}
-    if positive is not None:
-        place = study.classes.index(positive)
-        decided = {model: decisions(one_class(predicted, place), prevalence) for model, predicted in by_model.items()}
-    return decided, {} if costs is None else {model: costs.mean(predicted) for model, predicted in by_model.items()}
+    if study.positive is not None:
+        place = study.classes.index(study.positive)
+        decided = {
+            model: decisions(one_class(predicted, place), study.prevalence, grouping(study, model))
+            for model, predicted in predictions_by_model(study).items()
+        }
+    return decided, {} if study.costs is None else study.costs.by_model(study)
 
 
 def _in_words(costs: Costs, classes: list[str], means: dict[str, Estimate]) -> dict[str, str]:
@@ -276,6 +273,8 @@ def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
         together = "samples" if roles.groups is None else roles.groups
         unit = "spectra" if of_spectra else "samples"
         settings["Groups"] = f"{together}: all {unit} of a group are in the same fold"
+        if of_spectra:
+            settings["Figures"] = "by spectrum, not by sample"
     if roles.id:
         settings["Column of names"] = roles.id
     if data.n_dropped:

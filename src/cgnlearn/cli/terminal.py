@@ -323,7 +323,10 @@ def print_decisions(decisions: Mapping[str, Decisions], title: str) -> None:
 
 
 def _with_interval(estimate: Estimate | None) -> str:
-    return "" if estimate is None else f"{estimate.value:.3f} ({estimate.span('{:.3f}'.format, to='–')})"
+    if estimate is None:
+        return ""
+    span = estimate.span("{:.3f}".format, to="–")
+    return f"{estimate.value:.3f} ({span})" if span else f"{estimate.value:.3f}"
 
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:

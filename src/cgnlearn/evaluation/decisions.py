@@ -1,15 +1,15 @@
 """Decisions based on probabilities: one class against the others, decision curves, and costs.
 
 ``probability`` (samples,) is that of the positive class, ``happened`` (samples,) whether a sample belongs to it. 95%
-confidence intervals assume independent samples. For a repeated cross-validation, values are means over the repetitions,
-with intervals as wide as those of one repetition.
+confidence intervals are those of independent samples, or of `Grouping` if there are groups. For a repeated
+cross-validation, values are means over the repetitions, with intervals as wide as those of one repetition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 from scipy.stats import rankdata
 
 from cgnlearn.data.arrays import Floats
+from cgnlearn.evaluation import estimates
 from cgnlearn.evaluation.estimates import Estimate, Z, share
 from cgnlearn.evaluation.study import FoldResult, Study, pooled
 
@@ -35,6 +36,23 @@ def predictions_by_model(study: Study) -> dict[str, Predictions]:
         if result.log_proba is not None:
             of_models[result.unit.name].setdefault(result.unit.repeat, []).append(result)
     return {name: [pooled(own[r], study.true) for r in sorted(own)] for name, own in of_models.items() if own}
+
+
+class Grouping(NamedTuple):
+    """The groups of the samples of a model's first repetition, in the order of its predictions."""
+
+    groups: NDArray[Any]
+    n_folds: int
+
+
+def grouping(study: Study, model: str) -> Grouping | None:
+    """The groups of a model's predictions; None without groups."""
+    if study.groups is None:
+        return None
+    own = [r for r in study.results if r.unit.name == model and r.log_proba is not None]
+    first = [r for r in own if r.unit.repeat == min(result.unit.repeat for result in own)]
+    n_folds = 1 + max(split.fold for split in study.splits)
+    return Grouping(np.asarray(study.groups)[np.concatenate([r.rows for r in first])], n_folds)
 
 
 def one_class(predictions: Predictions, position: int) -> list[Part]:
@@ -59,9 +77,11 @@ class Decisions:
         return {name: value._asdict() if isinstance(value, Estimate) else value for name, value in vars(self).items()}
 
 
-def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisions:
+def decisions(parts: Sequence[Part], prevalence: float | None = None, grouping: Grouping | None = None) -> Decisions:
     """Measures over the repetitions of a cross-validation; None: with the prevalence of the samples."""
-    parts = [part for part in parts if 0 < part[1].sum() < len(part[1])]  # an interrupted run may have others
+    if grouping is not None and not 0 < parts[0][1].sum() < len(parts[0][1]):
+        grouping = None  # of an interrupted run
+    parts = [part for part in parts if 0 < part[1].sum() < len(part[1])]
     if not parts:
         raise ValueError("no repetition has samples of the class and samples of others: finish the evaluation first")
     happened = np.concatenate([happened for _, happened in parts])
@@ -70,15 +90,46 @@ def decisions(parts: Sequence[Part], prevalence: float | None = None) -> Decisio
     n_positive, n_negative = float(happened.sum()) / n_parts, float((~happened).sum()) / n_parts
     hits, rejections = float((called & happened).sum()) / n_parts, float((~called & ~happened).sum()) / n_parts
     false_alarms, misses = n_negative - rejections, n_positive - hits
-    if prevalence is None:
-        positive_value = share(hits, hits + false_alarms) if hits + false_alarms else None
-        negative_value = share(rejections, rejections + misses) if rejections + misses else None
-    else:
-        positive_value = predictive_value(hits, n_positive, rejections, n_negative, prevalence)
-        negative_value = predictive_value(rejections, n_negative, hits, n_positive, 1 - prevalence)
     own_prevalence = n_positive / (n_positive + n_negative) if prevalence is None else prevalence
-    shares = share(hits, n_positive), share(rejections, n_negative), positive_value, negative_value
-    return Decisions(round(n_positive), round(n_negative), own_prevalence, auc(parts), *shares)
+    first_called, first_happened = parts[0][0] >= THRESHOLD, parts[0][1]
+    right = first_called == first_happened
+
+    def known(n_right: float, n_all: float, among: NDArray[np.bool_]) -> Estimate | None:
+        if not n_all:
+            return None
+        size = _effective(right[among], among, grouping, n_all)
+        return Estimate(n_right / n_all) if size is None else share(n_right * size / n_all, size)
+
+    sensitivity = known(hits, n_positive, first_happened)
+    specificity = known(rejections, n_negative, ~first_happened)
+    assert sensitivity is not None
+    assert specificity is not None
+    if prevalence is None:
+        positive_value = known(hits, hits + false_alarms, first_called)
+        negative_value = known(rejections, rejections + misses, ~first_called)
+    else:
+        of, others = (_effective(right[a], a, grouping, 1.0) for a in (first_happened, ~first_happened))
+        counts = hits, n_positive, rejections, n_negative
+        scales = (1.0 if of is None else of), (1.0 if others is None else others)
+        positive_value = predictive_value(*_scaled(counts, *scales), prevalence)
+        negative_value = predictive_value(*_scaled((*counts[2:], *counts[:2]), *scales[::-1]), 1 - prevalence)
+        if of is None or others is None:
+            positive_value, negative_value = (v and Estimate(v.value) for v in (positive_value, negative_value))
+    values = sensitivity, specificity, positive_value, negative_value
+    return Decisions(round(n_positive), round(n_negative), own_prevalence, auc(parts, grouping), *values)
+
+
+def _effective(right: NDArray[np.bool_], among: NDArray[np.bool_], grouping: Grouping | None, n: float) -> float | None:
+    """The effective number, of ``n``, of samples among which a share is right; None with too few groups."""
+    if grouping is None or not len(right):
+        return n
+    found = estimates.effective_number(right.astype(float), grouping.n_folds, grouping.groups[among])
+    return None if found is None else n * found / len(right)
+
+
+def _scaled(counts: tuple[float, ...], of: float, others: float) -> tuple[float, float, float, float]:
+    right, n, right_others, n_others = counts
+    return right * of, n * of, right_others * others, n_others * others
 
 
 def predictive_value(
@@ -99,28 +150,40 @@ def predictive_value(
     return Estimate(value, min(value, low), max(value, high))
 
 
-def auc(parts: Sequence[Part]) -> Estimate:
+def auc(parts: Sequence[Part], grouping: Grouping | None = None) -> Estimate:
     """Probability that a sample of the class has a higher probability than another one; a tie counts half.
 
     The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the logit scale, or that of Newcombe (2006,
-    method 5) if the former has no width, as without errors.
+    method 5) if the former has no width, as without errors. With groups it is that of Obuchowski (1997), with t.
     """
-    values, variances = zip(*(_auc_and_variance(*part) for part in parts), strict=True)
-    value, variance = float(np.mean(values)), float(np.mean(variances))
+    values, variances = zip(*(_auc_and_variance(*_components(*part)) for part in parts), strict=True)
+    value, half = float(np.mean(values)), Z * float(np.sqrt(np.mean(variances)))
     happened = parts[0][1]
-    if variance <= 0 or not 0 < value < 1:
+    if grouping is not None:
+        beaten, above = _components(*parts[0])
+        influence = np.empty(len(happened))
+        influence[happened] = (beaten - beaten.mean()) * len(happened) / len(beaten)
+        influence[~happened] = (above - above.mean()) * len(happened) / len(above)
+        of_groups = estimates.half_width(influence, grouping.n_folds, grouping.groups)
+        if of_groups is None:
+            return Estimate(value)
+        half = of_groups
+    if half <= 0 or not 0 < value < 1:
         return Estimate(value, *_score_interval(value, int(happened.sum()), int((~happened).sum())))
-    half = Z * np.sqrt(variance) / (value * (1 - value))
+    half /= value * (1 - value)
     return Estimate(value, float(expit(logit(value) - half)), float(expit(logit(value) + half)))
 
 
-def _auc_and_variance(probability: Floats, happened: NDArray[np.bool_]) -> tuple[float, float]:
-    """DeLong's variance by ranks (Sun and Xu 2014)."""
+def _components(probability: Floats, happened: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Share of the others below each sample of the class, and of the class above each other (Sun and Xu 2014)."""
     of, others = probability[happened], probability[~happened]
     m, n = len(of), len(others)
     ranks = rankdata(np.concatenate([of, others]))
-    beaten = (ranks[:m] - rankdata(of)) / n  # share of the others below each sample of the class
-    above = 1 - (ranks[m:] - rankdata(others)) / m
+    return (ranks[:m] - rankdata(of)) / n, 1 - (ranks[m:] - rankdata(others)) / m
+
+
+def _auc_and_variance(beaten: Floats, above: Floats) -> tuple[float, float]:
+    """DeLong's variance."""
     variance = sum(float(shares.var(ddof=1)) / len(shares) for shares in (beaten, above) if len(shares) > 1)
     return float(beaten.mean()), variance
 
@@ -179,9 +242,21 @@ class Costs:
         best = expected.argmin(axis=1)
         return best, expected[np.arange(len(best)), best]
 
-    def mean(self, predictions: Predictions) -> Estimate:
+    def mean(self, predictions: Predictions, grouping: Grouping | None = None) -> Estimate:
         """The mean cost per sample of these decisions."""
         parts = [self.matrix[true, self.least(log_proba)[0]] for log_proba, true in predictions]
         value = float(np.mean([costs.mean() for costs in parts]))
-        error = float(np.mean([costs.std(ddof=1) / np.sqrt(len(costs)) if len(costs) > 1 else 0 for costs in parts]))
-        return Estimate(value, value - Z * error, value + Z * error)
+        half: float | None
+        if grouping is not None:
+            half = estimates.half_width(parts[0], grouping.n_folds, grouping.groups)
+        else:
+            errors = [costs.std(ddof=1) / np.sqrt(len(costs)) if len(costs) > 1 else 0 for costs in parts]
+            half = Z * float(np.mean(errors))
+        if half is None:
+            return Estimate(value)
+        return Estimate(value, max(value - half, float(self.matrix.min())), min(value + half, float(self.matrix.max())))
+
+    def by_model(self, study: Study) -> dict[str, Estimate]:
+        """The mean cost per sample of the decisions of each model."""
+        found = predictions_by_model(study)
+        return {model: self.mean(predicted, grouping(study, model)) for model, predicted in found.items()}

@@ -1,14 +1,17 @@
-"""Estimates with 95% confidence intervals: means and differences over a cross-validation, and shares."""
+"""Estimates with 95% confidence intervals: shares, and means and differences over the samples of a cross-validation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from cgnlearn.data.arrays import Floats
+
+Codes = NDArray[Any]  # the group of each sample
 
 ALPHA = 0.05
 Z = 1.959963984540054  # of the standard normal distribution, 97.5 %
@@ -53,40 +56,110 @@ def wilson(p: Floats | float, n: Floats | float) -> tuple[Floats | float, Floats
     return centre - half, centre + half
 
 
+# ---- means over the samples of a cross-validation
+
+# Measured by bench/intervals.py, whose page shows how often the intervals below contain the truth.
+FEWEST_GROUPS = 3  # for an interval
+LEAST_INFLATION = 1.25
+
+
 def inflation(n_folds: int) -> float:
     """Factor by which the variance of a mean over cross-validated samples exceeds that of independent ones.
 
-    Folds share training samples, so their errors are correlated. This is the correction of Nadeau and Bengio (2003),
-    applied to samples instead of folds: the variance between few folds is too imprecise.
+    Folds share training samples, so their errors are correlated.
     """
-    return 1 + n_folds / (n_folds - 1)
+    return max(LEAST_INFLATION, n_folds / (n_folds - 1))
 
 
-def mean(units: Floats, n_folds: int) -> Estimate:
-    """The mean over the independent units (samples or groups) of a cross-validation."""
-    centre = float(units.mean())
-    if len(units) < 2 or not np.isfinite(units).all():
-        return Estimate(centre)
-    half = _half_width(inflation(n_folds) * units.var(ddof=1) / len(units), len(units))
-    return Estimate(centre, centre - half, centre + half)
+def half_width(values: Floats, n_folds: int, groups: Codes | None = None, least: float = 0.0) -> float | None:
+    """Half the width of the interval of a mean, from the variation between samples or groups; None without one.
 
-
-def difference(units: Floats, n_folds: int, widest: float) -> Estimate:
-    """The mean difference of two models, with an interval of positive length even if all units agree.
-
-    Two units are added, one without a difference and half a unit with the widest difference in each direction, as by
-    Agresti and Min (2005) for differences of shares.
+    Groups: Student's t with the variance and the degrees of freedom of Bell and McCaffrey (2002), which hold for few
+    groups of unequal sizes; never narrower than for independent samples. ``least`` is the smallest variance of a
+    sample.
     """
-    value = float(units.mean())
-    if len(units) < 2 or not np.isfinite(units).all():
+    n = len(values)
+    if n < 2 or not np.isfinite(values).all():
+        return None
+    variance = max(float(values.var(ddof=1)), least)
+    if groups is None:
+        return float(stats.t.isf(ALPHA / 2, n - 1) * np.sqrt(inflation(n_folds) * variance / n))
+    number = np.unique(groups, return_inverse=True)[1]
+    sizes = np.bincount(number).astype(float)
+    if len(sizes) < FEWEST_GROUPS:
+        return None
+    weights = 1 / (1 - sizes / n)
+    between = float((weights * np.bincount(number, values - values.mean()) ** 2).sum()) / n**2
+    t = stats.t.isf(ALPHA / 2, _degrees_of_freedom(sizes, weights))
+    return float(max(t * np.sqrt(inflation(n_folds) * between), Z * np.sqrt(variance / n)))
+
+
+def _degrees_of_freedom(sizes: Floats, weights: Floats) -> float:
+    """Satterthwaite's, of the weighted sum of squares of the groups' residuals if samples were independent."""
+    n = sizes.sum()
+    u = weights * sizes / n
+    q = float((u * sizes / n).sum())
+    trace = float((sizes * (weights - 2 * u + q)).sum())
+    of_pairs = (n * q) ** 2 + 2 * n * (sizes * u**2).sum() - 4 * q * n * (sizes * u).sum() + 2 * (sizes * u).sum() ** 2
+    of_groups = (sizes**2 * ((weights + q - 2 * u) ** 2 - (q - 2 * u) ** 2)).sum()
+    return trace**2 / float(of_pairs + of_groups)
+
+
+def effective_number(values: Floats, n_folds: int, groups: Codes | None = None) -> float | None:
+    """Number of independent samples by which a share would be known as precisely; None without an interval."""
+    half, p = half_width(values, n_folds, groups), float(values.mean())
+    if half is None:
+        return None
+    most = len(values) / (inflation(n_folds) if groups is None else 1)
+    return min(Z**2 * p * (1 - p) / half**2, most) if half > 0 and 0 < p < 1 else most
+
+
+def share_of(values: Floats, n_folds: int, groups: Codes | None = None) -> Estimate:
+    """The share of successes (1, or 0) with Wilson's interval of an effective number of samples."""
+    p, n = float(values.mean()), effective_number(values, n_folds, groups)
+    return Estimate(p) if n is None else share(p * n, n)
+
+
+def loss(values: Floats, n_folds: int, groups: Codes | None = None, dispersion: float = 0.0) -> Estimate:
+    """The mean of losses, which are never negative and mostly small, with a score interval as for rare events.
+
+    The variance is taken to grow with the mean. ``dispersion`` is the smallest ratio of the two.
+    """
+    mean = float(values.mean())
+    half = half_width(values, n_folds, groups, dispersion * mean)
+    if half is None or mean <= 0:
+        return Estimate(mean)
+    factor = float(np.exp(2 * np.arcsinh(half / (2 * mean))))
+    return Estimate(mean, mean / factor, mean * factor)
+
+
+def share_difference(values: Floats, n_folds: int, groups: Codes | None = None) -> Estimate:
+    """The mean difference of two shares (1, 0 or -1 in each sample); at least one sample is taken to differ."""
+    mean, half = float(values.mean()), half_width(values, n_folds, groups, 1 / len(values))
+    return Estimate(mean) if half is None else Estimate(mean, max(mean - half, -1.0), min(mean + half, 1.0))
+
+
+def loss_difference(first: Estimate, second: Estimate, correlation: float) -> Estimate:
+    """The second mean minus the first from the intervals of both (Zou and Donner 2008), as these are skewed."""
+    value = second.value - first.value
+    if not np.isfinite(value) or (first.low is None and first.value > 0) or (second.low is None and second.value > 0):
         return Estimate(value)
-    factor = inflation(n_folds)
-    n = len(units) / factor  # effective number of independent units
-    centre = value * n / (n + 2)
-    square = (float((units**2).sum()) / factor + widest**2) / (n + 2)
-    half = _half_width(max(square - centre**2, 0.0) / (n + 2), len(units))
-    return Estimate(value, centre - half, centre + half)
+    (below, above), (second_below, second_above) = (
+        (0.0, 0.0) if of.low is None or of.high is None else (of.value - of.low, of.high - of.value)
+        for of in (first, second)
+    )
+
+    def joined(a: float, b: float) -> float:
+        return float(np.sqrt(max(a**2 + b**2 - 2 * correlation * a * b, 0.0)))
+
+    return Estimate(value, value - joined(second_below, above), value + joined(second_above, below))
 
 
-def _half_width(variance: float, n: int) -> float:
-    return float(stats.t.isf(ALPHA / 2, n - 1) * np.sqrt(variance))
+def correlation(first: Floats, second: Floats, groups: Codes | None = None) -> float:
+    """Correlation of two values over samples, or of their sums over groups; 0 if one of them is constant."""
+    x, y = first - first.mean(), second - second.mean()
+    if groups is not None:
+        number = np.unique(groups, return_inverse=True)[1]
+        x, y = np.bincount(number, x), np.bincount(number, y)
+    size = float(np.sqrt((x**2).sum() * (y**2).sum()))
+    return float(np.clip((x * y).sum() / size, -1, 1)) if size > 0 else 0.0

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,15 +122,18 @@ class Tally:
 
 
 class Spread(NamedTuple):
-    """Mean and standard deviation of a metric over folds (over repetitions for the calibration error)."""
+    """Mean of a metric over samples, as in reports, and standard deviation between folds.
+
+    For the calibration error, which is not a mean over samples, both are over repetitions.
+    """
 
     mean: float
     sd: float | None  # None for a single value or infinite ones
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
+    def of(cls, values: Sequence[float], mean: float | None = None) -> Spread:
         sd = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None
-        return cls(float(np.mean(values)), sd)
+        return cls(float(np.mean(values)) if mean is None else mean, sd)
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,8 @@ class Summary:
         for name, metric in METRICS.items() if tallies else ():
             # Folds are too small for a calibration error; repetitions are not.
             parts = repetitions.values() if metric.in_bins else tallies.values()
-            metrics[name] = Spread.of([part.value(metric) for part in parts])
+            mean = None if metric.in_bins else reduce(add, repetitions.values()).value(metric)
+            metrics[name] = Spread.of([part.value(metric) for part in parts], mean)
         return cls(model, n_folds, n_folds - len(tallies), metrics, reason)
 
     def as_dict(self) -> dict[str, Any]:

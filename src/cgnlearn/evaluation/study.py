@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, Features, eviden
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import Summary, Tally
 from cgnlearn.evaluation.run import Row, Unit, Work
+
+if TYPE_CHECKING:
+    from cgnlearn.evaluation.decisions import Costs
 
 BASELINE = "class frequencies"  # the classifier that ignores all features
 EXPLAINS = "contributions"  # the method of models with an explanation
@@ -137,6 +140,7 @@ class Study:
     proposed: str | None = None  # the model to describe, chosen before any result; None: the best one
     positive: str | None = None  # the positive class; None: the rarer one of two
     prevalence: float | None = None  # of the positive class in use; None: as in the data
+    costs: Costs | None = None  # of the decisions
     positions: NDArray[np.float64] | None = None  # of the columns of spectra along their axis
     axis: str = "m/z"  # label of the positions
     marks: NDArray[np.float64] | None = None  # positions of the markers of simulated spectra

@@ -1,7 +1,8 @@
 """The conclusion of an evaluation: the chosen model compared with others and with the class frequencies.
 
 Two models are compared on the folds in which both have predictions. Values are means over samples with 95% confidence
-intervals from the variation between samples, or between groups, widened because the folds share training samples.
+intervals from the variation between samples, or between groups, widened because the folds share training samples. One
+test decides which is better: whether the interval of their difference in log loss excludes zero.
 """
 
 from __future__ import annotations
@@ -9,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import estimates
-from cgnlearn.evaluation.decisions import predictions_by_model
 from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.metrics import CALIBRATION_ERROR, MEANS, N_BINS, bin_of
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
-from cgnlearn.networks.densities import is_correct, true_class_log_proba
+from cgnlearn.networks.densities import is_correct
 
 N_DRAWS = 500
 SMALL = 0.05  # a calibration error that rarely changes a decision
@@ -57,32 +58,41 @@ def by_sample(study: Study, model: str, metric: str, folds: Collection[tuple[int
     return values
 
 
-def units(study: Study, values: Floats) -> Floats:
-    """Values of independent units, with the same mean: the samples with a value, or their groups."""
+def _dispersion(study: Study, model: str, metric: str, folds: Collection[tuple[int, int]]) -> float:
+    """Variance of a loss divided by its mean, over samples, if the probabilities of the model were true.
+
+    Few errors do not show how much errors cost: the model's own probabilities do.
+    """
+    results = [r for r in study.results if r.unit.name == model and r.log_proba is not None and r.unit[1:] in folds]
+    log_proba, _ = pooled(results, study.true)
+    first, second = np.zeros(len(log_proba)), np.zeros(len(log_proba))
+    for code in range(len(study.classes)):
+        p = np.exp(log_proba[:, code])
+        cost = np.where(p > 0, MEANS[metric].of_samples(log_proba, np.full(len(log_proba), code)), 0.0)
+        first, second = first + p * cost, second + p * cost**2
+    mean = float(first.mean())
+    return (float(second.mean()) - mean**2) / mean if mean > 0 else 0.0
+
+
+def _estimate(
+    study: Study, model: str, metric: str, folds: Collection[tuple[int, int]]
+) -> tuple[Estimate, Floats, NDArray[np.bool_]]:
+    """The mean of a metric over the samples of some folds, its value in each sample, and which samples have one."""
+    values = by_sample(study, model, metric, folds)
     known = ~np.isnan(values)
-    values = values[known]
-    if study.groups is None or not np.isfinite(values).all():
-        return values
-    number = np.unique(np.asarray(study.groups)[known], return_inverse=True)[1]
-    mean = values.mean()
-    of_groups: Floats = mean + np.bincount(number, values - mean) / np.bincount(number).mean()
-    return of_groups
+    own, groups = values[known], _groups(study, known)
+    if metric == "accuracy":
+        return estimates.share_of(own, n_folds(study), groups), own, known
+    return estimates.loss(own, n_folds(study), groups, _dispersion(study, model, metric, folds)), own, known
+
+
+def _groups(study: Study, known: NDArray[np.bool_]) -> NDArray[Any] | None:
+    return None if study.groups is None else np.asarray(study.groups)[known]
 
 
 def value(study: Study, model: str, metric: str) -> Estimate:
-    """The mean of a metric over samples; the interval of the accuracy is Wilson's.
-
-    Log loss and Brier score have no interval if there are no errors: the cost of an error is then unknown.
-    """
-    folds = predicted_folds(study, model)
-    values = units(study, by_sample(study, model, metric, folds))
-    if metric == "accuracy":
-        n = len(values) / estimates.inflation(n_folds(study))
-        return estimates.share(float(values.mean()) * n, n)
-    if np.nanmin(by_sample(study, model, "accuracy", folds)) == 1:
-        return Estimate(float(values.mean()))
-    mean = estimates.mean(values, n_folds(study))
-    return mean if mean.low is None else mean._replace(low=max(mean.low, 0.0))
+    """The mean of a metric over samples."""
+    return _estimate(study, model, metric, predicted_folds(study, model))[0]
 
 
 def improvement(study: Study, model: str, other: str, metric: str) -> Estimate | None:
@@ -90,13 +100,15 @@ def improvement(study: Study, model: str, other: str, metric: str) -> Estimate |
     common = predicted_folds(study, model) & predicted_folds(study, other)
     if not common:
         return None
-    first, second = (by_sample(study, name, metric, common) for name in (model, other))
-    with np.errstate(invalid="ignore"):
-        difference = MEANS[metric].sign * (first - second)
-    difference[first == second] = 0.0  # both may be infinite
-    values = units(study, difference)
-    widest = max(1.0 if metric == "accuracy" else 0.0, float(np.abs(values).max()))
-    return estimates.difference(values, n_folds(study), widest)
+    (own, first, known), (others, second, _) = (_estimate(study, name, metric, common) for name in (model, other))
+    groups = _groups(study, known)
+    if metric == "accuracy":
+        return estimates.share_difference(first - second, n_folds(study), groups)
+    if not np.isfinite([own.value, others.value]).all():
+        with np.errstate(invalid="ignore"):
+            difference = np.where(first == second, 0.0, second - first)  # both may be infinite
+        return Estimate(float(np.nan_to_num(difference.mean(), nan=0.0, posinf=np.inf, neginf=-np.inf)))
+    return estimates.loss_difference(own, others, estimates.correlation(first, second, groups))
 
 
 class Standing(NamedTuple):
@@ -239,10 +251,17 @@ class Verdict:
 
     def _compared(self, other: str) -> str:
         accuracy, loss = self.over["accuracy"][other], self.over["log_loss"][other]
-        judgement = {1: "clearly better", 0: "no clear difference", -1: "clearly worse"}[loss.sign]
+        judgement = {1: "clearly better", 0: _undecided(loss), -1: "clearly worse"}[loss.sign]
         own, of_other = (predicted_folds(self.study, model) for model in (self.model, other))
         part = f" (on the {len(own & of_other)} of {len(own)} folds with predictions of both)" if own - of_other else ""
         return f"Compared with {_called(other)}: {_points(accuracy)}; {_times(loss)}: {judgement}{part}."
+
+    def result(self, other: str) -> str:
+        """The comparison with another model in words: by log loss, or else by accuracy."""
+        loss, accuracy = self.over["log_loss"][other], self.over["accuracy"][other]
+        if loss.sign:
+            return f"clearly {'better' if loss.sign > 0 else 'worse'}"
+        return f"clearly {'higher' if accuracy.sign > 0 else 'lower'} accuracy" if accuracy.sign else _undecided(loss)
 
     @property
     def _calibrated(self) -> str:
@@ -261,10 +280,6 @@ class Verdict:
         """Accuracy, typical probability of the true class, and calibration error."""
         found, typical = self.calibration, self.log_loss.through(lambda loss: float(np.exp(-loss)))
         interval = _ci(typical, _percent).strip(" ()")
-        if self.accuracy.value == 1:  # no interval: the cost of an error is unknown
-            parts = predictions_by_model(self.study)[self.model]
-            least = min(true_class_log_proba(log_proba, true).min() for log_proba, true in parts)
-            interval = f"at least {_percent(np.exp(least))} in every sample"
         base = dict.fromkeys(("accuracy", "log_loss"), "")
         if predicted_folds(self.study, BASELINE):
             accuracy, log_loss = (value(self.study, BASELINE, metric).value for metric in base)
@@ -325,7 +340,17 @@ def _called(model: str) -> str:
     return f"the {model}" if model == BASELINE else model
 
 
+def _undecided(margin: Estimate) -> str:
+    return "too few groups to tell" if _lacks_groups(margin) else "no clear difference"
+
+
+def _lacks_groups(margin: Estimate) -> bool:
+    return margin.low is None and bool(np.isfinite(margin.value))
+
+
 def _comparison(margin: Estimate, other: str) -> str:
     if margin.sign:
         return f"clearly {'better' if margin.sign > 0 else 'worse'} than {_called(other)}"
+    if _lacks_groups(margin):
+        return f"too few groups to compare it with {_called(other)}"
     return f"not clearly {'better than' if other == BASELINE else 'different from'} {_called(other)}"

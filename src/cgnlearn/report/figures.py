@@ -13,7 +13,15 @@ from sklearn.metrics import roc_curve
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.chosen import Chosen
-from cgnlearn.evaluation.decisions import Decisions, Part, decision_curve, decisions, one_class, predictions_by_model
+from cgnlearn.evaluation.decisions import (
+    Decisions,
+    Part,
+    decision_curve,
+    decisions,
+    grouping,
+    one_class,
+    predictions_by_model,
+)
 from cgnlearn.evaluation.evidence import mean_spectrum
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 from cgnlearn.evaluation.verdict import predicted_folds
@@ -127,7 +135,10 @@ def deciding(study: Study, name: str) -> Deciding | None:
         return None
     parts = {model: [(np.exp(log_proba[:, code]), positive)] for model, log_proba in found.items()}
     predictions = predictions_by_model(study)
-    of_models = {model: decisions(one_class(predictions[model], code), study.prevalence) for model in shown}
+    of_models = {
+        model: decisions(one_class(predictions[model], code), study.prevalence, grouping(study, model))
+        for model in shown
+    }
 
     def draw(ax: Axes) -> None:
         _draw_decision(ax, parts, study.prevalence, label)

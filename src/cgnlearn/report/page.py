@@ -87,6 +87,7 @@ def _part(study: Study, anchor: str, excluded: Sequence[str]) -> dict[str, Any]:
         "n_missing": int(study.X.isna().to_numpy().sum()),
         "class_groups": _class_groups(study),
         "panels": [] if MODELS in excluded else panels(study),
+        "costs": {} if study.costs is None else study.costs.by_model(study),
         "warnings": by_fault + _warnings(study),
         "verdict": None,
     }
