@@ -7,6 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from cgnlearn import CGNClassifier, load, save
 from cgnlearn.data.levels import identity, names_samples, sorted_levels
 from cgnlearn.data.table import read, schema_of
 
@@ -100,3 +101,26 @@ def test_few_words_never_name_samples():
     assert names_samples(21, 40)
     assert not names_samples(21, 42)
     assert names_samples(10_001, 10**6)
+
+
+def test_statistics_of_the_same_levels_can_be_added():
+    y, rng = np.arange(60) % 2, np.random.default_rng(0)
+    frame = pd.DataFrame({"old": y == rng.integers(0, 2, 60), "x": rng.normal(size=60) + y})
+    parts = frame[:30], frame[30:].astype({"old": str})
+    one, other = (CGNClassifier("tan").fit(part, y[part.index]) for part in parts)
+    assert one.statistics_.schema == other.statistics_.schema
+    assert hash(one.statistics_.schema) == hash(other.statistics_.schema)
+    found = CGNClassifier.from_statistics(one.statistics_ + other.statistics_, structure={"old": [], "x": ["old"]})
+    whole = CGNClassifier({"old": [], "x": ["old"]}).fit(frame, y)
+    np.testing.assert_allclose(found.predict_proba(frame), whole.predict_proba(frame), rtol=1e-10)
+    third = CGNClassifier("tan").fit(frame.assign(old=["a", "b"] * 30), y)
+    with pytest.raises(ValueError, match=r"the levels of column 'old' differ \(False, True, not a, b\)"):
+        one.statistics_ + third.statistics_
+
+
+def test_times_as_levels_are_the_same_after_saving(tmp_path):
+    times = pd.to_datetime(["2020-01-01 00:00:00.123456789", "2021-05-01"] * 20, format="ISO8601")
+    frame, y = pd.DataFrame({"when": pd.Categorical(times)}), np.arange(40) % 2
+    model = CGNClassifier().fit(frame, y)
+    save(model, tmp_path / "model.skops")
+    np.testing.assert_array_equal(load(tmp_path / "model.skops").predict_proba(frame), model.predict_proba(frame))

@@ -39,7 +39,7 @@ def identity(level: Any) -> Hashable:
     if isinstance(level, str):
         return _SPELLED.get(level, _number(level))
     if isinstance(level, datetime):  # at midnight the same as the date
-        return level.isoformat(" ").removesuffix(" 00:00:00")
+        return datetime.isoformat(level, " ").removesuffix(" 00:00:00")  # without nanoseconds, as in files
     return level
 
 

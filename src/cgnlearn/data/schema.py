@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cgnlearn.data.levels import Levels
+from cgnlearn.data.levels import Levels, identity
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
-    """Columns and classes; tables with equal schemas can be counted together."""
+    """Columns and classes; tables with equal schemas can be counted together, whatever holds their levels."""
 
     names: tuple[str, ...] | None  # None: the training data had no column names
     levels: tuple[Levels | None, ...]  # of each column, in order; None: the column is continuous
     classes: Levels  # in the order of the class codes
-    frame: str | None = field(default=None, compare=False)  # the data frame library of the training data
+    frame: str | None = None  # the data frame library of the training data
+
+    @cached_property
+    def _identity(self) -> tuple[Any, ...]:
+        levels = (None if levels is None else tuple(map(identity, levels)) for levels in self.levels)
+        return self.names, tuple(levels), self.classes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
 
     @property
     def n_columns(self) -> int:
@@ -93,7 +104,8 @@ class Schema:
             return (
                 f"their classes differ ({_short(self.classes)}, not {_short(other.classes)}): name all classes in each"
             )
-        column = next(i for i in range(self.n_columns) if self.levels[i] != other.levels[i])
+        pairs = enumerate(zip(self._identity[1], other._identity[1], strict=True))
+        column = next(i for i, (mine, theirs) in pairs if mine != theirs)
         mine, theirs = (
             "numbers" if own is None else _short(own) for own in (self.levels[column], other.levels[column])
         )
