@@ -57,7 +57,7 @@ def test_no_output_replaces_an_input(made, monkeypatch):
         (*predict, "-o", "data.csv"), (*predict, "-o", "m.skops"), (*predict, "-o", "hard.skops"),
         (*predict, "--cost", "costs.csv", "-o", "costs.csv"),
         (*evaluate, "--report", "data.csv"), (*evaluate, "--cost", "costs.csv", "--report", "costs.csv"),
-        ("evaluate", "rows.csv", "-t", "k", *QUICK, "-o", "."),
+        ("evaluate", "rows.csv", "-t", "k", *QUICK, "-o", "."), (*evaluate, "-o", "new", "--report", "new/rows.csv"),
         ("merge", "m.stats", "m.stats", "-o", "m.stats"), ("inspect", "m.skops", "--graph", "m.skops"),
     ):  # fmt: skip
         found = run(*words)

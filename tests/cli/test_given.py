@@ -47,6 +47,10 @@ def test_a_zip_file_of_one_table_is_a_table(table, tmp_path):
     assert run("fit", path, "-t", "k", *QUICK, "-o", tmp_path / "m.skops").exit_code == 0
     plain = run("predict", tmp_path / "m.skops", table).stdout
     assert run("predict", tmp_path / "m.skops", path).stdout == plain
+    (tmp_path / "bad.zip").write_bytes(path.read_bytes()[:100])
+    found = run("fit", tmp_path / "bad.zip", "-t", "k", "-o", tmp_path / "m.skops")
+    assert found.exit_code == 1
+    assert "cannot be unpacked" in found.stderr
     two = zipped(tmp_path / "two.zip", a_csv=table.read_bytes(), b_csv=table.read_bytes())
     assert "add --labels" in run("fit", two, "-t", "k", "-o", tmp_path / "m.skops").stderr
 

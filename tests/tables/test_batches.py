@@ -53,6 +53,17 @@ AWKWARD = {
     "quoted.csv": (lines(*changed(b0='"x, ""y""\nz"', b33='"x, ""y""\nz"')) + "\n\n,,\n", {}),
     "packed.csv.gz": (gzip.compress(lines(*ROWS).encode()), {"categorical": ("c", "a")}),
     "packed.tsv.bz2": (bz2.compress(lines(*ROWS, delimiter="\t").encode()), {"ignore": ("a",)}),
+    "minus.csv": (lines(*changed(a1="−1.5", a30="−0.25")), {}),
+    "thousands.tsv": (
+        lines(
+            *(
+                (f"{i + 0.5}".replace(".", ","), b, f"{700 * i:,}".replace(",", "."), d)
+                for i, (_, b, _, d) in enumerate(ROWS)
+            ),
+            delimiter="\t",
+        ),
+        {},
+    ),
     "complete.csv": (lines(*changed(a1="", a30="n/a", b2="?", d5="")), {"drop_missing": True}),
     "typed.parquet": (None, {"na": ("2",)}),
     "typed.arrow": (None, {"categorical": ("c",), "groups": "b"}),

@@ -39,11 +39,13 @@ class Command(click.Command):
                     formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command unless it would write to what it reads."""
-        for option, output in self._paths(ctx, written=True):
-            for read, path in self._paths(ctx, written=False):
+        """Run the command unless it would write to what it reads, or twice to the same file."""
+        written = list(self._paths(ctx, written=True))
+        for option, output in written:
+            others = [(name, path) for name, path in written if name != option]
+            for name, path in (*self._paths(ctx, written=False), *others):
                 if _replaces(output, path):
-                    raise click.UsageError(f"{option} {output} would overwrite {read} {path}: choose another path", ctx)
+                    raise click.UsageError(f"{option} {output} would overwrite {name} {path}: choose another path", ctx)
         return super().invoke(ctx)
 
     def _paths(self, ctx: click.Context, *, written: bool) -> Iterator[tuple[str, Path]]:
@@ -60,8 +62,8 @@ def _replaces(output: Path, path: Path) -> bool:
     new, old = Path(os.path.realpath(output)), Path(os.path.realpath(path))
     if new.exists() and not new.is_file() and not new.is_dir():  # a device
         return False
-    if new == old or (new.exists() and os.path.samefile(new, old)):
+    if new == old or (new.exists() and old.exists() and os.path.samefile(new, old)):
         return True
-    if new.is_dir():
-        return old.parent == new and old.name in FILES_OF_A_RUN
-    return new.exists() and old.is_dir() and old in new.parents
+    if old.parent == new:
+        return old.name in FILES_OF_A_RUN
+    return new.is_file() and old.is_dir() and old in new.parents

@@ -29,7 +29,7 @@ def spectra(
     """
     import pandas as pd
 
-    from cgnlearn.files import whole_file
+    from cgnlearn.files import defused, whole_file
 
     if output.suffix not in (".parquet", ".csv"):
         raise click.UsageError(f"{output}: the table can be written as .parquet or .csv")
@@ -40,6 +40,8 @@ def spectra(
         X = source.features(list(folders.steps_of(preset, width)), fit=True)
     found = [label.label for label in source.matched]
     special = pd.DataFrame({"file": source.files, "sample": source.samples, "label": found})
+    if output.suffix == ".csv":
+        special = special.map(defused)
     table = pd.concat([special, X], axis=1)
     with whole_file(output) as file:
         (table.to_csv if output.suffix == ".csv" else table.to_parquet)(file, index=False)

@@ -249,10 +249,11 @@ def _packing(path: Path) -> tuple[str, str]:
 
 def is_zipped_table(path: Path) -> bool:
     """Whether a zip file holds one csv or tsv file and nothing else."""
-    try:
-        return path.suffix.lower() == ".zip" and _packing(path)[0] in OWN_DELIMITER
-    except DataFileError:
+    if path.suffix.lower() != ".zip":
         return False
+    with _unpacking(path), zipfile.ZipFile(path) as archive:
+        files = _members(archive)
+    return len(files) == 1 and PurePath(files[0]).suffix.lower() in OWN_DELIMITER
 
 
 @contextmanager
@@ -277,10 +278,15 @@ def _opened_text(path: Path, encoding: str) -> Iterator[IO[str]]:
 
 
 def _only_member(archive: zipfile.ZipFile, path: Path) -> str:
-    files = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith(("__MACOSX/", "."))]
+    files = _members(archive)
     if len(files) != 1:
         raise DataFileError(f"{path} holds {len(files)} files: pack exactly one csv or tsv file into it")
     return files[0]
+
+
+def _members(archive: zipfile.ZipFile) -> list[str]:
+    """The files in an archive, without hidden ones."""
+    return [name for name in archive.namelist() if not name.endswith("/") and not name.startswith(("__MACOSX/", "."))]
 
 
 @contextmanager
