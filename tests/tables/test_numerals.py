@@ -81,6 +81,12 @@ def test_a_slip_is_an_error_that_names_its_line(tmp_path):
         )
 
 
+def test_few_slips_in_a_long_column_are_slips(tmp_path):
+    rows = "".join(f"{i + 0.25};{i % 7};{'xy'[i % 2]}\n" for i in range(3000))
+    with pytest.raises(DataFileError, match=r"has '0,5' among numbers in line 3002 \(and in 149 more\)"):
+        read(tmp_path / "data.csv", "a;n;k\n" + rows + "0,5;1;x\n" * 150)
+
+
 def test_batches_and_several_files_are_read_in_one_way(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_ROWS", 7)
     text = table("CRP;n;k", [german(x, 2) for x in CRP], list(map(german, CELLS)), ["gesund", "krank"] * 30)

@@ -466,6 +466,9 @@ def test_types_that_are_neither_numbers_nor_text(tmp_path, suffix):
     with pytest.raises(DataFileError, match="column 'list' holds list<"):
         to_predict(path, Roles(), ["list"])
     assert to_predict(path, Roles("bytes"), ["size"])[0].y is None
+    names = [2**60 + 1, None, 2**60 + 3, 2**60 + 5]  # whole numbers that floats cannot tell apart
+    path = written(tmp_path, suffix, FRAME.assign(name=pd.array(names, "Int64")))
+    assert read(path, id="name", ignore=("who",)).ids.tolist() == [str(name or "") for name in names]
 
 
 # ---- prediction

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 COUNTED_FROM = 20  # as many whole numbers that rise evenly from row to row count the rows
 NUMBERS_ROWS = re.compile(  # names of columns that number the rows, in whatever order
-    r"(?i:unnamed: ?\d+|#|index|idx|[a-z]?id|mrn|nr\.?|no\.?|rownames?|row|(.*[ _.-])?(id|idx|nr|no|index|rownames?)"
+    r"(?i:unnamed: ?\d+|#|index|idx|[a-z]?id|mrn|nr\.?|no\.|rownames?|row|(.*[ _.-])?(id|idx|nr|rownames?)"
     r"|(case|patient|person|record|row|sample|subject|customer|passenger)s?(id|nr|no|index|number))|.*[a-z](Id|ID|Nr|No)"
 )
 NUMBERS_KEPT = 1_000_000  # of such a column, to see whether they are different

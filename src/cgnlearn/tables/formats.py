@@ -327,8 +327,12 @@ def _typed(column: Any, name: str, what: Any) -> Column:
     kind = column.type
     if _type(kind) == "numbers":
         plain = pa.types.is_floating(kind) or not (column.null_count or pa.types.is_decimal(kind))
-        found: NDArray[Any] = (column if plain else column.cast(pa.float64())).to_numpy(zero_copy_only=False)
-        return found
+        try:
+            found: NDArray[Any] = (column if plain else column.cast(pa.float64())).to_numpy(zero_copy_only=False)
+            return found
+        except pa.ArrowInvalid:  # beyond 2**53, where floats have gaps
+            column = column.cast(pa.string())
+            kind = column.type
     if pa.types.is_boolean(kind):  # as in a csv file, and as frames are read
         index = column.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         return Words(["False", "True"], index)

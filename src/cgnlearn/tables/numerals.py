@@ -18,7 +18,6 @@ BODY = re.compile(rf"[-+{MINUS}]?([\d.,]*\d[\d.,]*)([eE][-+{MINUS}]?\d+)?", re.A
 GROUPED = {mark: re.compile(rf"[1-9]\d{{0,2}}(\{mark}\d{{3}})+", re.ASCII) for mark in ".,"}
 OTHER = {".": ",", ",": "."}
 FEW = 0.1  # a mark in at most this share of a column's cells is a slip
-CELLS_TRIED = 1000  # after as many decimal points in a column only cells with commas are looked at
 SIGNS = {".": "points", ",": "commas"}
 
 
@@ -69,9 +68,6 @@ class Marks:
 
     def add(self, cell: str) -> None:
         """Take a cell with a point or a comma into account."""
-        if "," not in cell and self.decimal["."] > CELLS_TRIED:
-            self.decimal["."] += 1
-            return
         cell = cell.strip()
         found = BODY.fullmatch(cell)
         if found is None:

@@ -32,6 +32,7 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 OWN_DELIMITER = {".csv": ",", ".tsv": "\t"}
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 FIRST_NAME = "Unnamed: 0"  # of a first column without a name
+CELLS_TRIED = 1000  # after as many decimal points in a column only its cells with commas are looked at
 LINES_TRIED = 20  # to detect the delimiter
 CHUNK = 1 << 20
 LONGEST_LINE = 1 << 27  # bytes: a line is in memory at once, however small the packed file is
@@ -204,10 +205,17 @@ class TextFile:
         found = [Marks() for _ in names]
         records = self._records()
         next(records)
+        settled: set[int] = set()
+        n_rows = 0
         for fields, _ in records:
-            for marks, cell in zip(found, fields, strict=True):
-                if "." in cell or "," in cell:
-                    marks.add(cell)
+            n_rows += 1
+            for i, cell in enumerate(fields):
+                if "," in cell or ("." in cell and i not in settled):
+                    found[i].add(cell)
+                    if found[i].decimal["."] > CELLS_TRIED:
+                        settled.add(i)
+        for i in settled:
+            found[i].decimal["."] = n_rows
         return dict(zip(names, found, strict=True))
 
 
