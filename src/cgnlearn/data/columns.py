@@ -102,7 +102,7 @@ def check_text(columns: dict[str, Column]) -> None:
     if any(refused.values()):
         raise ValueError("; ".join(f"{_holding(names)} {what}" for what, names in refused.items() if names))
     if doubtful:
-        warnings.warn(f"{_holding(doubtful)} {NUMBERS}, unless levels are meant", DataWarning, stacklevel=7)
+        warnings.warn(f"{_holding(doubtful)} {NUMBERS}, unless levels are meant", DataWarning, stacklevel=8)
 
 
 def _holding(names: Sequence[str]) -> str:

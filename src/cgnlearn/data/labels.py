@@ -67,7 +67,7 @@ def check_classes(distinct: NDArray[Any], n_samples: int | None = None) -> None:
         )
     if n_samples is not None and distinct.dtype.kind in "iuf" and len(distinct) > max(20, n_samples / 2):
         message = f"y has {len(distinct)} different numbers in {n_samples} samples: are they measurements, not classes?"
-        warnings.warn(message, DataWarning, stacklevel=6)
+        warnings.warn(message, DataWarning, stacklevel=7)
 
 
 def labels_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
