@@ -132,3 +132,20 @@ def test_missing_weights_and_groups_are_refused_in_one_line(model, options, mess
     with pytest.raises(ValueError, match=message) as caught:
         model.fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1], **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["network", "mixture"])
+@pytest.mark.parametrize("names", [range(3), pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])], ids=str)
+def test_columns_whose_headings_are_no_text_cannot_be_in_another_order(model, names, tmp_path):
+    y = np.arange(30) % 2
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)) + y[:, None], columns=names)
+    expected = model.fit(X, y).predict_proba(X)
+    save(model, tmp_path / "model.skops")
+    for fitted in (model, load(tmp_path / "model.skops")):
+        np.testing.assert_array_equal(fitted.predict_proba(X), expected)
+        np.testing.assert_array_equal(fitted.predict_proba(X.to_numpy()), expected)
+        np.testing.assert_array_equal(fitted.predict_proba(X.set_axis([7, 8, 9], axis=1)), expected)  # as scikit-learn
+        with pytest.raises(
+            ValueError, match=r"must be in the same order as they were in fit, .*: put them in that order"
+        ):
+            fitted.predict(X.iloc[:, [1, 0, 2]])

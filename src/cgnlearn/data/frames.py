@@ -91,6 +91,14 @@ def readable(X: Any) -> Any:
     return as_array(X) if frame is None else frame.to_native()
 
 
+def headings(X: Any) -> list[str] | None:
+    """Headings of a data frame that are not all text, and so are no names of features, as text."""
+    frame = as_frame(X)
+    if frame is None or all(isinstance(name, str) for name in frame.columns):
+        return None
+    return [str(name) for name in frame.columns]
+
+
 def is_missing(cell: Any) -> bool:
     """Whether a cell is None, NaN, pandas' NA, or not a time."""
     if isinstance(cell, np.datetime64 | np.timedelta64):

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.frames import as_cells, readable
+from cgnlearn.data.frames import as_cells, headings, readable
 from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.data.warning import DataWarning
@@ -129,11 +129,23 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "statistics_")
         X = readable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
+        self._refuse_other_order(headings(X))
         return read(X, self.statistics_.schema, y, sample_weight, self._handle_unknown if y is None else "error")
+
+    def _refuse_other_order(self, found: list[str] | None) -> None:
+        """Refuse a frame with the headings of training in another order; names are scikit-learn's to check."""
+        trained = getattr(self, "_headings", None)
+        if found is not None and trained is not None and found != trained and sorted(found) == sorted(trained):
+            raise ValueError(
+                f"the columns of X must be in the same order as they were in fit, {', '.join(trained[:8])}"
+                f"{', …' if len(trained) > 8 else ''}: put them in that order"
+            )
 
     def _read_first(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Table:
         """Read the samples from which columns and classes are learned."""
         validate_data(self, X, reset=True, skip_check_array=True)
+        if (found := headings(X)) is not None:
+            self._headings = found
         table, self.classes_ = read_training(X, y, sample_weight, self.categorical_features, classes)
         return table
 
