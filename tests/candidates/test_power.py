@@ -331,3 +331,9 @@ def test_parts_leave_nothing_to_choose_from(wine, model):
 def test_a_learner_alone_cannot_choose():
     with pytest.raises(ValueError, match="needs samples to choose k"):
         Band("cv").families(Schema(None, (None,) * 3, (0, 1)))
+
+
+def test_a_class_of_one_sample_has_no_maximum_likelihood_without_it():
+    rng = np.random.default_rng(0)
+    with pytest.raises(SampleNotAcceptableError, match="exists for no k without some of the samples"):
+        CGNClassifier(Band("cv"), estimation="ml").fit(rng.normal(size=(20, 3)), np.arange(20) == 3)

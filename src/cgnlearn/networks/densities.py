@@ -18,7 +18,8 @@ from cgnlearn.data.arrays import Floats
 def categorical(counts: Floats, weight: float) -> Floats:
     """ln p(level | cell) after ``counts`` (…, levels) with a Dirichlet of ``weight`` per level; 0 is ML."""
     mass = counts + weight
-    probability: Floats = np.log(mass) - np.log(mass.sum(axis=-1, keepdims=True))
+    with np.errstate(divide="ignore"):  # the maximum likelihood probability of a level without samples is 0
+        probability: Floats = np.log(mass) - np.log(mass.sum(axis=-1, keepdims=True))
     return probability
 
 
@@ -29,8 +30,7 @@ def categorical_leave_one_out(counts: Floats, weight: float, labels: Any, levels
     """
     samples = np.arange(len(labels))
     counts[samples, labels, levels] -= own
-    with np.errstate(divide="ignore"):  # the maximum likelihood probability of a unique level is 0
-        return categorical(np.maximum(counts, 0.0), weight)[samples, :, levels]
+    return categorical(np.maximum(counts, 0.0), weight)[samples, :, levels]
 
 
 def categorical_evidence(counts: Floats, weight: float) -> Floats:

@@ -191,8 +191,7 @@ class Network:
             return np.take(of_class.T, labels, axis=1).T
         remaining = np.repeat(classes[None], len(labels), axis=0)
         remaining[np.arange(len(labels)), labels] -= weights
-        with np.errstate(divide="ignore"):  # the maximum likelihood probability of a class with one sample is 0
-            return densities.categorical(np.maximum(remaining, 0.0), self.estimation.dirichlet)
+        return densities.categorical(np.maximum(remaining, 0.0), self.estimation.dirichlet)
 
     def _refit_without_each(self, table: Table, total: Floats) -> None:
         """Replace the totals of samples in which an observed feature has a missing parent by those of refits."""
