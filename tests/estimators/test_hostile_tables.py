@@ -111,6 +111,8 @@ def check(model, X, y, weights, other, path=None):
     """Fit; what was fitted must predict these samples and others, and be saved."""
     if refused(model.fit, X, y, weights) is None:
         return False
+    if weights is not None:
+        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]  # what the model has seen
     assert_probabilities(model.predict_proba(X), len(X))
     if refused(model.predict_proba, other) is None:
         other = X  # averages refuse missing values where training had none
