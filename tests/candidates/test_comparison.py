@@ -426,6 +426,18 @@ def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
     assert {fitted.statistics.classes.sum() for part in model._mixture.parts for fitted in part.fits} == {400}
 
 
+@pytest.mark.parametrize("candidate", ["naive_bayes", "selective_naive_bayes", "complete", "tan", "aode", "logistic"])
+def test_weights_of_noise_promise_nothing(candidate):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    fresh, truth = rng.normal(size=(1000, 3)), np.arange(1000) % 2
+    losses = []
+    for weight in (1.0, 10.0, 1000.0):
+        model = CGNClassifierCV(candidates=[candidate]).fit(X, y, sample_weight=np.full(40, weight))
+        losses.append(-model.predict_log_proba(fresh)[np.arange(1000), truth].mean())
+    np.testing.assert_allclose(losses, losses[0], atol=0.02)
+
+
 def test_samples_of_weight_zero_change_nothing():
     X, y = two_classes(60)
     weights = np.r_[np.ones(50), np.zeros(10)]

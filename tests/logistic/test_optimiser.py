@@ -64,7 +64,7 @@ def test_both_optimisers_find_the_optimum(powers, n_classes, rng, monkeypatch):
         assert gradient[-1] > -1e-6  # nor more
     monkeypatch.setattr(optimiser, "MOST_DENSE", 0)
     other = fitted(samples, 0.3, samples.origin)
-    np.testing.assert_allclose(samples.contrasts(other), samples.contrasts(newton), atol=1e-4)
+    np.testing.assert_allclose(samples.contrasts(other), samples.contrasts(newton), atol=2e-3)
 
 
 @pytest.mark.parametrize("penalty", [0.3, 1e-3, 300.0])

@@ -14,13 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from scipy.optimize import minimize
 
 from cgnlearn.data.arrays import Columns, Floats, effective
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 
-MOST_DENSE = 1500  # parameters whose Hessian is factorised whole
+MOST_DENSE = 600  # parameters whose Hessian is factorised whole
+MOST_CURVATURE = 2e7  # samples × contrasts² of their curvatures: 160 megabytes
+SMALLEST = 1e-12  # addition to the diagonal of a matrix that rounding may make singular, relative to its greatest
 INTERCEPT_PENALTY = 1e-9  # of b, for every sample: it keeps b finite where the offset separates the classes
 MOST_STEPS = 100
 SHORTEST = 1e-9  # part of a step in a line search
@@ -88,7 +90,7 @@ class Samples:
     @property
     def is_dense(self) -> bool:
         """Whether a Hessian is small enough to be factorised whole."""
-        return self.n_parameters <= MOST_DENSE
+        return self.n_parameters <= MOST_DENSE and len(self.design) * self.n_contrasts**2 <= MOST_CURVATURE
 
     @property
     def has_power(self) -> bool:
@@ -282,23 +284,37 @@ def _newton_step(samples: Samples, hessian: Floats, rest: Floats, gradient: Floa
 
 
 def _by_gradient(samples: Samples, penalty: float, start: Point) -> Point:
-    """L-BFGS, for Hessians that are too large."""
-    shape, n = start.slopes.T.shape, samples.weights.sum()
+    """L-BFGS, for Hessians that are too large.
+
+    Slopes are in units of a bound of the Hessian (Böhning 1992), which is the same for all contrasts and makes them
+    about equally curved: half the scatter of the features, plus the penalty.
+    """
+    shape, n = start.slopes.shape, samples.weights.sum()
+    root = samples.design * np.sqrt(0.5 * samples.weights)[:, None]
+    bound = root.T @ root
+    np.fill_diagonal(bound, bound.diagonal() + samples.penalties(penalty) + SMALLEST * bound.diagonal().max())
+    lower = np.tril(cholesky(bound))
+
+    def slopes_of(scaled: Floats) -> Floats:
+        found: Floats = dtrtrs(lower, scaled.reshape(shape), lower=True, trans=True)[0]
+        return found
 
     def value(parameters: Floats) -> tuple[float, Floats]:
-        point = Point(parameters[:-1].reshape(shape).T, float(parameters[-1]))
+        point = Point(slopes_of(parameters[:-1]), float(parameters[-1]))
         log_proba = samples.log_proba(samples.contrasts(point))
-        return samples.loss(point, penalty, log_proba) / n, samples.gradient(point, penalty, np.exp(log_proba)) / n
+        gradient = samples.gradient(point, penalty, np.exp(log_proba))
+        scaled = dtrtrs(lower, gradient[:-1].reshape(shape[::-1]).T, lower=True)[0]
+        return samples.loss(point, penalty, log_proba) / n, np.append(scaled.ravel(), gradient[-1]) / n
 
     found = minimize(
         value,
-        np.append(start.slopes.T.ravel(), start.power),
+        np.append((lower.T @ start.slopes).ravel(), start.power),
         jac=True,
         method="L-BFGS-B",
         bounds=[(None, None)] * start.slopes.size + [samples.powers],
-        options={"maxiter": 1000, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-8},
+        options={"maxiter": 1000, "maxcor": 10, "ftol": 1e-9, "gtol": 1e-6},
     )
-    return Point(found.x[:-1].reshape(shape).T, float(found.x[-1]))
+    return Point(slopes_of(found.x[:-1]), float(found.x[-1]))
 
 
 def cholesky(matrix: Floats) -> Floats:

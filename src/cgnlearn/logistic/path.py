@@ -83,13 +83,17 @@ def steps(
     """Fits with held-out predictions, up to where weaker penalties are no better.
 
     The path ends where a penalty is hopeless by ``log_likelihood`` of the held-out predictions, or predicts the same as
-    the one before. Predictions are by leave-one-out in one step while that is not optimistic, and by folds thereafter.
+    the one before. Predictions are by leave-one-out in one step while that is not optimistic, and by folds thereafter,
+    or from the beginning where the Hessian is large.
     """
     weights = samples.effective_weights
     point = samples.origin
     near: Curvature | None = None
-    folds: list[Fold] = []
     can_fold = np.bincount(samples.labels).max() > 1
+    if not can_fold and not samples.is_dense:
+        return
+    starts: list[Point] = []
+    folds: list[Fold] = [] if samples.is_dense else stratified(samples.labels, N_FOLDS, 0).pairs
     before = offset_alone = None
     best = -np.inf
     for penalty in path:
@@ -99,7 +103,7 @@ def steps(
             if can_fold and SAMPLES_TO_A_PARAMETER * effective > weights.sum():
                 folds = stratified(samples.labels, N_FOLDS, 0).pairs
         if folds:
-            log_proba = _out_of_fold(samples, folds, penalty, point, near)
+            log_proba, starts = _out_of_fold(samples, folds, penalty, starts or [samples.origin] * len(folds), near)
         yield Step(penalty, point, log_proba, f"{len(folds)} folds" if folds else "leave-one-out")
         truth = true_class_log_proba(log_proba, samples.labels)
         value = float(weights @ truth) if log_likelihood is None else log_likelihood(log_proba)
@@ -119,14 +123,19 @@ def _gap(truth: Floats, other: Floats, weights: Floats) -> float:
     return float(max(abs(weights @ moved), np.sqrt(weights @ np.square(moved))))
 
 
-def _out_of_fold(samples: Samples, folds: list[Fold], penalty: float, start: Point, near: Curvature | None) -> Floats:
-    """Out-of-fold predictions of fits that start at the fit to all samples: (samples, classes)."""
-    found = np.empty((len(samples.labels), samples.n_contrasts + 1))
-    for train, test in folds:
-        point = fitted(samples.rows(train), penalty, start, near)
+def _out_of_fold(
+    samples: Samples, folds: list[Fold], penalty: float, starts: list[Point], near: Curvature | None
+) -> tuple[Floats, list[Point]]:
+    """Out-of-fold predictions (samples, classes), and the fits, which start at those of the penalty before.
+
+    Started at the fit to all samples, one that ends early would remember the samples that it must not have seen.
+    """
+    found, points = np.empty((len(samples.labels), samples.n_contrasts + 1)), []
+    for (train, test), start in zip(folds, starts, strict=True):
+        points.append(fitted(samples.rows(train), penalty, start, near))
         held_out = samples.rows(test)
-        found[test] = held_out.log_proba(held_out.contrasts(point))
-    return found
+        found[test] = held_out.log_proba(held_out.contrasts(points[-1]))
+    return found, points
 
 
 class LeaveOneOut(NamedTuple):
@@ -140,7 +149,7 @@ class LeaveOneOut(NamedTuple):
 def leave_one_out(samples: Samples, penalty: float, point: Point) -> LeaveOneOut:
     """Leave-one-out by one Newton step from the fit to all samples (Rad and Maleki 2020).
 
-    A sample is removed with its whole weight. The blocks of a large Hessian between contrasts count as 0.
+    A sample is removed with its whole weight.
     """
     if np.isinf(penalty):
         alone = leave_one_out(samples.without_features(), 0.0, Point(point.slopes[:1], point.power))
@@ -148,26 +157,21 @@ def leave_one_out(samples: Samples, penalty: float, point: Point) -> LeaveOneOut
     contrasts = samples.contrasts(point)
     proba = np.exp(samples.log_proba(contrasts))
     curvature = samples.curvature(proba)
-    hessian = samples.hessian(curvature, penalty) if samples.is_dense else None
-    leverage = _leverage(samples, point, curvature, penalty, hessian)
+    hessian = samples.hessian(curvature, penalty)
+    leverage = _leverage(samples, point, hessian)
     leverage *= samples.weights[:, None, None]
     effective = float(np.einsum("sab,sba->", leverage, curvature))
     system = np.eye(samples.n_contrasts) - leverage @ curvature
     moved = np.linalg.solve(system, leverage @ samples.excess(proba)[:, :, None])[:, :, 0]
-    near = None if hessian is None else Curvature(hessian[:-1, :-1], penalty)
+    near = Curvature(hessian[:-1, :-1], penalty)
     return LeaveOneOut(samples.log_proba(contrasts + moved), effective, near)
 
 
-def _leverage(samples: Samples, point: Point, curvature: Floats, penalty: float, hessian: Floats | None) -> Floats:
+def _leverage(samples: Samples, point: Point, hessian: Floats) -> Floats:
     """Leverage of every sample: (samples, contrasts, contrasts)."""
     design, offset, n = samples.design, samples.offset, samples.n_contrasts
     size = design.shape[1]
     found = np.zeros((len(design), n, n))
-    if hessian is None:
-        for a in range(n):
-            inverse = _inverse(samples.block(curvature[:, a, a], penalty))
-            found[:, a, a] = np.einsum("sf,sf->s", design @ inverse, design)
-        return found
     moves = samples.powers[0] < point.power < samples.powers[1]  # at a bound the likelihood power is fixed
     inverse = _inverse(hessian if moves else hessian[:-1, :-1])
     for a in range(n):
