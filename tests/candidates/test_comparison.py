@@ -426,6 +426,7 @@ def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
     assert {fitted.statistics.classes.sum() for part in model._mixture.parts for fitted in part.fits} == {400}
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight counts samples")
 @pytest.mark.parametrize("candidate", ["naive_bayes", "selective_naive_bayes", "complete", "tan", "aode", "logistic"])
 def test_weights_of_noise_promise_nothing(candidate):
     rng = np.random.default_rng(0)
