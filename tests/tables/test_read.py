@@ -294,6 +294,7 @@ def test_advice_can_be_pasted_into_a_shell(tmp_path):
         assert listed_values([given]) == (name,)
         assert listed_values([name], frame.columns) == (name,)  # as it stands, too
     assert listed_values(['"a, b",c', "d , e,"]) == ("a, b", "c", "d", "e")
+    assert listed_values(["a\nb", '"c\nd",e', ""]) == ("a", "b", "c\nd", "e")
     frame["a b"] = [*np.arange(39.0), "<5"]
     frame.to_csv(path, index=False)
     assert "(--na '<5')" in refused(path, ignore=("Visit, first",))

@@ -80,6 +80,12 @@ def test_codes_with_leading_zeros_and_words_that_differ_by_case_are_told(tmp_pat
     )
 
 
+def test_the_largest_numbers_are_looked_at_without_a_warning(tmp_path):
+    for first in (1.7e308, -1.7e308):
+        data = read(tmp_path / "data.csv", w=[first, *([-first] * (N - 1))])
+        assert data.X["w"].tolist() == [first, *([-first] * (N - 1))]
+
+
 def test_bars_separate_and_a_line_for_excel_is_refused(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("x|k\n" + "".join(f"{x}|{k}\n" for x, k in zip(X, CLASSES, strict=True)))

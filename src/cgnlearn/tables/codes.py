@@ -50,7 +50,8 @@ class Codes:
             return
         first = values[:3].tolist()
         if self.is_even and (len(first) < 3 or first[1] - first[0] == first[2] - first[1]):  # mostly suffices
-            steps = np.diff(values, prepend=self.last)[0 if self.n else 1 :]
+            with np.errstate(over="ignore", invalid="ignore"):
+                steps = np.diff(values, prepend=self.last)[0 if self.n else 1 :]
             if len(steps):
                 self.step = float(steps[0]) if self.step is None else self.step
                 self.is_even = self.step > 0 and bool((steps == self.step).all())

@@ -7,6 +7,7 @@ import io
 import re
 import shlex
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 PLAIN = re.compile(r"[\w@%+=:,./-]+")  # means itself in a shell
 
@@ -23,6 +24,7 @@ def listed_values(given: Sequence[str], names: Collection[str] = ()) -> tuple[st
     """The values of a list separated by commas, or of several; quotes keep a comma, as does being one of ``names``."""
     found: list[str] = []
     for values in given:
-        whole = [values.strip()] if values.strip() in names else next(csv.reader([values], skipinitialspace=True), [])
-        found += [value.strip() for value in whole if value.strip()]
+        lines = csv.reader(io.StringIO(values, newline=""), skipinitialspace=True)
+        split = [values] if values.strip() in names else chain.from_iterable(lines)
+        found += [value.strip() for value in split if value.strip()]
     return tuple(found)

@@ -31,11 +31,11 @@ def sheet_of(path: Path, name: str | None = None) -> Sheet:
     except ImportError as error:
         raise ImportError("xlsx files need python-calamine: pip install 'cgnlearn[excel]'") from error
     try:
-        with CalamineWorkbook.from_path(path) as book:
-            names = book.sheet_names
-            if not names or (name is not None and name not in names):
-                raise DataFileError(f"{path} has no sheet {name!r}: it has {', '.join(map(repr, names)) or 'none'}")
-            cells = book.get_sheet_by_name(name or names[0]).to_python(skip_empty_area=False)
+        book = CalamineWorkbook.from_path(path)
+        names = book.sheet_names
+        if not names or (name is not None and name not in names):
+            raise DataFileError(f"{path} has no sheet {name!r}: it has {', '.join(map(repr, names)) or 'none'}")
+        cells = book.get_sheet_by_name(name or names[0]).to_python(skip_empty_area=False)
     except (CalamineError, OSError, ValueError) as error:
         if isinstance(error, DataFileError):
             raise
