@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -368,3 +369,18 @@ def test_the_error_of_chance_is_exceeded_by_chance_in_one_of_twenty():
         )
         beyond += calibration(now, "m").judgement != "calibrated"
     assert 0 <= beyond <= 9  # 3 are expected; more than 9 of 60 happen once in 900 times
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "scenario",
+    [(30, None, 0.0, 1.6), (100, None, 0.0, 0.6), (120, 3, 0.2, 1.6), (150, 5, 0.2, 0.6), (320, 40, 0.5, 1.6)],
+)
+def test_intervals_contain_the_truth_as_often_as_they_say(scenario, monkeypatch):
+    """Simulated cross-validations; the page about the coverage has more of them."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "bench")
+    import intervals
+
+    _, found = intervals.coverage(intervals.Scenario(*scenario), 150)
+    assert (found[:5] > 0.88).all()  # 0.92 and three standard errors of 150 draws
+    assert found[:5].mean() < 0.99

@@ -251,17 +251,14 @@ class Verdict:
 
     def _compared(self, other: str) -> str:
         accuracy, loss = self.over["accuracy"][other], self.over["log_loss"][other]
-        judgement = {1: "clearly better", 0: _undecided(loss), -1: "clearly worse"}[loss.sign]
         own, of_other = (predicted_folds(self.study, model) for model in (self.model, other))
         part = f" (on the {len(own & of_other)} of {len(own)} folds with predictions of both)" if own - of_other else ""
-        return f"Compared with {_called(other)}: {_points(accuracy)}; {_times(loss)}: {judgement}{part}."
+        return f"Compared with {_called(other)}: {_points(accuracy)}; {_times(loss)}: {self.result(other)}{part}."
 
     def result(self, other: str) -> str:
-        """The comparison with another model in words: by log loss, or else by accuracy."""
-        loss, accuracy = self.over["log_loss"][other], self.over["accuracy"][other]
-        if loss.sign:
-            return f"clearly {'better' if loss.sign > 0 else 'worse'}"
-        return f"clearly {'higher' if accuracy.sign > 0 else 'lower'} accuracy" if accuracy.sign else _undecided(loss)
+        """The comparison with another model in words, by the one test: the difference in log loss."""
+        loss = self.over["log_loss"][other]
+        return {1: "clearly better", 0: _undecided(loss), -1: "clearly worse"}[loss.sign]
 
     @property
     def _calibrated(self) -> str:
