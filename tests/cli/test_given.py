@@ -222,6 +222,8 @@ def test_sheets_are_read(table, tmp_path):
         (("--sheet", "None"), "has no sheet 'None': it has 'Data', 'Notes'"), (("-t", "z"), "has no column 'z'"),
     ):  # fmt: skip
         assert expected in run("evaluate", path, "-t", "k", *words).stderr
+    found = run("predict", tmp_path / "m.skops", path, "-o", tmp_path / "out.xlsx")
+    assert "predictions are written as csv: use a name that ends in .csv" in found.stderr
     assert "omit --sheet" in run("evaluate", table, "-t", "k", "--sheet", "Data").stderr
     (tmp_path / "bad.xlsx").write_bytes(b"PK nonsense")
     assert "is not a readable xlsx file" in run("evaluate", tmp_path / "bad.xlsx", "-t", "k").stderr

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cgnlearn.tables.roles import Roles
 
 CLASS_PRIOR = "Class probabilities where the samples come from, if other than in training."
+NOT_CSV = (".xlsx", ".xls", ".parquet", ".npz", ".gz", ".zip")
 UNUSUAL = 0.01  # samples below this typicality are marked
 
 
@@ -109,6 +110,8 @@ def predict(
     from cgnlearn.files import whole_file, write_whole
     from cgnlearn.tables.read import BATCH_ROWS
 
+    if output is not None and output.suffix.lower() in NOT_CSV:
+        raise click.UsageError(f"{output}: predictions are written as csv: use a name that ends in .csv")
     predictor = _predictor(model, row_id, **changes)
     of_spectra = folder.checked(predictor.model, data)
     if not of_spectra:
