@@ -149,3 +149,34 @@ def test_columns_whose_headings_are_no_text_cannot_be_in_another_order(model, na
             ValueError, match=r"must be in the same order as they were in fit, .*: put them in that order"
         ):
             fitted.predict(X.iloc[:, [1, 0, 2]])
+
+
+def test_advice_about_few_values_fits_the_structure(columns):
+    columns, y = columns
+    X = pd.DataFrame(columns)
+    X.loc[5:, "a"] = np.nan
+    with pytest.warns(
+        UserWarning, match=r"column 'a' is observed in 8% of the samples, .*: drop the column if it is useless"
+    ):
+        CGNClassifier().fit(X, y)
+    X = pd.DataFrame(columns)
+    X.loc[35:, "a"] = X.loc[:25, "b"] = np.nan
+    with pytest.warns(UserWarning, match=r"column 'b' .* together with its parents .*: a structure with fewer parents"):
+        CGNClassifier({"a": [], "b": ["a"]}).fit(X, y)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["credit-approval", "german-credit", "heart-hungarian", "hepatitis", "hypothyroid"])
+@pytest.mark.filterwarnings("ignore:column .* is observed in")
+def test_real_tables_as_pandas_reads_them(name, shared):
+    table = pd.read_csv(shared / "data" / "mixed" / f"{name}.csv")
+    target = table.pop("class")
+    model = CGNClassifierCV(candidates=["naive_bayes"], transforms=["none"]).fit(table, target)
+    baseline = target.value_counts(normalize=True)
+    assert (
+        -np.log(baseline.loc[target]).mean()
+        > -model.oof_log_proba_[np.arange(len(target)), np.searchsorted(model.classes_, target)].mean()
+    )
+    assert [table.columns[i] for i in model.statistics_.schema.discrete] == [
+        column for column in table if not pd.api.types.is_numeric_dtype(table[column])
+    ]

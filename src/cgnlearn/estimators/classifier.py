@@ -349,9 +349,9 @@ class CGNClassifier(FittedNetwork, Watched):
         if share < 0.5:
             child, *parents = (statistics.schema.name(column) for column in columns)
             together = f" together with its parents ({', '.join(parents[:5])})" if parents else ""
+            advice = "a structure with fewer parents uses more" if parents else "drop the column if it is useless"
             warnings.warn(
-                f"{child} is observed in {share:.0%} of the samples{together}, and estimated from these alone: "
-                "a structure with fewer parents uses more samples",
+                f"{child} is observed in {share:.0%} of the samples{together}, and estimated from these: {advice}",
                 DataWarning,
                 stacklevel=4,
             )
