@@ -139,3 +139,13 @@ def test_two_panels_by_default(n, correlation, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_panels(n, correlation, seed)
+
+
+@pytest.mark.parametrize("n_filled", [1, 2, 3])
+def test_a_categorical_column_with_few_values_leaves_every_candidate_in_the_mixture(n_filled):
+    X, y = load_iris(return_X_y=True)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["e"] = pd.Categorical(["p", "q", "r"][:n_filled] + [None] * (150 - n_filled))  # none of them in some folds
+    model = CGNClassifierCV(candidates=["naive_bayes", "complete", "tan"], transforms=["none"]).fit(frame, y)
+    assert not any(model.cv_results_["reason"])
+    assert model.score(frame, y) > 0.95
