@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import TAN, CGNClassifier, CGNClassifierCV, NaiveBayes, Prior, load, save
+from cgnlearn.candidates import registry
 from cgnlearn.candidates.candidate import HeldOut
 from cgnlearn.candidates.comparison import Scores
 from cgnlearn.candidates.power import likelihood_power
@@ -424,6 +425,24 @@ def test_a_large_table_is_compared_in_some_of_its_rows(monkeypatch):
     assert len(whole.tuning_indices_) == 400
     assert model.oof_log_proba_.shape == (100, 2)
     assert {fitted.statistics.classes.sum() for part in model._mixture.parts for fitted in part.fits} == {400}
+
+
+def test_many_classes_are_compared_on_fewer_samples(monkeypatch):
+    monkeypatch.setattr(mixture_classifier, "MOST_PREDICTIONS", 400)
+    X, y = two_classes(400)
+    assert len(CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y).tuning_indices_) == 200
+    X, y = load_iris(return_X_y=True)
+    assert len(CGNClassifierCV(candidates=["naive_bayes"]).fit(X, y).tuning_indices_) <= 133
+
+
+def test_a_candidate_that_needs_too_much_memory_is_skipped(monkeypatch):
+    monkeypatch.setattr(registry, "MOST_MEGABYTES", 0.2)
+    X, y = load_wine(return_X_y=True)
+    model = CGNClassifierCV(candidates=["naive_bayes", "logistic"]).fit(X, y)
+    results = model.cv_results_
+    large = np.char.find(results["reason"], "GB of memory: use fewer columns") >= 0
+    assert set(results["param_candidate"][large]) == {"logistic"}
+    assert model.score(X, y) > 0.9
 
 
 @pytest.mark.filterwarnings("ignore:sample_weight counts samples")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from cgnlearn.candidates.candidate import Candidate, Fitted, Profile, Samples, Settings, Skipped
+from cgnlearn.candidates.candidate import COPIES, Candidate, Fitted, Profile, Samples, Settings, Skipped
 from cgnlearn.data.arrays import Floats
 
 Codes = NDArray[np.integer[Any]]
@@ -225,6 +225,10 @@ class AODECandidate(Candidate):
     @property
     def settings(self) -> list[Settings]:
         return [{"candidate": self.name, "transform": self.transform, "backoff": backoff} for backoff in BACKOFFS]
+
+    def n_numbers(self, profile: Profile) -> float:
+        n_levels = profile.n_levels + int(self.transform.removeprefix("bins")) * profile.m
+        return COPIES * float(profile.schema.n_classes * n_levels**2)
 
     def fit(self, samples: Samples) -> FittedAODE:
         table = samples[self.transform]

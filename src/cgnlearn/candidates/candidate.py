@@ -22,6 +22,7 @@ from cgnlearn.structures.fixed import FEW_COLUMNS
 Settings = Mapping[str, Any]  # candidate, transform, and what the grid varies, by name
 
 MOST_POWERS = 5000  # columns up to which power transforms are learned
+COPIES = 4  # of a large array, at a time
 LEAST_SECONDS = 0.05  # of any candidate
 CELLS = 2e6  # samples × columns × classes in a second, in closed form
 
@@ -181,6 +182,15 @@ class Candidate(ABC):
     def seconds(self, profile: Profile) -> float:
         """Expected time of the held-out predictions."""
         return LEAST_SECONDS + profile.n_samples * profile.schema.n_columns * profile.schema.n_classes / CELLS
+
+    def megabytes(self, profile: Profile) -> float:
+        """Expected memory of the held-out predictions: those of all settings, and what they are computed from."""
+        predictions = profile.n_samples * profile.schema.n_classes * max(1, len(self.settings))
+        return 8e-6 * (COPIES * predictions + self.n_numbers(profile))
+
+    def n_numbers(self, profile: Profile) -> float:
+        """Numbers in memory besides the predictions."""
+        return COPIES * float(profile.n_samples * profile.schema.n_columns)
 
     @classmethod
     def in_words(cls, settings: Settings) -> str:

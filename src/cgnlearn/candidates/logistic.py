@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cgnlearn.candidates.candidate import (
+    COPIES,
     LEAST_SECONDS,
     Candidate,
     Fitted,
@@ -24,6 +25,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.data.transforms import Bins
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import Expansion
+from cgnlearn.logistic.optimiser import MOST_CURVATURE, MOST_DENSE
 from cgnlearn.logistic.path import fits, penalties, steps
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
@@ -125,6 +127,14 @@ class LogisticCandidate(Candidate):
         size = min(_n_features(profile, self.terms), profile.n_samples)
         work = profile.n_samples * float(size * (profile.schema.n_classes - 1)) ** 2
         return LEAST_SECONDS + HESSIANS * work / FLOPS
+
+    def n_numbers(self, profile: Profile) -> float:
+        size = min(_n_features(profile, self.terms), profile.n_samples)
+        n_contrasts = profile.schema.n_classes - 1
+        of_hessian = min((size * n_contrasts) ** 2, MOST_DENSE**2) + min(
+            profile.n_samples * n_contrasts**2, MOST_CURVATURE
+        )
+        return COPIES * (profile.n_samples * _n_features(profile, self.terms) + of_hessian)
 
     def fixed(self, samples: Samples) -> LogisticCandidate:
         return replace(self, path=tuple(penalties(self._design(samples[self.transform])[1].samples)))

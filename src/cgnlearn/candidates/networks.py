@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cgnlearn.candidates.candidate import CELLS, Candidate, Fitted, HeldOut, Profile, Samples, Settings, Skipped
+from cgnlearn.candidates.candidate import CELLS, COPIES, Candidate, Fitted, HeldOut, Profile, Samples, Settings, Skipped
 from cgnlearn.data.arrays import Floats
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators
@@ -169,6 +169,10 @@ class NetworkCandidate(Candidate):
     def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
         check_leave_one_out(self.learner)
         return super().leave_one_out(samples, class_log_prior)
+
+    def n_numbers(self, profile: Profile) -> float:
+        pairs = profile.m**2 * profile.schema.n_classes if self.is_joint and not profile.is_wide else 0
+        return super().n_numbers(profile) + COPIES * float(pairs)
 
     def seconds(self, profile: Profile) -> float:
         slower = CELLS / CELLS_WITH_MISSING if profile.has_missing and self.is_joint else 1.0

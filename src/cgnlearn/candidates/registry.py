@@ -30,6 +30,7 @@ _HOMES = {
     "aode": "aode.AODECandidate",
     "logistic": "logistic.LogisticCandidate",
 }
+MOST_MEGABYTES = 4000  # of one candidate
 MIXTURE = "mixture"  # of the candidates
 NAMES = (*_HOMES, MIXTURE)
 NETWORKS = tuple(name for name, home in _HOMES.items() if home.startswith(("networks.", "bands.")))
@@ -61,6 +62,17 @@ def in_words(settings: Settings) -> str:
 
 def suited(profile: Profile, wanted: Collection[str | Learner] | None) -> Iterator[Candidate | Skipped]:
     """The default candidates, or those that are wanted: suited to the table, or skipped with a reason."""
+    from cgnlearn.candidates.candidate import Skipped
+
+    for each in _suited(profile, wanted):
+        if not isinstance(each, Skipped) and (megabytes := each.megabytes(profile)) > MOST_MEGABYTES:
+            reason = f"about {megabytes / 1000:.0f} GB of memory: use fewer columns, classes or levels"
+            yield Skipped(each.name, each.transform, reason)
+        else:
+            yield each
+
+
+def _suited(profile: Profile, wanted: Collection[str | Learner] | None) -> Iterator[Candidate | Skipped]:
     from cgnlearn.candidates.networks import FrequenciesCandidate
     from cgnlearn.networks.estimation import Bayes
     from cgnlearn.structures.learner import Learner

@@ -37,6 +37,7 @@ from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 
 MOST_SAMPLES = 10_000  # on which candidates are compared
+MOST_PREDICTIONS = 400_000  # samples × classes of that comparison, of which every setting keeps its own
 LONG = 5.0  # minutes from which on a warning is given
 MOST_BARS = 12  # members in the HTML representation
 TRANSFORMS = ("none", "power")
@@ -110,7 +111,8 @@ class CGNClassifierCV(Predictions, Watched):
     oof_log_proba_ : ndarray (tuning samples, classes)
         Log probabilities of the held-out training samples by the mixture.
     tuning_indices_ : ndarray of int
-        The samples of X on which candidates were compared: all, or a stratified part of more than 10,000.
+        The samples of X on which candidates were compared: all, or a stratified part of more than
+        10,000, or of more than 400,000 divided by the number of classes.
     class_log_prior_ : ndarray (classes,)
         Log probabilities of the classes.
     n_features_in_ : int
@@ -362,11 +364,17 @@ def _as_constants(table: Table, columns: Sequence[int]) -> Table:
 
 def _tuning_indices(table: Table, groups: Any, seed: int) -> NDArray[np.intp]:
     """All samples, or a stratified part of many, which does not split groups."""
-    if table.n_samples <= MOST_SAMPLES:
+    most = _most_samples(table)
+    if table.n_samples <= most:
         return np.arange(table.n_samples)
     assert table.labels is not None
-    n_parts = -(-table.n_samples // MOST_SAMPLES)
+    n_parts = -(-table.n_samples // most)
     return stratified_part(table.labels, n_parts, seed, groups)
+
+
+def _most_samples(table: Table) -> int:
+    """Number of samples on which candidates are compared: fewer where classes are many."""
+    return min(MOST_SAMPLES, MOST_PREDICTIONS // table.schema.n_classes)
 
 
 def expected_seconds(model: CGNClassifierCV, X: Any, y: Any) -> float:
@@ -374,5 +382,5 @@ def expected_seconds(model: CGNClassifierCV, X: Any, y: Any) -> float:
     X, y, _, _ = without_weightless(readable(X), y, None, None)
     table, _ = read_training(X, y, None, model.categorical_features)
     table = _as_constants(table, [column for column in table.incomplete if table.missing(column).all()])
-    profile = model._profile(table, min(table.n_samples, MOST_SAMPLES))
+    profile = model._profile(table, min(table.n_samples, _most_samples(table)))
     return sum(each.seconds(profile) for each in suited(profile, model.candidates) if isinstance(each, Candidate))
