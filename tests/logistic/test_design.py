@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgnlearn.data.table import read_training
-from cgnlearn.logistic.design import Design, Features
+from cgnlearn.logistic.design import Design, Features, centred
 from cgnlearn.logistic.features import Expansion
 from cgnlearn.logistic.optimiser import Samples, fitted
 
@@ -60,3 +60,16 @@ def test_no_features_are_a_matrix_without_columns():
     owner, values = Features.joined([], 5)
     assert owner.shape == (0,)
     assert values.shape == (5, 0)
+
+
+@pytest.mark.parametrize("away", [0.0, 1e9, -1e12])
+def test_features_far_from_zero_keep_what_they_say(away, rng):
+    values, weights = rng.normal(size=(200, 3)), np.linspace(0.5, 2.0, 200)
+    values[:, 1] = 0.1  # its mean must be exact, or rounding would be taken for a feature
+    values[5, 2] = np.nan
+    mean, deviation = centred(moved := values + away, weights)
+    expected = np.sqrt(np.cov(values[:, 0], aweights=weights, ddof=0))
+    np.testing.assert_allclose(deviation[0], expected, rtol=1e-3 if away else 1e-12)
+    assert np.isinf(deviation[1])
+    assert moved[5, 2] == 0
+    np.testing.assert_allclose(mean[0] - away, np.average(values[:, 0], weights=weights), rtol=1e-9, atol=1e-3)

@@ -14,7 +14,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.logistic.optimiser import Point, Samples, contrasts_of
 
 CHUNK = 1 << 22  # numbers in one batch of a prediction
-CONSTANT = 1e-9  # deviation of a constant feature, relative to its greatest absolute value
+CONSTANT = 8 * np.finfo(float).eps  # deviation of a constant feature, relative to its greatest absolute value
 
 
 class Features(NamedTuple):
@@ -117,9 +117,15 @@ def centred(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     values[missing] = 0.0
     total = np.maximum(weights @ ~missing, np.finfo(float).tiny)
     greatest = np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
-    mean = weights @ values / total
-    values -= mean
+    # Measured from an observed value first, so that the mean of a constant is exact and one far out costs no digits.
+    observed = np.argmax(~missing, axis=0) if len(values) else np.zeros(values.shape[1], np.intp)
+    origin = values[observed, np.arange(values.shape[1])] if len(values) else np.zeros(values.shape[1])
+    values -= origin
     values[missing] = 0.0
+    rest = weights @ values / total
+    values -= rest
+    values[missing] = 0.0
+    mean = origin + rest
     deviation = np.sqrt(weights @ np.square(values) / total)
     return mean, np.where(deviation > CONSTANT * greatest, deviation, np.inf)
 
