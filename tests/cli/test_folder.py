@@ -95,6 +95,9 @@ def test_evaluation_learns_within_the_folds_and_keeps_samples_together(folder, t
     assert said.exit_code == 0, said.stderr
     assert "24 spectra are of 12 samples and --groups is not given" in said.stderr
     assert "by sample, the log odds of its spectra averaged" in said.stdout
+    assert "standard deviation of the folds, by spectrum" in " ".join(said.stdout.split())
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Means over held-out spectra, not over their samples, with 95% CI" in report
     with (tmp_path / "out" / "rows.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["model"].startswith("naive")]
     samples = pd.read_csv(folder / "labels.csv").sort_values("file")["sample"].tolist()

@@ -44,8 +44,8 @@ def demo(output: Path, jobs: int, as_json: bool) -> None:
             done = replace(done, settings={**done.settings, "Truth": truth})
         studies.append(done)
         if not as_json:
-            print_table(done.summaries, study.name)
-            if done.groups is not None:
+            print_table(done.summaries, study.name + (", by spectrum" if done.has_replicates else ""))
+            if done.has_replicates:
                 print_by_sample(done)
     say(truth)
     if as_json:

@@ -118,13 +118,13 @@ def evaluate(
         click.echo(json.dumps(result, indent=1))
     else:
         spread = "mean ± standard deviation of the folds"
-        by = ", by spectrum" if of_spectra and read.groups is not None else ""
+        by = ", by spectrum" if study.has_replicates else ""
         terminal.print_table(summaries, f"{data.name}: {design}, {spread}{by}", mean_costs)
         if positive is not None:
             stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
             intervals = f"95% confidence intervals; predictive values (PPV, NPV) at {stated}"
             terminal.print_decisions(decided, f"{positive} against the others, {intervals}")
-        if of_spectra and read.groups is not None:
+        if study.has_replicates:
             folder.print_by_sample(study)
     terminal.print_warnings(study.summaries)
     if report is not None:  # last, as the results above do not depend on it
@@ -273,8 +273,6 @@ def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
         together = "samples" if roles.groups is None else roles.groups
         unit = "spectra" if of_spectra else "samples"
         settings["Groups"] = f"{together}: all {unit} of a group are in the same fold"
-        if of_spectra:
-            settings["Figures"] = "by spectrum, not by sample"
     if roles.id:
         settings["Column of names"] = roles.id
     if data.n_dropped:

@@ -227,6 +227,11 @@ class Study:
         return min(reversed(self.counts.items()), key=lambda item: item[1])[0]
 
     @property
+    def has_replicates(self) -> bool:
+        """Whether the figures are by spectrum, of which a sample may have several."""
+        return self.raw is not None and self.groups is not None
+
+    @property
     def n_groups(self) -> int | None:
         return None if self.groups is None else len(np.unique(np.asarray(self.groups)))
 
