@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -54,7 +55,7 @@ class Statistics:
     missing: Floats
     incomplete: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """The layout by which the families were counted."""
         return Layout.of(self.families, self.schema, self.incomplete)
