@@ -72,15 +72,19 @@ def table_of(X, y=None):
 def test_powers_are_scikit_learns():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.lognormal(size=300), rng.normal(size=300) ** 3, -rng.gamma(2.0, size=300) + 1])
-    expected = PowerTransformer(standardize=False).fit(X)
+    low, middle, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0, method="averaged_inverted_cdf")
+    standard = (X - middle) / (high - low)
+    expected = PowerTransformer(standardize=False).fit(standard)
     found = Power.of(table_of(X))
     np.testing.assert_allclose(found.powers, expected.lambdas_, atol=1e-3)
-    np.testing.assert_allclose(Power(expected.lambdas_)(table_of(X)).values, expected.transform(X), atol=1e-9)
+    given = Power(middle, high - low, expected.lambdas_)
+    np.testing.assert_allclose(given(table_of(X)).values, expected.transform(standard), atol=1e-9)
+    np.testing.assert_allclose(given.inverse(given(table_of(X))).values, X, atol=1e-9)
 
 
 def test_the_jacobian_is_the_derivative():
     X = np.linspace(-3, 4, 50)[:, None] + [[0.0, 0.1]]
-    power, step = Power(np.array([0.3, 1.9])), 1e-6
+    power, step = Power(np.array([0.5, -0.2]), np.array([1.0, 2.5]), np.array([0.3, 1.9])), 1e-6
     derivative = (power(table_of(X + step)).values - power(table_of(X - step)).values) / (2 * step)
     np.testing.assert_allclose(power.log_jacobian(table_of(X)), np.log(derivative), atol=1e-6)
 
@@ -90,6 +94,53 @@ def test_powers_of_hostile_columns_are_finite(scale):
     rng = np.random.default_rng(0)
     X = scale * np.column_stack([np.ones(50), 1e6 + rng.normal(size=50), rng.standard_cauchy(50), np.arange(50) == 7])
     assert np.isfinite(Power.of(table_of(X))(table_of(X)).values).all()
+
+
+def test_samples_of_all_classes_stand_for_a_large_table():
+    y = np.arange(4000) % 2
+    X = np.where(y == 0, 0.1, 10.0)[:, None] * np.random.default_rng(0).normal(size=(4000, 1)) + 6 * y[:, None]
+    (edges,) = Bins.of(table_of(X, y), 5).edges
+    np.testing.assert_allclose(np.quantile(X, [0.2, 0.4, 0.6, 0.8]), edges, atol=0.6)
+
+
+def test_power_transforms_do_not_depend_on_origin_and_unit():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(size=99), np.where(rng.random(99) < 0.8, 0, rng.random(99)), np.ones(99)])
+    X[3, 0] = np.nan
+    weights = rng.integers(1, 4, 99)
+    repeated = read_training(np.repeat(X, weights, axis=0), np.repeat(np.arange(99) % 2, weights))[0]
+    expected = Power.of(repeated)
+    weighted = Power.of(read_training(X, np.arange(99) % 2, weights.astype(float))[0])
+    for name in ("origin", "unit", "powers"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(expected, name), rtol=1e-9)
+    for shift, scale in ((0.0, 1e-6), (1e6, 1.0), (-1e3, 1e6)):
+        moved = table_of(shift + scale * X)
+        np.testing.assert_allclose(
+            Power.of(moved)(moved).values, Power.of(table_of(X))(table_of(X)).values, rtol=1e-4, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1e-6), (0.0, 1e6), (273.15, 1.0), (1e6, 1e3), (-1.0, 1e-3)])
+def test_the_mixture_does_not_depend_on_units(shift, scale):
+    X, y = load_wine(return_X_y=True)
+    X, y, T = X[::3, :6], y[::3], X[1::3, :6]
+    settings = {"candidates": ["naive_bayes", "complete", "tan", "logistic"], "random_state": 0}
+    expected = CGNClassifierCV(**settings).fit(X, y).predict_proba(T)
+    scales, shifts = np.where(np.arange(6) % 2, scale, 1.0), np.where(np.arange(6) % 2, shift, 0.0)
+    found = CGNClassifierCV(**settings).fit(shifts + scales * X, y).predict_proba(shifts + scales * T)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_the_greatest_float_has_a_prediction():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    X = rng.normal(size=(60, 3)) + y[:, None]
+    model = CGNClassifierCV().fit(X, y)
+    most = np.finfo(float).max
+    rows = np.array([[0.0, most, 0.0], [0.0, -most, 0.0], [most, most, -most]])
+    assert np.isfinite(model.predict_proba(rows)).all()
+    assert np.isfinite(model.score_samples(rows)).all()
+    np.testing.assert_allclose(model.typicality(rows), 1 / 61)
 
 
 def test_bins_have_equally_many_samples():

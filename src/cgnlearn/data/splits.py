@@ -52,6 +52,26 @@ def stratified_part(labels: NDArray[Any], n_parts: int, seed: Any, groups: NDArr
     return np.sort(part.astype(np.intp))
 
 
+def stratified_sample(labels: NDArray[Any], most: int, seed: int = 0) -> Rows:
+    """At most ``most`` samples, at random within each class, in ascending order.
+
+    Examples
+    --------
+    >>> labels = np.arange(2000) % 2  # every second sample would be of one class
+    >>> np.bincount(labels[stratified_sample(labels, 1000)]).tolist()
+    [500, 500]
+    """
+    if len(labels) <= most:
+        return np.arange(len(labels))
+    random = np.random.default_rng(seed).random(len(labels))
+    codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)[1:]
+    order = np.lexsort((random, codes))
+    rank = np.empty(len(labels))
+    rank[order] = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    # The first of each class by their share of it, those of larger classes first.
+    return np.sort(np.lexsort((-sizes[codes], (rank + 0.5) / sizes[codes]))[:most])
+
+
 def _divided(
     labels: NDArray[Any], n_folds: int, seed: Any, groups: NDArray[Any] | None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:

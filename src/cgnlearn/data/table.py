@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -94,10 +95,10 @@ class Table:
         return part
 
 
-def evenly_spaced(n_samples: int, most: int) -> NDArray[np.intp]:
-    """Indexes of at most ``most`` evenly spaced samples."""
-    n = min(n_samples, most)
-    return np.arange(n) * n_samples // max(n, 1)  # in integers: steps of floats may lead beyond the last sample
+def concatenated(tables: Sequence[Table]) -> Table:
+    """The samples of tables with the same columns, without weights."""
+    parts = [table.values for table in tables], [table.codes for table in tables]
+    return Table(tables[0].schema, np.concatenate(parts[0]), np.concatenate(parts[1]))
 
 
 def read_training(

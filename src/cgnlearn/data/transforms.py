@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.levels import MISSING
 from cgnlearn.data.schema import Schema
-from cgnlearn.data.table import Table, evenly_spaced
+from cgnlearn.data.splits import stratified_sample
+from cgnlearn.data.table import Table
+from cgnlearn.kernels.limits import FARTHEST
 
 LARGEST = 300.0  # exponent of a transformed value, whose square does not overflow
 POWERS = (-4.0, 6.0)  # the range of Yeo-Johnson powers
 GOLDEN = (np.sqrt(5) - 1) / 2
 N_STEPS = 28  # of a golden section search: the power is then known to 1e-5
-MOST_ROWS = 2000  # evenly spaced samples from which powers and quantiles are learned
+MOST_ROWS = 2000  # samples from which powers and quantiles are learned
 PIECE = 1 << 15  # values that are transformed at once: a quarter of a megabyte
+FLAT = 1e-8  # exponents below it are 0
 ROUNDED = 1e-12  # of the squared mean: a smaller variance may be rounding
 
 
@@ -28,6 +31,9 @@ class Transform(Protocol):
 
     def __call__(self, table: Table) -> Table:
         """The samples, transformed."""
+
+    def inverse(self, table: Table) -> Table:
+        """The samples whose transforms these are."""
 
     def log_jacobian(self, table: Table) -> Floats | None:
         """ln |dy/dx| of every value: (samples, continuous columns); None where densities cannot be compared."""
@@ -40,15 +46,24 @@ class Unchanged:
     def __call__(self, table: Table) -> Table:
         return table
 
+    def inverse(self, table: Table) -> Table:
+        return table
+
     def log_jacobian(self, table: Table) -> Floats | None:
         return np.zeros((table.n_samples, len(table.schema.continuous)))
 
 
 @dataclass(frozen=True, eq=False)
 class Power:
-    """Power transform of Yeo and Johnson (2000) of each continuous column, by normal maximum likelihood."""
+    """Power transform of Yeo and Johnson (2000) of each continuous column, by normal maximum likelihood.
 
-    powers: Floats  # (continuous columns,)
+    It depends on origin and unit, which are the column's median and interquartile range: neither a shift nor another
+    unit of the column changes anything.
+    """
+
+    origin: Floats  # (continuous columns,), as the following
+    unit: Floats
+    powers: Floats
 
     @classmethod
     def of(cls, table: Table) -> Power:
@@ -56,9 +71,12 @@ class Power:
         from cgnlearn.kernels.compilation import in_threads
 
         values, weights = _some_rows(table)
+        origin, unit = _origin_and_unit(values, weights)
+        values = _standard(values, origin, unit)
         step = max(1, PIECE // max(1, len(values)))
         parts = [values[:, start : start + step] for start in range(0, values.shape[1], step)]
-        return cls(np.concatenate([np.zeros(0), *in_threads(lambda part: cls._powers(part, weights), parts)]))
+        powers = np.concatenate([np.zeros(0), *in_threads(lambda part: cls._powers(part, weights), parts)])
+        return cls(origin, unit, powers)
 
     @staticmethod
     def _powers(values: Floats, weights: Floats) -> Floats:
@@ -100,23 +118,67 @@ class Power:
         moved = np.empty_like(values)
 
         def fill(rows: slice) -> None:
-            part = values[rows]
+            part = _standard(values[rows], self.origin, self.unit)
             moved[rows] = _moved(np.log1p(np.abs(part)), part >= 0, self.powers)
 
         step = max(1, PIECE // max(1, values.shape[1]))
         in_threads(fill, [slice(start, start + step) for start in range(0, len(values), step)])
         return replace(table, values=moved)
 
+    def inverse(self, table: Table) -> Table:
+        positive = table.values >= 0
+        exponent = np.where(positive, self.powers, 2 - self.powers)
+        flat = np.abs(exponent) < FLAT
+        exponent = np.where(flat, 1.0, exponent)
+        # Values without an inverse are beyond the greatest that a bounded transform has.
+        least = np.finfo(float).eps - 1
+        logs = np.log1p(np.maximum(exponent * np.abs(table.values), least)) / exponent
+        logs = np.minimum(np.where(flat, np.abs(table.values), logs), LARGEST)
+        return replace(table, values=self.origin + self.unit * np.where(positive, 1.0, -1.0) * np.expm1(logs))
+
     def log_jacobian(self, table: Table) -> Floats | None:
-        values = np.asarray(table.values, float)
-        log_jacobian: Floats = (self.powers - 1) * np.sign(values) * np.log1p(np.abs(values))
+        values = _standard(np.asarray(table.values, float), self.origin, self.unit)
+        log_jacobian: Floats = (self.powers - 1) * np.sign(values) * np.log1p(np.abs(values)) - np.log(self.unit)
         return np.where(np.isnan(log_jacobian), 0.0, log_jacobian)
+
+
+def _origin_and_unit(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Median and interquartile range of each column; instead of a range of 0 the root mean square deviation, or 1."""
+    order = np.argsort(values, axis=0)  # missing values last
+    ranked = np.take_along_axis(values, order, axis=0)
+    below = np.cumsum(np.where(np.isnan(ranked), 0.0, weights[order]), axis=0)
+
+    def quantile(share: float) -> Floats:
+        """The mean of the values at which the share is reached and passed, which are two if it falls between them."""
+        wanted = share * below[-1]
+        rounding = 1e-12 * below[-1]
+        places = [(below < wanted - rounding).sum(axis=0), (below <= wanted + rounding).sum(axis=0)]
+        reached, passed = (ranked[np.minimum(place, len(ranked) - 1), np.arange(ranked.shape[1])] for place in places)
+        return np.asarray(reached / 2 + passed / 2)
+
+    if not len(values):
+        return np.zeros(values.shape[1]), np.ones(values.shape[1])
+    origin, unit = quantile(0.5), quantile(0.75) - quantile(0.25)
+    with np.errstate(over="ignore", invalid="ignore"):
+        away = np.abs(values - origin)
+        farthest = np.fmax.reduce(away, axis=0)
+        of_farthest = np.square(away / np.where(farthest > 0, farthest, 1.0))
+        deviation = farthest * np.sqrt(np.nansum(weights[:, None] * of_farthest, axis=0) / below[-1])
+    unit = np.where(unit > 0, unit, deviation)
+    usable = np.isfinite(unit) & (unit > np.finfo(float).tiny)
+    return np.where(np.isfinite(origin), origin, 0.0), np.where(usable, unit, 1.0)
+
+
+def _standard(values: Floats, origin: Floats, unit: Floats) -> Floats:
+    """Values from an origin in a unit, clipped where they would overflow."""
+    with np.errstate(over="ignore"):
+        return np.clip((values - origin) / unit, -FARTHEST, FARTHEST)
 
 
 def _moved(logs: Floats, positive: NDArray[np.bool_], power: Floats) -> Floats:
     """Transformed values from ln(1 + |x|) and the sign of x; values far outside of the training data are clipped."""
     exponent = np.where(positive, power, 2 - power)
-    flat = np.abs(exponent) < 1e-8
+    flat = np.abs(exponent) < FLAT
     exponent = np.where(flat, 1.0, exponent)
     powers = np.expm1(np.minimum(exponent * logs, LARGEST)) / exponent
     return np.where(positive, 1.0, -1.0) * np.where(flat, logs, powers)
@@ -145,6 +207,9 @@ class Bins:
         binned = Schema(schema.names, tuple(levels), schema.classes, schema.frame)
         return replace(table, schema=binned, values=np.empty((table.n_samples, 0)), codes=codes)
 
+    def inverse(self, table: Table) -> Table:
+        raise NotImplementedError("a bin does not tell its values")
+
     def log_jacobian(self, table: Table) -> Floats | None:
         return None  # probabilities of bins are not densities
 
@@ -165,7 +230,8 @@ def _edges(values: Floats, weights: Floats, n_bins: int) -> Floats:
 
 def _some_rows(table: Table) -> tuple[Floats, Floats]:
     """Values and weights of at most `MOST_ROWS` samples."""
-    part = table.rows(evenly_spaced(table.n_samples, MOST_ROWS)) if table.n_samples > MOST_ROWS else table
+    assert table.labels is not None
+    part = table.rows(stratified_sample(table.labels, MOST_ROWS)) if table.n_samples > MOST_ROWS else table
     weights = np.ones(part.n_samples) if part.weights is None else part.weights
     return np.asarray(part.values, float), weights
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.table import Table
+from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.logistic.design import Features, centred
 from cgnlearn.networks.layout import Cells, Partition
 from cgnlearn.networks.network import Network
@@ -44,7 +45,9 @@ class Expansion:
     def __call__(self, table: Table) -> Features:
         """Features of samples."""
         continuous = np.array(table.schema.continuous, np.intp)
-        values = (np.asarray(table.values, float) - self.mean) / self.deviation
+        with np.errstate(over="ignore"):
+            values = (np.asarray(table.values, float) - self.mean) / self.deviation
+        values = np.clip(values, -FARTHEST, FARTHEST)
         indicators = [
             _indicators(codes, codes >= 0, len(table.schema.levels_of(column)), column)
             for column, codes in zip(table.schema.discrete, table.codes.T, strict=True)
