@@ -24,7 +24,7 @@ from cgnlearn.files import write_whole
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.type_names import TYPES, named, nodes, placed
 
-FORMAT = 4  # increased when older and newer versions cannot read each other's files
+FORMAT = 5  # increased when older and newer versions cannot read each other's files
 HEADER = "header.json"
 MODEL = "model.json"
 SCHEMA = "schema.json"  # skops' name of model.json

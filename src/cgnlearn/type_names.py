@@ -44,7 +44,6 @@ TYPES = {
     "mixture-part": "cgnlearn.candidates.mixture.Part",
     "naive-bayes": "cgnlearn.structures.fixed.NaiveBayes",
     "network-fitted": "cgnlearn.candidates.networks.FittedNetworks",
-    "no-typicality": "cgnlearn.networks.typicality.NoReference",
     "normalise": "cgnlearn.spectra.steps.Normalise",
     "peaks": "cgnlearn.spectra.binning.Peaks",
     "power": "cgnlearn.data.transforms.Power",

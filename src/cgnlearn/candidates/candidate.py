@@ -121,6 +121,10 @@ class Fitted(ABC):
     def contributions(self, samples: Samples, setting: int) -> Floats:
         """The terms of a setting's log likelihood, by feature: (samples, columns of X, classes)."""
 
+    def draw(self, setting: int, labels: NDArray[np.intp], rng: Any) -> Table:
+        """One complete sample per class code, in transformed columns; of a density that accepts missing values."""
+        raise NotImplementedError
+
     @abstractmethod
     def restricted(self, which: Sequence[int]) -> Fitted:
         """Some of the settings."""

@@ -14,16 +14,19 @@ from cgnlearn.candidates.candidate import Fitted, Samples, frequencies, held_out
 from cgnlearn.candidates.comparison import Scores
 from cgnlearn.candidates.merging import Merged, Piece, as_one
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.table import Table, evenly_spaced
+from cgnlearn.data.splits import stratified_sample
+from cgnlearn.data.table import Table, concatenated
 from cgnlearn.data.transforms import Transform
 from cgnlearn.networks.densities import normalised
+from cgnlearn.networks.integration import observed_cells
 from cgnlearn.networks.model import NotExactError
-from cgnlearn.networks.typicality import MOST_ROWS, NoReference, Reference
+from cgnlearn.networks.typicality import MOST_ROWS, Reference, n_draws, spread_labels
 
 NO_DENSITY = (
     "no candidate is a density of the features, as score_samples and typicality need: add naive_bayes to candidates"
 )
 CHUNK = 1 << 22  # numbers of one part's predictions in memory at once
+N_DRAWN_FROM = 20  # members, as often as their weights say, from which samples are drawn
 
 AnyPart = TypeVar("AnyPart", "Part", "Density")
 
@@ -121,6 +124,19 @@ class Mixture:
             found[which] = mixed_density(able, samples, [part.fitted.log_likelihood(samples) for part in able])
         return found
 
+    def drawn(self, n_columns: int) -> Table:
+        """Complete samples drawn from the members that are densities and accept missing values, always the same."""
+        able = [part for part in self.density if part.fitted.accepts_missing]
+        members = [(part.fitted, i) for part in able for i in range(len(part.weights))]
+        weights = np.concatenate([part.weights for part in able])
+        rng = np.random.default_rng(0)
+        labels = spread_labels(self.class_log_prior, n_draws(n_columns) // N_DRAWN_FROM)
+        drawn = []
+        for member in spread_labels(np.log(weights), N_DRAWN_FROM):
+            fitted, setting = members[member]
+            drawn.append(self.transforms[fitted.transform].inverse(fitted.draw(setting, labels, rng)))
+        return concatenated(drawn)
+
     def contributions(self, table: Table) -> Floats:
         """Mean of the members' contributions times their powers: (samples, columns of X, classes).
 
@@ -176,7 +192,7 @@ class Assembled(NamedTuple):
 
     mixture: Mixture
     held_out_log_proba: Floats  # (samples, classes)
-    reference: Reference | NoReference
+    reference: Reference | None  # None: no member is a density
 
 
 def assembled(
@@ -212,12 +228,14 @@ def assembled(
     class_log_prior = held_out_frequencies(table, dirichlet)
     mixture = Mixture(transforms, tuple(parts), densities, frequencies(all_samples.table, dirichlet))
     if not dense:
-        return Assembled(mixture, mixed(log_proba, parts), NoReference(NO_DENSITY))
-    rows = evenly_spaced(table.n_samples, MOST_ROWS)
+        return Assembled(mixture, mixed(log_proba, parts), None)
+    assert table.labels is not None
+    rows = stratified_sample(table.labels, MOST_ROWS)
     subsample = Samples(table.rows(rows), samples.transforms)
     likelihoods = [piece.held_out.log_likelihood[piece.kept][:, rows] for piece, _ in dense]
     row_weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-    reference = Reference(mixed_density(densities, subsample, likelihoods), class_log_prior[rows], row_weights)
+    log_density = mixed_density(densities, subsample, likelihoods)
+    reference = Reference(log_density, class_log_prior[rows], row_weights, observed_cells(subsample.table))
     return Assembled(mixture, mixed(log_proba, parts), reference)
 
 

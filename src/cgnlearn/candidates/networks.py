@@ -8,13 +8,16 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cgnlearn.candidates.candidate import CELLS, COPIES, Candidate, Fitted, HeldOut, Profile, Samples, Settings, Skipped
 from cgnlearn.data.arrays import Floats
+from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators
 from cgnlearn.networks.model import Model, NotExactError
 from cgnlearn.networks.prior import Prior
+from cgnlearn.networks.sampling import draw, drawable
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.structures.fixed import FEW_COLUMNS, Complete, Jan, NaiveBayes
 from cgnlearn.structures.learner import Learner
@@ -73,6 +76,9 @@ class FittedNetworks(Fitted):
 
     def contributions(self, samples: Samples, setting: int) -> Floats:
         return self.models[setting].contributions(samples[self.transform])
+
+    def draw(self, setting: int, labels: NDArray[np.intp], rng: Any) -> Table:
+        return draw(drawable(self.models[setting]), labels, rng)
 
     def restricted(self, which: Sequence[int]) -> Self:
         return replace(self, estimations=tuple(self.estimations[i] for i in which))

@@ -104,8 +104,8 @@ def predict(
     """Predict the rows of a file, or the spectra of a folder, with a saved model.
 
     For each row: the most probable class, the probability of every class, and the typicality (share of the training
-    samples with a lower density). Rows with a typicality below 1% are marked as unusual. The typicality of a sample is
-    that of its least typical spectrum, times their number.
+    samples with no higher density). Rows with a typicality below 1% are marked as unusual. The typicality of a sample
+    is that of its least typical spectrum, times their number.
     """
     from cgnlearn.files import whole_file, write_whole
     from cgnlearn.tables.read import BATCH_ROWS

@@ -21,7 +21,7 @@ from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import HandleUnknown, Table
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.fitted_network import FittedNetwork
-from cgnlearn.estimators.prediction import fitting
+from cgnlearn.estimators.prediction import COMPUTED, fitting
 from cgnlearn.logistic.correction import fit_discriminative
 from cgnlearn.networks.estimation import SampleNotAcceptableError, estimation_of, is_number
 from cgnlearn.networks.indicators import without_indicators
@@ -29,7 +29,7 @@ from cgnlearn.networks.network import Network
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.typicality import scored, subsample
+from cgnlearn.networks.typicality import subsample
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.band import Ordered
 from cgnlearn.structures.learner import Learner
@@ -298,7 +298,7 @@ class CGNClassifier(FittedNetwork, Watched):
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)
             # Recentred, as the first call may have had a single sample.
             self.statistics_ = ((self.statistics_ if decay == 1 else decay * self.statistics_) + more).recentred()
-            for outdated in ("_model", "_reference"):
+            for outdated in (*COMPUTED, "_reference"):
                 self.__dict__.pop(outdated, None)
             return self
         if classes is None:
@@ -380,5 +380,4 @@ class CGNClassifier(FittedNetwork, Watched):
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies and files hold the statistics and no samples; the model is computed from them where it is needed.
-        state = {name: value for name, value in super().__getstate__().items() if name != "_model"}
-        return state | ({"_reference": scored(self._reference, self._generative)} if "_reference" in state else {})
+        return super().__getstate__() | ({"_reference": self._typical} if "_reference" in vars(self) else {})

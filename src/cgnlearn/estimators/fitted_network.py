@@ -17,11 +17,13 @@ from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.logistic.correction import Discriminative
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
-from cgnlearn.networks.model import Model
+from cgnlearn.networks.model import Model, NotExactError
+from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.network import Network
-from cgnlearn.networks.sampling import draw
+from cgnlearn.networks.sampling import draw, drawable
+from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.typicality import NoReference, Reference, scored
+from cgnlearn.networks.typicality import Reference, n_draws, spread_labels
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import SearchState
 
@@ -33,19 +35,23 @@ class FittedNetwork(Predictions):
     _estimation: Estimation  # as the parameters were at the fit
     _learner: Learner  # needs no more samples
     _missing_indicator: bool
-    _reference: Table | Reference | NoReference | None  # for the typicality
+    _reference: Table | Reference  # for the typicality
 
     @cached_property
     def _model(self) -> Model:
         """Computed from the statistics; again after each `partial_fit`."""
         check_is_fitted(self, "statistics_")
-        model = self._learner.model(self.statistics_, self._estimation)
-        if self._missing_indicator:
-            return Indicated(model, Indicators.of(self.statistics_, self._estimation))
+        model = self._generative_of(self._learner, self.statistics_)
         if not hasattr(self, "discriminative_"):
             return model
         assert isinstance(model, Network)
         return Discriminative(model, self.discriminative_)
+
+    def _generative_of(self, learner: Learner, statistics: Statistics) -> Model:
+        model = learner.model(statistics, self._estimation)
+        if not self._missing_indicator:
+            return model
+        return Indicated(model, Indicators.of(statistics, self._estimation))
 
     @property
     def _generative(self) -> Model:
@@ -124,9 +130,37 @@ class FittedNetwork(Predictions):
         return joint
 
     @property
-    def _typical(self) -> Reference | NoReference:
-        self._reference = scored(getattr(self, "_reference", None), self._generative)
+    def _typical(self) -> Reference:
+        check_is_fitted(self, "statistics_")
+        if not hasattr(self, "_reference"):
+            raise NotExactError("typicality needs held-out densities of training samples: only fit computes them")
+        if isinstance(self._reference, Table):
+            with numeric_libraries().limit(limits=1, user_api="blas"):  # many small products
+                self._reference = Reference.of(self._generative, self._reference, self._without, self._leaks)
         return self._reference
+
+    @property
+    def _leaks(self) -> bool:
+        """Whether leave-one-out with a structure and a prior that are learned from all samples is optimistic."""
+        if not self._learner.has_leave_one_out or not self._learner.is_additive:
+            return True
+        # Of few samples for its many features, each determines a direction, in which there is the prior alone.
+        model = without_indicators(self._generative)
+        statistics = model.statistics if isinstance(model, Network) else self.statistics_
+        largest = max((1 + len(parents) for _, parents in model.structure.families), default=0)
+        return 2 * largest > float(statistics.classes.sum()) * statistics.smallest_family()[0]
+
+    def _without(self, rows: NDArray[np.intp]) -> Model:
+        """The model without some of the training samples."""
+        assert isinstance(self._reference, Table)
+        others = self._reference.rows(np.setdiff1d(np.arange(self._reference.n_samples), rows))
+        learner = self._learner.resolved(others, self._estimation)
+        statistics = collect(others, learner.families(others.schema), self.statistics_.incomplete)
+        return self._generative_of(learner, statistics)
+
+    def _drawn(self) -> Table:
+        labels = spread_labels(self.class_log_prior_, n_draws(self.statistics_.schema.n_columns))
+        return draw(drawable(self._generative), labels, np.random.default_rng(0))
 
     @property
     def _given_class_prior(self) -> tuple[float, ...] | None:

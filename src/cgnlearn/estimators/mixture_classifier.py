@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from cgnlearn.candidates.candidate import Candidate, HeldOut, Profile, Samples, Skipped, held_out_frequencies
 from cgnlearn.candidates.comparison import Comparison, Scores, results
 from cgnlearn.candidates.merging import as_one, members, merged
-from cgnlearn.candidates.mixture import Mixture, assembled
+from cgnlearn.candidates.mixture import NO_DENSITY, Mixture, assembled
 from cgnlearn.candidates.registry import CANDIDATES, suited
 from cgnlearn.candidates.weights import Evidence
 from cgnlearn.data.arrays import Floats
@@ -28,11 +28,12 @@ from cgnlearn.data.transforms import learned
 from cgnlearn.estimators.prediction import Predictions, fitting, without_weightless
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
+from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.typicality import NoReference, Reference
+from cgnlearn.networks.typicality import Reference
 from cgnlearn.progress import Watched, reported, watched
 from cgnlearn.structures.learner import Learner
 
@@ -292,8 +293,14 @@ class CGNClassifierCV(Predictions, Watched):
         return self._mixture.leave_one_out(table, held_out_frequencies(table, self._dirichlet))
 
     @property
-    def _typical(self) -> Reference | NoReference:
+    def _typical(self) -> Reference:
+        check_is_fitted(self, "statistics_")
+        if self._reference is None:
+            raise NotExactError(NO_DENSITY)
         return self._reference
+
+    def _drawn(self) -> Table:
+        return self._mixture.drawn(self.statistics_.schema.n_columns)
 
     @property
     def _given_class_prior(self) -> tuple[float, ...] | None:

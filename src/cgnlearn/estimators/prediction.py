@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -24,7 +25,9 @@ from cgnlearn.data.warning import DataWarning
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.statistics import Statistics
-from cgnlearn.networks.typicality import NoReference, Reference
+from cgnlearn.networks.typicality import Ranking, Reference
+
+COMPUTED = ("_model", "_ranking")  # from what else is fitted, when it is needed: neither copied nor stored
 
 FEW_SAMPLES = 1.5  # as which all samples together hardly should count
 LEAST_MEAN_WEIGHT, MOST_MEAN_WEIGHT = 0.1, 10.0  # of weights that may be frequencies
@@ -112,8 +115,12 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     @abstractmethod
-    def _typical(self) -> Reference | NoReference:
+    def _typical(self) -> Reference:
         """Log densities of held-out training samples, with which those of others are compared."""
+
+    @abstractmethod
+    def _drawn(self) -> Table:
+        """Complete samples drawn from the density, always the same."""
 
     @property
     @abstractmethod
@@ -192,10 +199,13 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(logsumexp(self._log_density(table) + self.class_log_prior_, axis=1))
 
     def typicality(self, X: Any) -> Floats:
-        """Share of the training samples with a lower density than each sample: (samples,).
+        """Share of the training samples, and of itself, that are no more typical than each sample: (samples,).
 
-        1 is as typical as any, near 0 is unlike the training data. Densities are those of `score_samples`; the training
-        samples (at most 1,000, spread evenly) are held out.
+        1 is as typical as any, near 0 is unlike the training data; with n training samples it is at least 1 / (n + 1).
+        Samples are ranked by their densities, which are those of `score_samples`; the training samples (at most 1,000,
+        at random within each class) are held out. Where other values are observed than in the training samples, a
+        density stands for the share of samples drawn from the model that have a lower one with the same values
+        observed: neither missing values nor units change how often samples of the same source are below a threshold.
 
         Examples
         --------
@@ -203,9 +213,13 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> from cgnlearn import CGNClassifier
         >>> X, y = load_iris(return_X_y=True)
         >>> CGNClassifier("complete").fit(X, y).typicality([X[0], X[0] + 5]).round(2)
-        array([1., 0.])
+        array([1.  , 0.01])
         """
-        return self._typical.typicality_of(self.score_samples(X), self._given_class_prior)
+        return self._ranking.typicality_of(self._table(X))
+
+    @cached_property
+    def _ranking(self) -> Ranking:
+        return Ranking(self._typical, self._given_class_prior, self._log_marginal, self._drawn)
 
     def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
         """Leave-one-out log p(class | x) of the training samples: (samples, classes).
@@ -237,7 +251,12 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if given is None:
             raise ValueError('class_prior must be "uniform" or an array in the order of classes_, not None')
         other: Self = clone(self).set_params(class_prior=class_prior)
-        fitted = {name: value for name, value in vars(self).items() if name != "_model" and not hasattr(other, name)}
+        fitted = {
+            name: value for name, value in vars(self).items() if name not in COMPUTED and not hasattr(other, name)
+        }
         other.__dict__.update(fitted)
         other._take_class_prior(given)
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name not in COMPUTED}

@@ -10,9 +10,20 @@ from numpy.typing import NDArray
 
 from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
+from cgnlearn.networks.indicators import without_indicators
 from cgnlearn.networks.layout import Stack
+from cgnlearn.networks.model import Model
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.regressions import Regressions
+
+
+def drawable(model: Model) -> Network:
+    """The network whose samples stand for those of a model: of selective naive Bayes that of all features."""
+    features = without_indicators(model)
+    network = getattr(features, "own", features)
+    if not isinstance(network, Network):
+        raise ValueError("samples can only be drawn from a single structure, neither averaged nor rotated")
+    return network
 
 
 def draw(network: Network, labels: NDArray[np.intp], rng: Any) -> Table:

@@ -119,6 +119,9 @@ class RotatedComplete(Learner):
         rotation = Rotation.of(table, estimation.prior)
         return cls(rotation, rotation.statistics(table))
 
+    def resolved(self, table: Table, estimation: Estimation, groups: Any = None, watch: Watch = iter) -> Learner:
+        return RotatedComplete.of(table, estimation)
+
     def families(self, schema: Schema) -> Families:
         # Besides the rotated ones: the discrete columns, and each continuous one alone.
         return Families.of(_of_discrete(schema).families, schema.continuous)
