@@ -131,6 +131,18 @@ def test_the_mixture_does_not_depend_on_units(shift, scale):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1e-6), (0.0, 1e6), (1e6, 1.0)])
+def test_the_mixture_of_a_mixed_table_does_not_depend_on_units(shift, scale):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.column_stack([rng.integers(0, 3, 60), rng.lognormal(y), np.where(rng.random(60) < 0.7, 0, rng.random(60))])
+    settings = {"candidates": ["naive_bayes", "tan", "logistic"], "categorical_features": [0]}
+    moved = X.copy()
+    moved[:, 1] = shift + scale * X[:, 1]
+    expected = CGNClassifierCV(**settings).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(CGNClassifierCV(**settings).fit(moved, y).predict_proba(moved), expected, atol=1e-6)
+
+
 def test_the_greatest_float_has_a_prediction():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60)
