@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cgnlearn.candidates.candidate import CELLS, Fitted, Profile, Samples, Settings, Skipped
+from cgnlearn.candidates.candidate import Fitted, Profile, Samples, Settings, Skipped
 from cgnlearn.candidates.networks import MISSING, NO_EVIDENCE, NetworkCandidate, grid
 from cgnlearn.data.arrays import Floats
 from cgnlearn.networks.estimation import Estimation
@@ -19,7 +19,6 @@ from cgnlearn.structures.band_average import BandAverage
 from cgnlearn.structures.learner import Learner
 
 K_MAX = 50
-CELLS_OF_BANDS = 1e5  # in a second, where all orders are tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +68,8 @@ class FittedBands(Fitted):
 class OrderedCandidate(NetworkCandidate):
     """A candidate for columns whose order is meaningful, untransformed."""
 
+    speed = 4e6
+
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
         yield from super().suited(replace(profile, transforms=("none",)))
@@ -85,9 +86,6 @@ class OrderedCandidate(NetworkCandidate):
         if profile.m < 3:
             return "fewer than three continuous columns"
         return MISSING if profile.has_missing else None
-
-    def seconds(self, profile: Profile) -> float:
-        return CELLS / CELLS_OF_BANDS * super().seconds(profile)
 
 
 class BandCandidate(OrderedCandidate):
@@ -141,6 +139,7 @@ class BandAverageCandidate(OrderedCandidate):
     name = "band_average"
     label = "each feature with its neighbours, averaged over their number (band average)"
     make = BandAverage
+    speed = 8e5
     sharings = (0.0,)
 
     @classmethod

@@ -33,8 +33,10 @@ from cgnlearn.networks.model import NotExactError
 N_STEPS = 8  # bins, at whose edges the terms step
 MOST_FEATURES = 1000  # besides the columns themselves
 MOST_TWICE = 5e8  # samples × parameters² up to which transformed columns are tried too
-HESSIANS = 15  # the cost of a path of penalties, held-out predictions included
-FLOPS = 4e9  # a second, on a slow processor
+# The cost of a path of penalties, held-out predictions included, in seconds on a slow processor:
+OF_HESSIAN, OF_FACTOR = 2e-10, 4e-9  # for each number of the products of a Hessian, and of its Cholesky factor
+OF_GRADIENT, OF_ODDS, LEAST_OF_GRADIENT = 2e-10, 1e-8, 3e-4  # the same of a gradient, and of the odds of its samples
+GRADIENTS = 1000  # where the Hessian is too large
 OF_TERMS = {
     "squares": ", and its square",
     "products": ", and products of two",
@@ -124,9 +126,13 @@ class LogisticCandidate(Candidate):
         return super().in_words(settings) + OF_TERMS.get(settings["terms"], "")
 
     def seconds(self, profile: Profile) -> float:
-        size = min(_n_features(profile, self.terms), profile.n_samples)
-        work = profile.n_samples * float(size * (profile.schema.n_classes - 1)) ** 2
-        return LEAST_SECONDS + HESSIANS * work / FLOPS
+        n, n_contrasts = profile.n_samples, profile.schema.n_classes - 1
+        size = min(_n_features(profile, self.terms), n)
+        n_parameters = float(size * n_contrasts)
+        if n_parameters <= MOST_DENSE and n * n_contrasts**2 <= MOST_CURVATURE:
+            return LEAST_SECONDS + OF_HESSIAN * n * n_parameters**2 + OF_FACTOR * n_parameters**3
+        of_one = LEAST_OF_GRADIENT + OF_GRADIENT * n * n_parameters + OF_ODDS * n * (n_contrasts + 1)
+        return LEAST_SECONDS + GRADIENTS * of_one
 
     def n_numbers(self, profile: Profile) -> float:
         size = min(_n_features(profile, self.terms), profile.n_samples)

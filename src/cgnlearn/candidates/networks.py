@@ -10,7 +10,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.candidates.candidate import CELLS, COPIES, Candidate, Fitted, HeldOut, Profile, Samples, Settings, Skipped
+from cgnlearn.candidates.candidate import (
+    COPIES,
+    LEAST_SECONDS,
+    Candidate,
+    Fitted,
+    HeldOut,
+    Profile,
+    Samples,
+    Settings,
+    Skipped,
+)
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation
@@ -33,7 +43,7 @@ JEFFREYS = 0.5  # pseudo-count of a level, tried beside the prior's
 SCALES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # of the prior, for more columns than samples
 MOST_TREE = 150  # columns of a TAN, which is learned in every fold
 MOST_FORESTS = 25  # columns of a TAN average
-CELLS_WITH_MISSING = 1e4  # in a second, where each pattern of missing values has its own networks
+WITH_MISSING = 0.4, 3e5  # least seconds and speed where each pattern of missing values has its own networks
 SEARCHED = 2e4  # samples × columns² in a second, where groups of columns are searched
 MISSING = "it needs complete samples, and values are missing"
 NO_EVIDENCE = "the prior's location has no evidence"
@@ -181,8 +191,10 @@ class NetworkCandidate(Candidate):
         return super().n_numbers(profile) + COPIES * float(pairs)
 
     def seconds(self, profile: Profile) -> float:
-        slower = CELLS / CELLS_WITH_MISSING if profile.has_missing and self.is_joint else 1.0
-        return slower * super().seconds(profile)
+        least, speed = WITH_MISSING
+        if profile.has_missing and self.is_joint:
+            return least + profile.n_samples * profile.schema.n_columns * profile.schema.n_classes / speed
+        return super().seconds(profile)
 
 
 def grid(priors: Sequence[Prior], sharings: Sequence[float]) -> tuple[Bayes, ...]:
@@ -216,6 +228,9 @@ class FrequenciesCandidate(NetworkCandidate):
     def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
         yield cls(Jan([]), "none", grid([profile.prior], (0.0,)))
 
+    def seconds(self, profile: Profile) -> float:
+        return LEAST_SECONDS
+
 
 class NaiveBayesCandidate(NetworkCandidate):
     """Features that are independent in each class."""
@@ -223,6 +238,7 @@ class NaiveBayesCandidate(NetworkCandidate):
     name = "naive_bayes"
     label = "each feature by itself (naive Bayes)"
     make = NaiveBayes
+    speed = 2e7
 
 
 class CompleteCandidate(NetworkCandidate):
@@ -266,6 +282,7 @@ class TANCandidate(NetworkCandidate):
     name = "tan"
     label = "each feature with the one most related to it (TAN)"
     make = TAN
+    speed = 1e6
     sharings = FEW_SHARINGS
     is_joint = True
 
