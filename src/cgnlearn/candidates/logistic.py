@@ -35,8 +35,8 @@ MOST_FEATURES = 1000  # besides the columns themselves
 MOST_TWICE = 5e8  # samples × parameters² up to which transformed columns are tried too
 # The cost of a path of penalties, held-out predictions included, in seconds on a slow processor:
 OF_HESSIAN, OF_FACTOR = 2e-10, 4e-9  # for each number of the products of a Hessian, and of its Cholesky factor
-OF_GRADIENT, OF_ODDS, LEAST_OF_GRADIENT = 2e-10, 1e-8, 3e-4  # the same of a gradient, and of the odds of its samples
-GRADIENTS = 1000  # where the Hessian is too large
+OF_GRADIENT, OF_ODDS, LEAST_OF_GRADIENT = 2e-10, 1.3e-8, 3e-4  # the same of a gradient, and of the odds of its samples
+GRADIENTS, OF_BOUNDS = 1000, 2e-9  # where the Hessian is too large, and the same of its bounds
 OF_TERMS = {
     "squares": ", and its square",
     "products": ", and products of two",
@@ -132,7 +132,7 @@ class LogisticCandidate(Candidate):
         if n_parameters <= MOST_DENSE and n * n_contrasts**2 <= MOST_CURVATURE:
             return LEAST_SECONDS + OF_HESSIAN * n * n_parameters**2 + OF_FACTOR * n_parameters**3
         of_one = LEAST_OF_GRADIENT + OF_GRADIENT * n * n_parameters + OF_ODDS * n * (n_contrasts + 1)
-        return LEAST_SECONDS + GRADIENTS * of_one
+        return LEAST_SECONDS + GRADIENTS * of_one + OF_BOUNDS * (n + size) * size**2
 
     def n_numbers(self, profile: Profile) -> float:
         size = min(_n_features(profile, self.terms), profile.n_samples)
