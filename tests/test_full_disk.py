@@ -96,7 +96,7 @@ def write_statistics(model, path):
 
 
 def write_report(model, path):
-    from cgnlearn.report import write_report
+    from cgnlearn.reporting import write_report
 
     write_report(path, [])
 
@@ -232,7 +232,7 @@ COMMANDS = {  # a word that begins with @ is a path on the full disk
 @pytest.mark.slow
 def test_every_command_leaves_the_good_files(name, disk, given, monkeypatch):
     monkeypatch.chdir(given)
-    demonstration = "cgnlearn.report.demonstration"
+    demonstration = "cgnlearn.reporting.demonstration"
     monkeypatch.setattr(f"{demonstration}.comparisons", list)  # of which nothing is written
     monkeypatch.setattr(f"{demonstration}.raw_spectra", lambda: make_raw_spectra(2, n_points=200, random_state=0))
     words = [str(disk.folder / word[1:]) if word.startswith("@") else word for word in COMMANDS[name]]

@@ -28,7 +28,7 @@ ROOMS = [
     "spectra",
     "evaluation",
     "plots",
-    "report",
+    "reporting",
     "experiments",
     "cli",
     "__main__",

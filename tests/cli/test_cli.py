@@ -377,7 +377,7 @@ def test_k_and_likelihood_power_by_cross_validation(wine, tmp_path):
 
 @pytest.mark.slow
 def test_demo(tmp_path, monkeypatch):
-    from cgnlearn.report import demonstration
+    from cgnlearn.reporting import demonstration
     from cgnlearn.spectra import make_raw_spectra
 
     def few(*_, **__):
@@ -475,7 +475,7 @@ def test_a_fault_in_the_report_loses_nothing_and_names_the_file_to_send(wine, tm
 
     words = ("evaluate", wine, "-t", "class", "--cv", "2", "-s", "naive_bayes", "-o", tmp_path / "out")
     table = works(*words)
-    monkeypatch.setattr("cgnlearn.report.cards.cards", broken)
+    monkeypatch.setattr("cgnlearn.reporting.cards.cards", broken)
     code, out, err = run(*words, "--report", tmp_path / "wine.html")
     assert (code, out) == (1, table)
     assert "a fault of cgnlearn (IncompleteReportError: parts of the report" in err

@@ -25,7 +25,7 @@ from cgnlearn.evaluation.metrics import (
 )
 from cgnlearn.evaluation.run import Unit
 from cgnlearn.evaluation.study import FoldResult, Study
-from cgnlearn.report.panels import panels
+from cgnlearn.reporting.panels import panels
 
 
 def predictions(rng, n_classes, n=200):

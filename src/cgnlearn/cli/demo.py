@@ -31,7 +31,7 @@ def demo(output: Path, jobs: int, as_json: bool) -> None:
 
     The spectra, simulated with a known truth, are written beside the report and read from there.
     """
-    from cgnlearn.report import demonstration, write_report
+    from cgnlearn.reporting import demonstration, write_report
 
     compared = [part._replace(study=_done(part.study, jobs)) for part in demonstration.comparisons()]
     if not as_json:
@@ -60,7 +60,7 @@ def demo(output: Path, jobs: int, as_json: bool) -> None:
 
 def _spectra(folder: Path) -> Study:
     """A study of simulated spectra, written to a folder first."""
-    from cgnlearn.report import demonstration
+    from cgnlearn.reporting import demonstration
 
     with waiting(f"writing spectra into {folder}"):
         simulated = demonstration.raw_spectra()

@@ -128,7 +128,7 @@ def evaluate(
             folder.print_by_sample(study)
     terminal.print_warnings(study.summaries)
     if report is not None:  # last, as the results above do not depend on it
-        from cgnlearn.report import write_report
+        from cgnlearn.reporting import write_report
 
         if costs is not None:
             study = replace(study, settings={**study.settings, **_in_words(costs, study.classes, mean_costs)})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cgnlearn.evaluation.estimates import Estimate
     from cgnlearn.evaluation.metrics import Summary
     from cgnlearn.evaluation.run import Run
-    from cgnlearn.report.demonstration import Comparison
+    from cgnlearn.reporting.demonstration import Comparison
 
 SECONDS_BETWEEN_LINES = 10.0
 MINUTES_FROM = 100.0  # seconds of work that are announced before they start

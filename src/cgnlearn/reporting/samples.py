@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from cgnlearn.evaluation.chosen import Chosen, HeldOutSample
-from cgnlearn.report.cards import TypicalValues, Values, column, shortened, typical_values
+from cgnlearn.reporting.cards import TypicalValues, Values, column, shortened, typical_values
 
 
 class Strip(NamedTuple):

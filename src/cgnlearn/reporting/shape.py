@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from cgnlearn.candidates.registry import in_words
 from cgnlearn.networks.structure import Structure
-from cgnlearn.report.figures import is_drawable, path_figure, structure_figure
+from cgnlearn.reporting.figures import is_drawable, path_figure, structure_figure
 
 MOST_IN_TREE = 120
 MOST_MEMBERS = 8  # rows of the table of a mixture

@@ -1,5 +1,5 @@
 """The report of an evaluation: one self-contained HTML page."""
 
-from cgnlearn.report.page import write_report
+from cgnlearn.reporting.page import write_report
 
 __all__ = ["write_report"]

@@ -24,13 +24,13 @@ from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.study import BASELINE, Study, pooled
 from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.plots.style import DARK_COLOURS
-from cgnlearn.report import write_report
-from cgnlearn.report.cards import cards, column, histogram_of
-from cgnlearn.report.figures import VARIABLES
-from cgnlearn.report.page import IncompleteReportError
-from cgnlearn.report.panels import panels
-from cgnlearn.report.samples import Viewer, strip_of
-from cgnlearn.report.shape import shape_of
+from cgnlearn.reporting import write_report
+from cgnlearn.reporting.cards import cards, column, histogram_of
+from cgnlearn.reporting.figures import VARIABLES
+from cgnlearn.reporting.page import IncompleteReportError
+from cgnlearn.reporting.panels import panels
+from cgnlearn.reporting.samples import Viewer, strip_of
+from cgnlearn.reporting.shape import shape_of
 
 HOSTILE = "<script>alert('x')</script>&\"' $\\nonsense{$"
 
@@ -294,7 +294,7 @@ def test_the_most_confident_error_may_be_none_of_the_listed_samples(tmp_path):
     assert f"Most confident error: {wrong[-1]}<" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize("broken", ["cgnlearn.report.cards.cards", "cgnlearn.report.panels.panels", "verdict"])
+@pytest.mark.parametrize("broken", ["cgnlearn.reporting.cards.cards", "cgnlearn.reporting.panels.panels", "verdict"])
 def test_an_exception_in_a_part_leaves_the_others(mixed_study, tmp_path, monkeypatch, broken):
     def fails(*_):
         raise KeyError(4952)

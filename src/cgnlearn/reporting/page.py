@@ -18,7 +18,7 @@ from cgnlearn.files import write_whole
 from cgnlearn.plots.style import DARK_COLOURS
 
 if TYPE_CHECKING:
-    from cgnlearn.report.demonstration import Comparison
+    from cgnlearn.reporting.demonstration import Comparison
 
 PARTS = MODELS, CHOSEN = "comparison of models", "chosen model"  # those that need most come last
 FEW = 30  # samples of a class, or groups: estimates are imprecise
@@ -43,7 +43,7 @@ def write_report(
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'cgnlearn[report]'") from error
-    from cgnlearn.report.figures import VARIABLES
+    from cgnlearn.reporting.figures import VARIABLES
 
     options: dict[str, Any] = dict.fromkeys(("autoescape", "trim_blocks", "lstrip_blocks"), True)
     environment = Environment(loader=FunctionLoader(_template), undefined=StrictUndefined, **options)
@@ -72,12 +72,12 @@ def write_report(
 
 
 def _template(name: str) -> str:
-    return files("cgnlearn.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("cgnlearn.reporting").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _part(study: Study, anchor: str, excluded: Sequence[str]) -> dict[str, Any]:
     """The values of one study for the template, without the excluded parts."""
-    from cgnlearn.report.panels import panels
+    from cgnlearn.reporting.panels import panels
 
     by_fault = [f"The part about the {what} could not be made, by a fault of cgnlearn." for what in excluded]
     part: dict[str, Any] = {
@@ -96,10 +96,10 @@ def _part(study: Study, anchor: str, excluded: Sequence[str]) -> dict[str, Any]:
 
 def _described(study: Study, anchor: str) -> dict[str, Any]:
     """The values of the chosen model for the template."""
-    from cgnlearn.report import figures
-    from cgnlearn.report.cards import cards
-    from cgnlearn.report.samples import Viewer
-    from cgnlearn.report.shape import shape_of
+    from cgnlearn.reporting import figures
+    from cgnlearn.reporting.cards import cards
+    from cgnlearn.reporting.samples import Viewer
+    from cgnlearn.reporting.shape import shape_of
 
     chosen = Chosen.of(study)
     viewer = Viewer(chosen)
