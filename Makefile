@@ -2,16 +2,18 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-all test-oldest lint docs bench quality reproduction clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(PIP) 'pip>=25.1'  # the first that knows dependency groups
+	$(PIP) --editable '.[all]' --group test --group lint
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(PIP) --group bench
 	touch $@
 
 demo: $(VENV)/.installed
@@ -20,6 +22,7 @@ demo: $(VENV)/.installed
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 # Minutes, for every change; test-all has besides what takes long, and is for every merge.
@@ -33,14 +36,14 @@ test-all: lint
 $(VENV)-oldest/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct --editable '.[test]'
+	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct --editable '.[all]' --group test
 	touch $@
 
 test-oldest: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest -n auto -o filterwarnings=default -W ignore::DeprecationWarning --disable-warnings
 
 $(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(PIP) --group docs
 	touch $@
 
 # Warnings are errors; nothing is fetched. Open docs/_build/index.html.

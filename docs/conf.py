@@ -20,6 +20,14 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
+if os.environ.get("READTHEDOCS"):  # links to other projects' pages need the network, which a build elsewhere does without
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
 exclude_patterns = ["_build", "examples", "reproduction"]
 root_doc = "index"
 templates_path = ["_templates"]

@@ -45,7 +45,22 @@ def test_the_readme_has_no_links_that_break_elsewhere():
 def test_versions_agree():
     version = re.search(r'__version__ = "(.+)"', (ROOT / "src/cgnlearn/__init__.py").read_text(encoding="utf-8"))[1]
     assert f"version: {version}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f'version = "{version}"' in (ROOT / "conda" / "meta.yaml").read_text(encoding="utf-8")
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_every_placeholder_is_listed():
+    listed = set(re.findall(r"PLACEHOLDER_[A-Z0-9_]+", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    places = [
+        ROOT / "conda" / "meta.yaml",
+        *(ROOT / ".github").rglob("*.yml"),
+        *(ROOT / "paper").glob("*"),
+        ROOT / "pyproject.toml",
+    ]
+    found = {
+        name for place in places for name in re.findall(r"PLACEHOLDER_[A-Z0-9_]+", place.read_text(encoding="utf-8"))
+    }
+    assert found == listed
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +102,7 @@ def test_the_readmes_three_commands_on_a_file_of_ones_own(built, clean_python, t
 @pytest.mark.slow
 def test_the_first_example_needs_what_every_install_brings_and_no_more():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    of_developers = {"test", "docs", "lint", "bench"}
-    extras = [needs for extra, needs in project["optional-dependencies"].items() if extra not in of_developers]
+    extras = project["optional-dependencies"].values()
     absent = sorted({re.match(r"\w+", need)[0] for needs in extras for need in needs} - {"cgnlearn"})
     assert "pandas" in absent
     first = README.partition("## Two commands")[0]
