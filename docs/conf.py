@@ -20,7 +20,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-if os.environ.get("READTHEDOCS"):  # links to other projects' pages need the network, which a build elsewhere does without
+if os.environ.get("READTHEDOCS"):  # links to pages of other projects need the network
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
         "python": ("https://docs.python.org/3", None),
