@@ -136,11 +136,14 @@ def test_names_in_a_structure_are_complete(iris):
 
 def test_a_reliability_diagram_begins_at_the_smallest_probability(iris):
     X, y = iris
-    display = drawn(ReliabilityDisplay.from_estimator(CGNClassifier().fit(X, y), X, y))
+    model = CGNClassifier().fit(X, y)
+    display = drawn(ReliabilityDisplay.from_estimator(model, X, y))
     assert 0.2 < display.ax_.get_xlim()[0] <= 0.3  # the most probable of three classes has at least 1/3
     bars = display.ax_.child_axes[0].patches
     line = display.lines["CGNClassifier"]
-    assert [bar.get_height() for bar in bars] == pytest.approx((100 * line.n / line.n.sum()).tolist())
+    assert sum(bar.get_height() for bar in bars if bar.get_height() > 0) == pytest.approx(100 * model.score(X, y))
+    assert sum(bar.get_height() for bar in bars if bar.get_height() < 0) == pytest.approx(100 * model.score(X, y) - 100)
+    assert line.happened.sum() + line.others.sum() == len(y)
     each = drawn(ReliabilityDisplay.from_estimator(CGNClassifier().fit(X, y), X, y, per_class=True))
     assert each.ax_.get_xlim()[0] < 0
 
@@ -149,18 +152,24 @@ def test_reliability_of_many_classes(iris):
     X, y = iris
     model = CGNClassifier().fit(X[::2], y[::2])
     display = drawn(ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2]))
-    line = display.lines["CGNClassifier"]
+    line = display.lines["CGNClassifier"].bins
     proba = model.predict_proba(X[1::2])
     assert line.n.sum() == 75
     assert line.n @ line.observed / 75 == pytest.approx(model.score(X[1::2], y[1::2]))
     assert line.n @ line.predicted / 75 == pytest.approx(proba.max(axis=1).mean())
     each = drawn(ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2], per_class=True))
     assert list(each.lines) == ["0", "1", "2"]
-    assert each.lines["1"].n @ each.lines["1"].observed == (y[1::2] == 1).sum()
+    assert each.lines["1"].bins.n @ each.lines["1"].bins.observed == (y[1::2] == 1).sum()
     both = ReliabilityDisplay.from_predictions(y[1::2], {"a": proba, "b": proba[:, ::-1]})
     assert list(both.lines) == ["a", "b"]
     with pytest.raises(ValueError, match="75 samples and 3 classes"):
         ReliabilityDisplay.from_predictions(y[1::2], proba[:, :2])
+    one = ReliabilityDisplay.from_predictions(y[1::2], proba, pos_label=1)
+    alone = ReliabilityDisplay.from_predictions(y[1::2], proba[:, 1], pos_label=1)
+    for display in (one, alone):
+        np.testing.assert_array_equal(display.lines["classifier"].curve.observed, each.lines["1"].curve.observed)
+    with pytest.raises(ValueError, match="pos_label 7 is not a class: the classes are 0, 1, 2"):
+        ReliabilityDisplay.from_predictions(y[1::2], proba, pos_label=7)
 
 
 def test_path_of_a_cross_validated_k(rng):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from cgnlearn.evaluation.estimates import wilson
+from cgnlearn.data.arrays import Floats
+from cgnlearn.evaluation.calibration import CalibrationCurve, calibration_curve
 from cgnlearn.evaluation.metrics import N_BINS, Reliability, bin_of, reliability
 from cgnlearn.plots.style import GREY, LINES, MARKERS, Display, without_frame
 
@@ -16,15 +17,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class ReliabilityDisplay(Display):
-    """Reliability diagram of a classifier with any number of classes, with a histogram of predicted probabilities.
+N_BARS = 20  # of the histograms
+MOST_BANDS = 2  # more would hide each other
 
-    Points on the diagonal are calibrated. Bars are 95% confidence intervals (Wilson) of the frequency. The axis begins
-    at ``start``, as the predicted one of K classes has a probability of at least 1 / K.
+
+class ReliabilityLine(NamedTuple):
+    """What a reliability diagram shows of one event."""
+
+    bins: Reliability
+    curve: CalibrationCurve
+    happened: NDArray[np.intp]  # number of samples by bar, where the event happened
+    others: NDArray[np.intp]  # and where it did not
+
+    @classmethod
+    def of(cls, probability: Floats, happened: NDArray[np.bool_], n_bins: int) -> ReliabilityLine:
+        """The line of the probabilities of an event."""
+        counts = (np.bincount(bin_of(probability[of], N_BARS), minlength=N_BARS) for of in (happened, ~happened))
+        bins = reliability(probability, happened, n_bins)
+        return cls(bins, calibration_curve(probability, happened), *counts)
+
+
+class ReliabilityDisplay(Display):
+    """Reliability diagram of a classifier with any number of classes.
+
+    The line is a smooth curve of observed frequencies. The shaded band holds the whole curve of a perfectly calibrated
+    classifier with these probabilities in 95% of cases: a curve that stays inside gives no reason to recalibrate.
+    Points are means of bins. Below are the predicted probabilities, upwards where the event happened, downwards where
+    it did not. Samples are taken to be independent: give each of them once. The axis begins at ``start``, as the
+    predicted one of K classes has a probability of at least 1 / K.
     """
 
     def __init__(
-        self, lines: Mapping[str, Reliability], xlabel: str, ylabel: str, start: float = 0.0, n_bins: int = N_BINS
+        self, lines: Mapping[str, ReliabilityLine], xlabel: str, ylabel: str, start: float = 0.0, n_bins: int = N_BINS
     ) -> None:
         self.lines, self.xlabel, self.ylabel, self.start, self.n_bins = lines, xlabel, ylabel, start, n_bins
 
@@ -42,6 +66,7 @@ class ReliabilityDisplay(Display):
         *,
         classes: ArrayLike | None = None,
         per_class: bool = False,
+        pos_label: Any = None,
         n_bins: int = N_BINS,
         name: str = "classifier",
         ax: Axes | None = None,
@@ -52,10 +77,13 @@ class ReliabilityDisplay(Display):
         ----------
         y_true : array (samples,)
         y_proba : array (samples, classes), or a mapping from names to such arrays
+            With ``pos_label`` also (samples,), the probability of that class.
         classes : array, optional
             Classes of the columns of ``y_proba``; None: the sorted distinct values of ``y_true``.
         per_class : bool
             One line for the probability of each class, instead of one for that of the predicted class.
+        pos_label : optional
+            One line for the probability of this class, instead of one for that of the predicted class.
         n_bins : int
         name : str
             Name of a single ``y_proba``.
@@ -64,59 +92,83 @@ class ReliabilityDisplay(Display):
         Examples
         --------
         >>> display = ReliabilityDisplay.from_predictions(["a", "b", "b"], [[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
-        >>> display.lines["classifier"].n
+        >>> display.lines["classifier"].bins.n
         array([1, 1, 1])
         """
         labels = np.unique(np.asarray(y_true)) if classes is None else np.asarray(classes)
         truth = np.asarray(y_true)
+        if pos_label is not None and pos_label not in labels:
+            raise ValueError(f"pos_label {pos_label!r} is not a class: the classes are {', '.join(map(str, labels))}")
         many: dict[str, Any] = dict(y_proba) if isinstance(y_proba, Mapping) else {name: y_proba}
-        lines: dict[str, Reliability] = {}
+        lines: dict[str, ReliabilityLine] = {}
         for title, values in many.items():
             proba = np.asarray(values, dtype=float)
+            if pos_label is not None and proba.shape == (len(truth),):
+                lines[title] = ReliabilityLine.of(proba, truth == pos_label, n_bins)
+                continue
             if proba.shape != (len(truth), len(labels)):
                 raise ValueError(f"y_proba must have {len(truth)} samples and {len(labels)} classes, not {proba.shape}")
-            if per_class:
+            if pos_label is not None:
+                of = proba[:, labels.tolist().index(pos_label)]
+                lines[title] = ReliabilityLine.of(of, truth == pos_label, n_bins)
+            elif per_class:
                 for i, label in enumerate(labels.tolist()):
                     key = f"{label}" if len(many) == 1 else f"{title}: {label}"
-                    lines[key] = reliability(proba[:, i], truth == label, n_bins)
+                    lines[key] = ReliabilityLine.of(proba[:, i], truth == label, n_bins)
             else:
-                lines[title] = reliability(proba.max(axis=1), labels[proba.argmax(axis=1)] == truth, n_bins)
+                is_right = labels[proba.argmax(axis=1)] == truth
+                lines[title] = ReliabilityLine.of(proba.max(axis=1), is_right, n_bins)
         event, frequency = ("the class", "frequency") if per_class else ("the predicted class", "accuracy")
-        start = 0.0 if per_class else 1 / len(labels)
+        if pos_label is not None:
+            event, frequency = str(pos_label), "frequency"
+        start = 0.0 if per_class or pos_label is not None else 1 / len(labels)
         return cls(lines, f"Probability of {event}", f"Observed {frequency}", start, n_bins).plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        return 5.2, 5.2
+        return 5.2, 5.6
 
     def _draw(self, ax: Axes) -> None:
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="perfect calibration")
+        shaded = list(self.lines.items())[:MOST_BANDS]
+        for i, (_, line) in enumerate(shaded):
+            at, _, low, high = line.curve
+            ax.fill_between(at, low, high, color=LINES[i % len(LINES)], alpha=0.14, linewidth=0)
         for i, (name, line) in enumerate(self.lines.items()):
             colour = LINES[i % len(LINES)]
-            low, high = wilson(line.observed, line.n.astype(float))
-            error = np.maximum([line.observed - low, high - line.observed], 0.0)
-            ax.errorbar(line.predicted, line.observed, error, fmt="none", ecolor=colour, alpha=0.35, linewidth=1.2)
-            ax.plot(line.predicted, line.observed, color=colour, linewidth=1, alpha=0.35)
-            look: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "zorder": 3, "linewidths": 0}
-            ax.scatter(line.predicted, line.observed, 18 + 160 * line.n / line.n.sum(), label=name, **look)
+            ax.plot(line.curve.at, line.curve.observed, color=colour, linewidth=1.8, label=name, zorder=3)
+            look: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "alpha": 0.6, "linewidths": 0}
+            n = line.bins.n
+            ax.scatter(line.bins.predicted, line.bins.observed, 10 + 90 * n / n.sum(), zorder=2, **look)
         first = np.floor(self.start * self.n_bins) / self.n_bins  # start of the first bin
         margin = 0.03 * (1 - first)
-        ax.set(xlim=(first - margin, 1 + margin), ylim=(-0.4, 1.03), xlabel=self.xlabel)
+        ax.set(xlim=(first - margin, 1 + margin), ylim=(-0.45, 1.03), xlabel=self.xlabel)
         ax.set_yticks(np.linspace(0, 1, 6))
-        ax.set_ylabel(self.ylabel, y=0.64)
+        ax.set_ylabel(self.ylabel, y=0.65)
         ax.axhline(-0.03, color=GREY, linewidth=0.8)
         without_frame(ax)
-        legend = ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0)  # outside
-        for handle in legend.legend_handles[1:]:
-            handle.set_sizes([30])  # type: ignore[union-attr]
-        self._draw_histogram(ax.inset_axes((0, 0, 1, 0.22), sharex=ax))
+        ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0)  # outside
+        self._draw_histogram(ax.inset_axes((0, 0, 1, 0.25), sharex=ax))
 
     def _draw_histogram(self, ax: Axes) -> None:
-        width = 0.9 / self.n_bins / len(self.lines)
+        width = 0.9 / N_BARS / len(self.lines)
         for i, line in enumerate(self.lines.values()):
-            left = (bin_of(line.predicted, self.n_bins) + 0.05) / self.n_bins + i * width
-            ax.bar(left, 100 * line.n / line.n.sum(), width, align="edge", color=LINES[i % len(LINES)], linewidth=0)
-        ax.margins(y=0)
+            left = (np.arange(N_BARS) + 0.05) / N_BARS + i * width
+            total = (line.happened + line.others).sum() / 100
+            for counts in (line.happened, -line.others):
+                shown = counts != 0
+                colour = LINES[i % len(LINES)]
+                ax.bar(left[shown], counts[shown] / total, width, align="edge", color=colour, linewidth=0)
+        ax.axhline(0, color=GREY, linewidth=0.6)
+        ends = [
+            (line.happened.max(), line.others.max(), (line.happened + line.others).sum())
+            for line in self.lines.values()
+        ]
+        up, down = (max(100 * end[i] / end[2] for end in ends) for i in (0, 1))
+        space = 0.3 * max(up, down)
+        ax.set_ylim(-down - space, up + space)
         ax.set_axis_off()
-        highest = max(int(line.n.max() * 100 / line.n.sum() + 0.5) for line in self.lines.values())
-        label = f"share of samples (up to {highest}%)"
-        ax.text(0, 1, label, transform=ax.transAxes, fontsize="small", color=GREY, va="top")
+        for y, side, words in (
+            (0.97, "top", f"happened (bars up to {up:.0f}% of samples)"),
+            (0.03, "bottom", f"did not (up to {down:.0f}%)"),
+        ):
+            ax.text(0.5, y, words, transform=ax.transAxes, fontsize="small", color=GREY, va=side, ha="center")

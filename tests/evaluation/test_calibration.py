@@ -1,0 +1,175 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_expit, log_softmax
+from scipy.stats import chi2
+
+from cgnlearn.evaluation.calibration import (
+    calibration,
+    calibration_curve,
+    cross_validated,
+    log_odds_of,
+    multiclass_calibration,
+    p_value,
+    slope_of,
+)
+
+
+@pytest.fixture
+def sample(rng):
+    x = rng.normal(-0.5, 1.5, size=120)
+    return x, rng.random(120) < expit(x)
+
+
+def log_likelihood(x, y):
+    return log_expit(np.where(y, x, -x)).sum()
+
+
+def test_ends_of_the_intervals_have_the_likelihood_of_a_test(sample):
+    x, y = sample
+    found = calibration(x, y)
+
+    def profile(b):
+        return -minimize_scalar(lambda a: -log_likelihood(a + b * x, y)).fun
+
+    drop = chi2.isf(0.05, 1) / 2
+    for end in found.slope[1:]:
+        assert profile(found.slope.value) - profile(end) == pytest.approx(drop, rel=1e-4)
+    for end in found.intercept[1:]:
+        best = log_likelihood(x + found.intercept.value, y)
+        assert best - log_likelihood(x + end, y) == pytest.approx(drop, rel=1e-4)
+    assert found.observed_expected.value == pytest.approx(y.sum() / expit(x).sum())
+    low, high = found.observed_expected[1:]
+    assert low < found.observed_expected.value < high
+    assert (low > 1) == (found.intercept.low > 0)
+
+
+def test_many_samples_have_walds_interval(rng, monkeypatch):
+    x = rng.normal(size=9000)
+    y = rng.random(9000) < expit(x)
+    wald = calibration(x, y)
+    monkeypatch.setattr("cgnlearn.evaluation.calibration.MANY", 10**9)
+    profile = calibration(x, y)
+    np.testing.assert_allclose(wald.slope, profile.slope, atol=2e-3)
+    np.testing.assert_allclose(wald.intercept, profile.intercept, atol=2e-3)
+
+
+def test_separated_and_single_outcomes_have_intervals_with_one_end():
+    x = np.linspace(-2, 2, 20)
+    found = calibration(x, x > 0.5)
+    assert found.slope.value == np.inf
+    assert 0 < found.slope.low < 20
+    assert found.slope.high == np.inf
+    nothing = calibration(x, np.zeros(20, bool))
+    assert nothing.slope is None
+    assert nothing.intercept.value == -np.inf
+    assert nothing.intercept.low == -np.inf
+    assert np.isfinite(nothing.intercept.high)
+    assert nothing.observed_expected[:2] == (0, 0)
+    assert nothing.observed_expected.high > 0
+    assert calibration(x, np.ones(20, bool)).intercept.value == np.inf
+    constant = calibration(np.zeros(30), np.arange(30) % 2 == 0)
+    assert constant.slope is None
+    assert constant.p_value > 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: 3 * x, "too extreme (slope 0."),
+        (lambda x: 0.3 * x, "too moderate (slope "),
+        (lambda x: x + 1.5, "too high (observed/expected 0."),
+        (lambda x: x - 1.5, "too low (observed/expected "),
+    ],
+)
+def test_words_say_what_is_wrong(rng, change, words):
+    x = rng.normal(size=500)
+    found = calibration(change(x), rng.random(500) < expit(x))
+    assert found.is_flagged
+    assert words in found.words
+
+
+def test_words_without_a_fault(rng):
+    x = rng.normal(size=300)
+    assert "no sign of miscalibration: slope" in calibration(x, rng.random(300) < expit(x)).words
+    few = calibration(x[:12], np.arange(12) % 2 == 0)
+    assert few.is_small
+    assert "too few samples to tell: 6 of the rarer outcome" in few.words
+    assert few.as_dict()["flagged"] is False
+
+
+def test_simulated_test_agrees_with_chi_squared(rng, monkeypatch):
+    log_proba = log_softmax(rng.normal(size=(600, 3)), axis=1)
+    true = np.array([rng.choice(3, p=np.exp(row)) for row in log_softmax(0.85 * log_proba, axis=1)])
+    simulated = p_value(log_proba, true)
+    monkeypatch.setattr("cgnlearn.evaluation.calibration.MOST_DRAWN", 0)
+    assert simulated == pytest.approx(p_value(log_proba, true), abs=0.05)
+
+
+def test_several_classes(rng):
+    log_proba = log_softmax(rng.normal(size=(400, 3)), axis=1)
+    true = np.array([rng.choice(3, p=np.exp(row)) for row in log_proba])
+    found = multiclass_calibration(3 * log_proba - np.log(np.exp(3 * log_proba).sum(axis=1))[:, None], true, "abc")
+    assert found.is_flagged
+    assert found.slope.low < 1 / 3 < found.slope.high
+    assert "too extreme" in found.words
+    assert list(found.by_class) == ["a", "b", "c"]
+    assert found.by_class["b"].n_events == (true == 1).sum()
+    assert "no sign" in multiclass_calibration(log_proba, true, "abc").words
+    # For two classes the common slope is that of the log odds.
+    x = rng.normal(size=80)
+    y = rng.random(80) < 0.5
+    two = np.column_stack([log_expit(-x), log_expit(x)])
+    np.testing.assert_allclose(slope_of(two, y.astype(int)), calibration(x, y).slope, atol=1e-5)
+    np.testing.assert_allclose(log_odds_of(two, 1), x)
+
+
+def test_groups_widen_intervals(sample):
+    x, y = sample
+    alone = calibration(x, y, np.arange(120))
+    np.testing.assert_allclose(alone.slope.value, calibration(x, y).slope.value)
+    twice = calibration(np.tile(x, 4), np.tile(y, 4), np.tile(np.arange(120), 4))
+    single = calibration(x, y)
+    width = single.slope.high - single.slope.low
+    assert 0.8 * width < twice.slope.high - twice.slope.low < 1.3 * width
+    naive = calibration(np.tile(x, 4), np.tile(y, 4))
+    assert naive.slope.high - naive.slope.low < 0.6 * width
+    assert twice.p_value > 0.8 * single.p_value
+    few = calibration(x, y, np.arange(120) % 2)
+    assert few.slope.low is None
+    assert few.p_value is None
+
+
+def test_repetitions_are_averaged(sample):
+    x, y = sample
+    log_proba = np.column_stack([log_expit(-x), log_expit(x)])
+    once = cross_validated([(log_proba, y.astype(int))], 1)
+    both = cross_validated([(log_proba, y.astype(int)), (log_proba[::-1], y.astype(int)[::-1])], 1)
+    np.testing.assert_allclose(once.slope, both.slope)
+    assert once.n == both.n == 120
+
+
+def test_a_curve_follows_the_truth_and_leaves_the_band_if_it_must(rng):
+    p = rng.random(3000)
+    good = calibration_curve(p, rng.random(3000) < p)
+    assert np.abs(good.observed - good.at).max() < 0.06
+    assert sum(calibration_curve(p, rng.random(3000) < p).outside.any() for _ in range(10)) <= 3  # 0.5 expected
+    assert ((good.low <= good.at + 1e-12) & (good.at <= good.high + 1e-12)).all()
+    bad = calibration_curve(p, rng.random(3000) < p**2)
+    assert bad.outside.mean() > 0.7
+    middle = (bad.at > 0.2) & (bad.at < 0.8)
+    assert np.abs(bad.observed - bad.at**2)[middle].max() < 0.06
+    same = calibration_curve(np.full(10, 0.3), np.arange(10) < 3)
+    np.testing.assert_allclose(same.observed, [0.3])
+
+
+@pytest.mark.slow
+def test_levels_of_the_test_and_of_the_band(rng):
+    n_flagged = n_outside = 0
+    for _ in range(300):
+        x = rng.normal(-1, 1.5, size=40)
+        y = rng.random(40) < expit(x)
+        n_flagged += p_value(np.column_stack([log_expit(-x), log_expit(x)]), y.astype(int)) < 0.05
+        n_outside += calibration_curve(expit(x), y).outside.any()
+    assert 4 <= n_flagged <= 28  # 15 expected, standard deviation 3.8
+    assert 4 <= n_outside <= 30
