@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest, norm, t
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from cgnlearn.evaluation import decisions as d
@@ -31,6 +31,32 @@ def test_auc_and_delong_interval_by_all_pairs(rng):
     half = norm.ppf(0.975) * np.sqrt(variance) / (value * (1 - value))
     odds = np.exp(np.log(value / (1 - value)) + np.array([-half, half]))
     assert d.auc([(probability, happened)]) == pytest.approx((value, *(odds / (1 + odds))))
+
+
+@pytest.mark.parametrize(("n_folds", "widening"), [(10, 1.25), (2, 2.0)])
+def test_cross_validated_auc_is_widened_as_a_mean_is(n_folds, widening, rng):
+    """Folds share training samples, which DeLong's interval does not know."""
+    probability, happened = noisy(rng, 40)
+    plain, cross_validated = (d.auc([(probability, happened)], g) for g in (None, d.Grouping(None, n_folds)))
+    assert cross_validated.value == plain.value
+    widths = [np.diff(np.log([f.low / (1 - f.low), f.high / (1 - f.high)])) for f in (plain, cross_validated)]
+    assert widths[1] / widths[0] == pytest.approx(np.sqrt(widening) * t.ppf(0.975, 38) / norm.ppf(0.975))
+    sure = [d.auc([(happened.astype(float), happened)], g).low for g in (None, d.Grouping(None, n_folds))]
+    assert sure[1] < sure[0] < 1
+
+
+def test_proportions_and_costs_of_a_cross_validation_are_widened_too(rng):
+    part = noisy(rng, 60)
+    plain, cross_validated = (d.decisions([part], 0.05, g) for g in (None, d.Grouping(None, 10)))
+    for name in ("sensitivity", "specificity", "positive_predictive_value", "negative_predictive_value"):
+        own, other = getattr(plain, name), getattr(cross_validated, name)
+        assert own.value == pytest.approx(other.value)
+        assert 1.05 < (other.high - other.low) / (own.high - own.low) < 1.35, name
+    costs = d.Costs(("treat", "wait"), np.array([[1.0, 0.0], [0.0, 5.0]]))
+    predictions = [(np.log(np.column_stack([1 - part[0], part[0]])), part[1].astype(int))]
+    own, other = (costs.mean(predictions, g) for g in (None, d.Grouping(None, 10)))
+    widening = np.sqrt(1.25) * t.ppf(0.975, 59) / norm.ppf(0.975)
+    assert (other.high - other.value) / (own.high - own.value) == pytest.approx(widening)
 
 
 def test_an_auc_without_a_wrong_pair_still_has_a_width():

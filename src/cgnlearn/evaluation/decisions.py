@@ -1,8 +1,8 @@
 """Decisions based on probabilities: one class against the others, decision curves, and costs.
 
 ``probability`` (samples,) is that of the positive class, ``happened`` (samples,) whether a sample belongs to it. 95%
-confidence intervals are those of independent samples, or of `Grouping` if there are groups. For a repeated
-cross-validation, values are means over the repetitions, with intervals as wide as those of one repetition.
+confidence intervals are those of independent samples, or wider for the folds and groups of a `Grouping`. For a
+repeated cross-validation, values are means over the repetitions, with intervals as wide as those of one repetition.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import expit, logit
-from scipy.stats import rankdata
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import estimates
@@ -39,19 +39,23 @@ def predictions_by_model(study: Study) -> dict[str, Predictions]:
 
 
 class Grouping(NamedTuple):
-    """The groups of the samples of a model's first repetition, in the order of its predictions."""
+    """The groups of the samples of a model's first repetition, in the order of its predictions; None: no groups."""
 
-    groups: NDArray[Any]
+    groups: NDArray[Any] | None
     n_folds: int
 
+    def among(self, samples: NDArray[np.bool_]) -> NDArray[Any] | None:
+        """The groups of some of the samples."""
+        return None if self.groups is None else self.groups[samples]
 
-def grouping(study: Study, model: str) -> Grouping | None:
-    """The groups of a model's predictions; None without groups."""
+
+def grouping(study: Study, model: str) -> Grouping:
+    """The folds and the groups of a model's predictions."""
+    n_folds = 1 + max(split.fold for split in study.splits)
     if study.groups is None:
-        return None
+        return Grouping(None, n_folds)
     own = [r for r in study.results if r.unit.name == model and r.log_proba is not None]
     first = [r for r in own if r.unit.repeat == min(result.unit.repeat for result in own)]
-    n_folds = 1 + max(split.fold for split in study.splits)
     return Grouping(np.asarray(study.groups)[np.concatenate([r.rows for r in first])], n_folds)
 
 
@@ -80,7 +84,7 @@ class Decisions:
 def decisions(parts: Sequence[Part], prevalence: float | None = None, grouping: Grouping | None = None) -> Decisions:
     """Measures over the repetitions of a cross-validation; None: with the prevalence of the samples."""
     if grouping is not None and not 0 < parts[0][1].sum() < len(parts[0][1]):
-        grouping = None  # of an interrupted run
+        grouping = Grouping(None, grouping.n_folds)  # of an interrupted run
     parts = [part for part in parts if 0 < part[1].sum() < len(part[1])]
     if not parts:
         raise ValueError("no repetition has samples of the class and samples of others: finish the evaluation first")
@@ -123,7 +127,7 @@ def _effective(right: NDArray[np.bool_], among: NDArray[np.bool_], grouping: Gro
     """The effective number, of ``n``, of samples among which a share is right; None with too few groups."""
     if grouping is None or not len(right):
         return n
-    found = estimates.effective_number(right.astype(float), grouping.n_folds, grouping.groups[among])
+    found = estimates.effective_number(right.astype(float), grouping.n_folds, grouping.among(among))
     return None if found is None else n * found / len(right)
 
 
@@ -154,12 +158,15 @@ def auc(parts: Sequence[Part], grouping: Grouping | None = None) -> Estimate:
     """Probability that a sample of the class has a higher probability than another one; a tie counts half.
 
     The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the logit scale, or that of Newcombe (2006,
-    method 5) if the former has no width, as without errors. With groups it is that of Obuchowski (1997), with t.
+    method 5) if the former has no width, as without errors. Cross-validated, it is widened as that of a mean. With
+    groups it is that of Obuchowski (1997), with t.
     """
     values, variances = zip(*(_auc_and_variance(*_components(*part)) for part in parts), strict=True)
-    value, half = float(np.mean(values)), Z * float(np.sqrt(np.mean(variances)))
     happened = parts[0][1]
-    if grouping is not None:
+    widening = 1.0 if grouping is None else estimates.inflation(grouping.n_folds)
+    quantile = Z if grouping is None else float(stats.t.isf(estimates.ALPHA / 2, max(len(happened) - 2, 1)))
+    value, half = float(np.mean(values)), quantile * float(np.sqrt(widening * np.mean(variances)))
+    if grouping is not None and grouping.groups is not None:
         beaten, above = _components(*parts[0])
         influence = np.empty(len(happened))
         influence[happened] = (beaten - beaten.mean()) * len(happened) / len(beaten)
@@ -169,7 +176,7 @@ def auc(parts: Sequence[Part], grouping: Grouping | None = None) -> Estimate:
             return Estimate(value)
         half = of_groups
     if half <= 0 or not 0 < value < 1:
-        return Estimate(value, *_score_interval(value, int(happened.sum()), int((~happened).sum())))
+        return Estimate(value, *_score_interval(value, int(happened.sum()), int((~happened).sum()), widening))
     half /= value * (1 - value)
     return Estimate(value, float(expit(logit(value) - half)), float(expit(logit(value) + half)))
 
@@ -178,8 +185,8 @@ def _components(probability: Floats, happened: NDArray[np.bool_]) -> tuple[Float
     """Share of the others below each sample of the class, and of the class above each other (Sun and Xu 2014)."""
     of, others = probability[happened], probability[~happened]
     m, n = len(of), len(others)
-    ranks = rankdata(np.concatenate([of, others]))
-    return (ranks[:m] - rankdata(of)) / n, 1 - (ranks[m:] - rankdata(others)) / m
+    ranks = stats.rankdata(np.concatenate([of, others]))
+    return (ranks[:m] - stats.rankdata(of)) / n, 1 - (ranks[m:] - stats.rankdata(others)) / m
 
 
 def _auc_and_variance(beaten: Floats, above: Floats) -> tuple[float, float]:
@@ -188,11 +195,11 @@ def _auc_and_variance(beaten: Floats, above: Floats) -> tuple[float, float]:
     return float(beaten.mean()), variance
 
 
-def _score_interval(value: float, m: int, n: int) -> tuple[float, float]:
+def _score_interval(value: float, m: int, n: int, widening: float) -> tuple[float, float]:
     def distance(theta: float) -> float:
         half = (m + n) / 2 - 1
         variance = theta * (1 - theta) * (1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / (m * n)
-        return (value - theta) ** 2 - Z**2 * variance
+        return (value - theta) ** 2 - Z**2 * widening * variance
 
     tiny = 1e-12
     low = 0.0 if value <= tiny else float(brentq(distance, tiny, value * (1 - tiny)))
