@@ -21,6 +21,7 @@ ROOMS = [
     "candidates",
     "estimators",
     "persistence",
+    "portable",
     "tables",
     "streams",
     "distributed",

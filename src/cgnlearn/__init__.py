@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cgnlearn.networks.structure import Structure as Structure
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
+    from cgnlearn.portable.export import export as export
     from cgnlearn.streams import fit_stream as fit_stream
     from cgnlearn.streams import predict_stream as predict_stream
     from cgnlearn.structures.band import Band as Band
@@ -49,6 +50,7 @@ _HOMES = {
     "TAN": "structures.tan",
     "TANAverage": "structures.tan_average",
     "evaluate_stream": "evaluation.streamed",
+    "export": "portable.export",
     "fit_dask": "distributed",
     "fit_stream": "streams",
     "load": "persistence",

@@ -13,6 +13,7 @@ from cgnlearn.candidates.networks import MISSING, NO_EVIDENCE, NetworkCandidate,
 from cgnlearn.data.arrays import Floats
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.indicators import Indicators
+from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.structures.band import Band, Box, EveryK, Ordered, every_family
 from cgnlearn.structures.band_average import BandAverage
@@ -57,9 +58,13 @@ class FittedBands(Fitted):
                 found[here] += (indicators.leave_one_out if leave_one_out else indicators.log_likelihood)(table)
         return found
 
-    def contributions(self, samples: Samples, setting: int) -> Floats:
+    def network(self, setting: int) -> Network:
+        """The network of one setting."""
         learner = {"band": Band, "box": Box}[self.shape](self.ks[setting])
-        return learner.model(self.statistics, self.estimations[setting]).contributions(samples[self.transform])
+        return learner.model(self.statistics, self.estimations[setting])
+
+    def contributions(self, samples: Samples, setting: int) -> Floats:
+        return self.network(setting).contributions(samples[self.transform])
 
     def restricted(self, which: Sequence[int]) -> FittedBands:
         return replace(self, estimations=tuple(self.estimations[i] for i in which), ks=tuple(self.ks[i] for i in which))

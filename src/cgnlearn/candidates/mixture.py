@@ -20,7 +20,7 @@ from cgnlearn.data.transforms import Transform
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.integration import observed_cells
 from cgnlearn.networks.model import NotExactError
-from cgnlearn.networks.typicality import MOST_ROWS, Reference, n_draws, spread_labels
+from cgnlearn.networks.typicality import MOST_ROWS, Reference, n_draws, spread_labels, value_quantiles
 
 NO_DENSITY = (
     "no candidate is a density of the features, as score_samples and typicality need: add naive_bayes to candidates"
@@ -235,7 +235,8 @@ def assembled(
     likelihoods = [piece.held_out.log_likelihood[piece.kept][:, rows] for piece, _ in dense]
     row_weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
     log_density = mixed_density(densities, subsample, likelihoods)
-    reference = Reference(log_density, class_log_prior[rows], row_weights, observed_cells(subsample.table))
+    observed, quantiles = observed_cells(subsample.table), value_quantiles(subsample.table)
+    reference = Reference(log_density, class_log_prior[rows], row_weights, observed, quantiles)
     return Assembled(mixture, mixed(log_proba, parts), reference)
 
 

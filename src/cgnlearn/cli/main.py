@@ -6,6 +6,7 @@ import click
 
 from cgnlearn.cli.demo import demo
 from cgnlearn.cli.evaluate import evaluate
+from cgnlearn.cli.export import export
 from cgnlearn.cli.fit import fit
 from cgnlearn.cli.inspect import inspect
 from cgnlearn.cli.merge import merge
@@ -26,5 +27,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, evaluate, fit, inspect, merge, predict, reproduce, spectra):
+for command in (demo, evaluate, export, fit, inspect, merge, predict, reproduce, spectra):
     main.add_command(command)

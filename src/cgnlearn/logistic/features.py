@@ -91,11 +91,11 @@ def _parts(network: Network, table: Table) -> Iterator[Features]:
         seen = family.cells.observed(table) & (table.codes[:, family.code] >= 0)
         code = family.cells.index(filled) * family.n_levels + table.codes[:, family.code]
         yield _indicators(code, seen, family.cells.n * family.n_levels, family.column)
-    for cells in _joint_cells(network):
+    for cells in joint_cells(network):
         yield _indicators(cells.index(filled), cells.observed(table), cells.n, cells.columns[-1])
     order = {column: place for place, column in enumerate(network.structure.nodes)}
     for partition, posterior in zip(layout.partitions, network.posteriors, strict=True):
-        kept, pairs = _own(partition)
+        kept, pairs = own_features(partition)
         owner, columns = partition.columns[kept], partition.columns
         every = standard_values(table, slice(0, table.n_samples), partition.values, posterior.units).T
         every -= posterior.overall
@@ -116,7 +116,7 @@ def _parts(network: Network, table: Table) -> Iterator[Features]:
             yield Features(owner, np.where(seen, found, np.nan))
 
 
-def _joint_cells(network: Network) -> Iterator[Cells]:
+def joint_cells(network: Network) -> Iterator[Cells]:
     """Configurations of continuous families that no discrete family distinguishes."""
     layout = network.statistics.layout
     distinguished = [{family.column, *family.cells.columns} for family in layout.discrete]
@@ -126,7 +126,7 @@ def _joint_cells(network: Network) -> Iterator[Cells]:
             yield partition.cells
 
 
-def _own(partition: Partition) -> tuple[Columns, Columns]:
+def own_features(partition: Partition) -> tuple[Columns, Columns]:
     """Positions of the columns and pairs that are features of no other partition.
 
     These are the children and their products for families that are counted separately without cells, else all.

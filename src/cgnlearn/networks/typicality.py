@@ -38,6 +38,7 @@ LEAST_DRAWS = 200
 DRAWN = 2_000_000  # values of all of them
 ENDS = 0.02, 0.98  # of the drawn densities: beyond, their distribution is continued by an exponential one
 TAIL = 0.1  # share of the drawn densities from which the scale of that is learned
+QUANTILES = 0.0, 0.05, 0.5, 0.95, 1.0  # of values, which tell the range of the training samples
 FARTHEST = 1e300  # instead of infinite log densities, between which nothing can be interpolated
 
 Refit = Callable[[NDArray[np.intp]], Model]  # the model without the training samples with these indexes
@@ -47,6 +48,15 @@ def subsample(table: Table) -> Table:
     """A copy of at most `MOST_ROWS` samples, at random within each class."""
     assert table.labels is not None
     return table.rows(stratified_sample(table.labels, MOST_ROWS))
+
+
+def value_quantiles(table: Table) -> Floats:
+    """`QUANTILES` of the observed values, NaN of a column without any: (continuous columns, quantiles)."""
+    found = np.full((table.values.shape[1], len(QUANTILES)), np.nan)
+    for of_column, values in zip(found, table.values.T, strict=True):
+        if len(observed := values[~np.isnan(values)]):
+            of_column[:] = np.quantile(observed, QUANTILES)
+    return found
 
 
 def n_draws(n_columns: int) -> int:
@@ -68,6 +78,7 @@ class Reference:
     class_log_prior: Floats  # (samples, classes)
     weights: Floats  # (samples,)
     observed: Mask  # which values the samples have: (samples, columns of X)
+    quantiles: Floats | None = None  # of the values, at `QUANTILES`: (continuous columns, quantiles)
 
     @classmethod
     def of(cls, model: Model, table: Table, refit: Refit, leaks: bool) -> Reference:
@@ -84,7 +95,7 @@ class Reference:
             class_log_prior = np.tile(model.class_log_prior, (table.n_samples, 1))
         if leaks and is_all:
             log_likelihood, class_log_prior = _refitted(log_likelihood, class_log_prior, table, refit)
-        return cls(log_likelihood, np.array(class_log_prior), weights, observed_cells(table))
+        return cls(log_likelihood, np.array(class_log_prior), weights, observed_cells(table), value_quantiles(table))
 
     def log_density(self, class_prior: Sequence[float] | None) -> Floats:
         """ln p(x) of the held-out samples; ``class_prior`` None: as learned."""
@@ -129,17 +140,19 @@ class Ranking:
 
     def typicality_of(self, table: Table) -> Floats:
         """Share of the training samples that are less typical than each sample, which counts itself."""
-        reference = self.reference
         log_density, typicality = self.log_density(table), np.empty(table.n_samples)
         with numeric_libraries().limit(limits=1, user_api="blas"):  # many small products
             for observed, rows in _by_pattern(observed_cells(table)):
-                if (reference.observed == observed).all():
-                    ranks = _Ranks.of(reference.log_density(self.class_prior), reference.weights)
-                    typicality[rows] = ranks(log_density[rows])
-                else:
-                    share = (observed.sum() - 1) / max(reference.observed.sum(axis=1).mean() - 1, 1.0)
-                    typicality[rows] = self._ranks.moved(share)(self._standing(observed)(log_density[rows]))
+                typicality[rows] = self.of_log_density(log_density[rows], observed)
         return typicality
+
+    def of_log_density(self, log_density: Floats, observed: Mask) -> Floats:
+        """The typicality of samples with these log densities, in which these columns are observed."""
+        reference = self.reference
+        if (reference.observed == observed).all():
+            return _Ranks.of(reference.log_density(self.class_prior), reference.weights)(log_density)
+        share = (observed.sum() - 1) / max(reference.observed.sum(axis=1).mean() - 1, 1.0)
+        return self._ranks.moved(share)(self._standing(observed)(log_density))
 
     @cached_property
     def _drawn(self) -> Table:

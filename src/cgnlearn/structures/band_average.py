@@ -99,7 +99,7 @@ class AveragedBand:
         return np.where(absent, 0.0, logsumexp(self._log_joint, axis=(0, 2)))
 
     @cached_property
-    def _log_weight(self) -> Floats:
+    def log_weight(self) -> Floats:
         """ln p(order, kind | training data): (kinds, features, orders); -inf for absent features."""
         weight: Floats = self._log_joint - self._log_evidence[:, None]
         return weight
@@ -113,7 +113,7 @@ class AveragedBand:
         found = np.zeros((self.statistics.schema.n_columns, self.k_max))
         found[self.statistics.schema.discrete, 0] = 1.0
         for lattice in self.lattices[:1]:
-            found[lattice.partition.columns, : lattice.orders] = np.exp(self._log_weight).sum(axis=0)
+            found[lattice.partition.columns, : lattice.orders] = np.exp(self.log_weight).sum(axis=0)
         return found
 
     @cached_property
@@ -122,7 +122,7 @@ class AveragedBand:
         found = np.zeros(self.statistics.schema.n_columns)
         found[self.statistics.schema.discrete] = 1.0
         for lattice in self.lattices[:1]:
-            found[lattice.partition.columns] = np.exp(self._log_weight[1:]).sum(axis=(0, 2))
+            found[lattice.partition.columns] = np.exp(self.log_weight[1:]).sum(axis=(0, 2))
         return found
 
     # ---- the model
@@ -173,7 +173,7 @@ class AveragedBand:
         log_unit = np.log(own.posterior.units.unit[present, None])
         for rows, width, values in own.batches(table):
             mixtures = np.full((1, *values.shape), -np.inf)
-            for lattice, log_weight in zip(self.lattices, self._log_weight, strict=True):
+            for lattice, log_weight in zip(self.lattices, self.log_weight, strict=True):
                 if len(mixtures) < len(lattice.centre):  # so far one density for all classes
                     mixtures = np.repeat(mixtures, len(lattice.centre), axis=0)
                 lattice.add_densities((width, values), log_weight, mixtures)

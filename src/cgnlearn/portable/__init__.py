@@ -1,0 +1,1 @@
+"""Models outside Python: a portable description, and files that predict from it."""

@@ -1,0 +1,54 @@
+"""A fitted classifier as a file for other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cgnlearn.files import write_whole
+from cgnlearn.portable.document import description
+
+ENDINGS = (".json",)  # in the order of messages
+
+
+def export(model: Any, path: str | Path, *, title: str | None = None, about: str | None = None) -> None:
+    """Write a fitted classifier for use outside Python.
+
+    Parameters
+    ----------
+    model : CGNClassifier or CGNClassifierCV
+    path : str or Path
+        The ending is the format: ``.json``, the portable description.
+    title, about : str, optional
+        What the model is, and what it is for, in words.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from cgnlearn import CGNClassifier, export
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = Path(tempfile.mkdtemp(), "iris.json")
+    >>> export(CGNClassifier("tan").fit(X, y), path, title="Iris")
+    >>> json.loads(path.read_text())["title"]
+    'Iris'
+    """
+    write_whole(path, content(model, Path(path).suffix, title=title, about=about))
+
+
+def content(model: Any, ending: str, *, title: str | None = None, about: str | None = None) -> bytes:
+    """The content of a file with this ending."""
+    check_ending(ending)
+    return as_json(description(model, title=title, about=about)).encode()
+
+
+def check_ending(ending: str) -> None:
+    """Raise unless it is the ending of a format."""
+    if ending.lower() not in ENDINGS:
+        raise ValueError(f"the ending must be {', '.join(ENDINGS)}, not {ending!r}: choose another path")
+
+
+def as_json(value: Any) -> str:
+    """JSON without spaces, in ASCII."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
