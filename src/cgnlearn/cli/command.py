@@ -14,10 +14,20 @@ from cgnlearn.cli.options import Output
 OPTIONS = {
     "Data": ("target", "row_id", "groups", "ignore", "categorical", "na", "drop_missing", "sheet", "memory"),
     "Model": ("structure", "estimation", "ordered", "seed"),
-    "Evaluation": ("cv", "positive", "prevalence", "class_prior", "cost", "log_density", "jobs"),
+    "Evaluation": (
+        "compare",
+        "cv",
+        "positive",
+        "prevalence",
+        "class_prior",
+        "threshold",
+        "cost",
+        "log_density",
+        "jobs",
+    ),
     "Run": ("quick", "data_dir", "raw", "download"),
-    "Output": ("output", "report", "graph", "minimum_cell", "as_json"),
-    "Spectra": ("labels", "preset", "width", "skip_bad", "by_sample", "correlation"),
+    "Output": ("output", "report", "figures", "graph", "minimum_cell", "as_json"),
+    "Spectra": ("labels", "preset", "width", "peaks", "skip_bad", "by_sample", "correlation"),
     "Structure": ("k", "k_max", "sharing", "prior_location", "likelihood_power"),
 }
 FILES_OF_A_RUN = ("rows.csv", "summary.csv", "manifest.json", "decision_curve.csv")

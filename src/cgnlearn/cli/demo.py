@@ -12,7 +12,7 @@ import click
 from cgnlearn.candidates.registry import MIXTURE
 from cgnlearn.cli.command import Command
 from cgnlearn.cli.folder import opened, print_by_sample, steps_of
-from cgnlearn.cli.models import compared
+from cgnlearn.cli.models import compared, with_comparators
 from cgnlearn.cli.options import NEW_REPORT, jobs_option, json_option
 from cgnlearn.cli.terminal import finish, print_comparisons, print_table, say, waiting
 
@@ -69,7 +69,9 @@ def _spectra(folder: Path) -> Study:
     with waiting(f"reading {folder}"):
         spectra = opened(folder / "spectra", folder / "labels.csv", groups="sample")
         read = spectra.training(steps_of("maldi", width=10.0))
-    models = {name: read.before(model) for name, model in compared((), (), seed=0, ordered=True).items()}
+    own = compared((), (), seed=0, ordered=True)
+    own = with_comparators(own, (), by_default=True, n_columns=read.X.shape[1], n_classes=2, seed=0)
+    models = {name: read.before(model) for name, model in own.items()}
     return demonstration.spectra_study(
         read.X, read.y, models, simulated, groups=read.groups, raw=read.spectra, ids=read.ids, proposed=MIXTURE
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from cgnlearn.candidates.registry import MIXTURE
 from cgnlearn.cli import folder, options, terminal
 from cgnlearn.cli.command import Command
 from cgnlearn.cli.given import Given, given_data
-from cgnlearn.cli.models import compared
+from cgnlearn.cli.models import NAMED, NO_OTHERS, compared, with_comparators
 
 if TYPE_CHECKING:
     from cgnlearn.evaluation.decisions import Costs, Decisions
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
 CV = "Folds and repetitions.  [default: 10x1]"
 POSITIVE = "Class to distinguish from the others: AUC, sensitivity, specificity, ..."
 PREVALENCE = "Of the positive class where decisions will be made; default: as in the data."
+COMPARE = "Models of scikit-learn beside; may be repeated.  [default: all without --structure, else none]"
 OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run continues there."
 
 
 @click.command(cls=Command)
 @given_data
 @options.model_options(many=True)
+@click.option("--compare", type=click.Choice((*NAMED, NO_OTHERS)), multiple=True, help=COMPARE)
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", help=CV)
 @click.option("--positive", metavar="CLASS", help=POSITIVE)
 @click.option("--prevalence", type=click.FloatRange(0, 1, min_open=True, max_open=True), help=PREVALENCE)
@@ -45,6 +49,7 @@ def evaluate(
     structure: tuple[str, ...],
     estimation: tuple[str, ...],
     ordered: bool,
+    compare: tuple[str, ...],
     cv: tuple[int, int],
     positive: str | None,
     prevalence: float | None,
@@ -56,7 +61,7 @@ def evaluate(
     seed: int,
     **model: Any,
 ) -> None:
-    """Cross-validate: accuracy, log loss, Brier score and calibration error of ML and Bayes.
+    """Cross-validate classifiers: accuracy, log loss, AUC, calibration.
 
     DATA is a table, or a folder (zip, tar) of raw spectra with --labels; all steps are then fitted within the folds.
     """
@@ -71,7 +76,8 @@ def evaluate(
                 raise click.UsageError(f"{option} needs all rows in memory: omit it, or increase --memory")
         if report is not None:
             terminal.say(f"no report is written, because {data} is read in batches: increase --memory for a report")
-        _evaluate_in_batches(models, given, cv, seed, output, as_json=as_json)
+        with_others = partial(with_comparators, models, compare, by_default=not structure, seed=seed)
+        _evaluate_in_batches(with_others, given, cv, seed, output, as_json=as_json)
         return
     from cgnlearn.data.splits import fewer, repeated_splits
     from cgnlearn.evaluation.metrics import summary_text
@@ -80,7 +86,8 @@ def evaluate(
     from cgnlearn.files import write_whole
 
     read: Any = given.spectra() if of_spectra else given.table()
-    own = models
+    size = {"n_columns": read.X.shape[1], "n_classes": len(set(read.y.tolist()))}
+    own = models = with_comparators(models, compare, by_default=not structure, seed=seed, **size)
     if of_spectra:
         models = {name: read.before(model) for name, model in own.items()}
     costs = _checked(read.y, positive, cost)
@@ -102,7 +109,7 @@ def evaluate(
     if not study.results:
         raise click.exceptions.Exit(1)
     summaries = _with_common_folds(study)
-    decided, mean_costs = _decided(study)
+    decided, beside = _decided(study), _beside(study)
     if output is not None:
         write_whole(output / "summary.csv", summary_text(study.summaries))
         if positive is not None:
@@ -113,17 +120,17 @@ def evaluate(
         result = {
             "data": file | counts | {"classes": study.counts, "missing": read.missing},
             "cross_validation": {"folds": len(splits) // cv[1], "repeats": cv[1], "seed": seed},
-            "models": [_model_as_dict(summary, decided, mean_costs) for summary in summaries],
+            "models": [_model_as_dict(summary, decided, beside) for summary in summaries],
         }
         click.echo(json.dumps(result, indent=1))
     else:
         spread = "mean ± standard deviation of the folds"
         by = ", by spectrum" if study.has_replicates else ""
-        terminal.print_table(summaries, f"{data.name}: {design}, {spread}{by}", mean_costs)
-        if positive is not None:
+        terminal.print_table(summaries, f"{data.name}: {design}, {spread}{by}", beside)
+        if decided:
             stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
             intervals = f"95% confidence intervals; predictive values (PPV, NPV) at {stated}"
-            terminal.print_decisions(decided, f"{positive} against the others, {intervals}")
+            terminal.print_decisions(decided, f"{study.positive_class} against the others, {intervals}")
         if study.has_replicates:
             folder.print_by_sample(study)
     terminal.print_warnings(study.summaries)
@@ -131,7 +138,7 @@ def evaluate(
         from cgnlearn.reporting import write_report
 
         if costs is not None:
-            study = replace(study, settings={**study.settings, **_in_words(costs, study.classes, mean_costs)})
+            study = replace(study, settings={**study.settings, **_in_words(costs, study.classes, beside.costs)})
         with terminal.waiting("writing the report"):
             write_report(report, [study], f"Evaluation of {data.name}")
         terminal.say(f"report: {report}")
@@ -140,7 +147,13 @@ def evaluate(
 
 
 def _evaluate_in_batches(
-    models: dict[str, Any], given: Given, cv: tuple[int, int], seed: int, output: Path | None, *, as_json: bool
+    with_others: Callable[..., dict[str, Any]],
+    given: Given,
+    cv: tuple[int, int],
+    seed: int,
+    output: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Cross-validate on a file that does not fit into memory."""
     from cgnlearn.evaluation.metrics import summary_text
@@ -150,7 +163,8 @@ def _evaluate_in_batches(
 
     data, (n_folds, n_repeats) = given.data, cv
     stream = given.stream()
-    models = {name: model for name, model in models.items() if name != BASELINE}
+    found = with_others(n_columns=len(stream.plan.features), n_classes=len(stream.survey.counts))
+    models = {name: model for name, model in found.items() if name != BASELINE}
     with terminal.counted(f"reading {data} twice") as progress:
         result = evaluate_on(stream, models, n_folds, n_repeats, seed, progress=progress)
     for name, n_samples in result.sampled.items():
@@ -184,28 +198,30 @@ def _evaluate_in_batches(
 def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:
     """The costs, if any; raises if an option names a class that does not exist."""
     from cgnlearn.cli.costs import read_costs
+    from cgnlearn.evaluation.study import in_order
 
-    classes = sorted(set(y.tolist()))
+    classes = in_order(y.tolist())
     if positive is not None and positive not in classes:
         raise click.UsageError(f"--positive {positive}: the classes are {', '.join(classes)}")
     return None if cost is None else read_costs(cost, classes)
 
 
-def _decided(study: Study) -> tuple[dict[str, Decisions], dict[str, Estimate]]:
-    """Quality of the decisions and mean costs, by model."""
-    from cgnlearn.evaluation.decisions import decisions, grouping, one_class, predictions_by_model
+def _decided(study: Study) -> dict[str, Decisions]:
+    """Quality of the decisions about the positive class, by model; empty without one."""
+    from cgnlearn.evaluation.decisions import decisions_by_model
 
-    decided: dict[str, Decisions] = {}
-    if study.positive is not None:
-        place = study.classes.index(study.positive)
-        decided = {
-            model: decisions(one_class(predicted, place), study.prevalence, grouping(study, model))
-            for model, predicted in predictions_by_model(study).items()
-        }
-    return decided, {} if study.costs is None else study.costs.by_model(study)
+    return {} if study.positive_class is None else decisions_by_model(study, study.positive_class)
 
 
-def _in_words(costs: Costs, classes: list[str], means: dict[str, Estimate]) -> dict[str, str]:
+def _beside(study: Study) -> terminal.Beside:
+    """What the table shows beside the metrics."""
+    from cgnlearn.evaluation.decisions import auc_by_model
+
+    costs = {} if study.costs is None else study.costs.by_model(study)
+    return terminal.Beside(costs, auc_by_model(study), {model: study.seconds(model) for model in study.models})
+
+
+def _in_words(costs: Costs, classes: list[str], means: Mapping[str, Estimate]) -> dict[str, str]:
     """Costs of decisions, and what they come to with each model, for the report."""
     rows = []
     for label, of_class in zip(classes, costs.matrix.tolist(), strict=True):
@@ -244,13 +260,17 @@ def _with_common_folds(study: Study) -> list[Summary]:
     return found
 
 
-def _model_as_dict(summary: Summary, decided: dict[str, Decisions], costs: dict[str, Estimate]) -> dict[str, Any]:
+def _model_as_dict(summary: Summary, decided: dict[str, Decisions], beside: terminal.Beside) -> dict[str, Any]:
     """All results of a model in plain values; the keys are part of the interface."""
-    result = summary.as_dict()
-    if summary.model in decided:
-        result["decisions"] = decided[summary.model].as_dict()
-    if summary.model in costs:
-        result["cost"] = costs[summary.model]._asdict()
+    result, model = summary.as_dict(), summary.model
+    if model in beside.auc:
+        result["auc"] = beside.auc[model]._asdict()
+    if model in decided:
+        result["decisions"] = decided[model].as_dict()
+    if model in beside.costs:
+        result["cost"] = beside.costs[model]._asdict()
+    if took := beside.seconds.get(model):
+        result["seconds"] = took._asdict()
     return result
 
 

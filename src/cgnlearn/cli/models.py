@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from inspect import signature
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from cgnlearn.candidates.registry import MIXTURE, NETWORKS
+from cgnlearn.cli.terminal import say
 
 ESTIMATIONS = ("bayes", "ml", "discriminative")
+NO_OTHERS = "none"
+NAMED = ("logistic_regression", "random_forest", "gradient_boosting")
 
 
 def compared(
     structures: Sequence[str], estimation: Sequence[str], *, seed: int, ordered: bool, **options: Any
 ) -> dict[str, Any]:
-    """The models of an evaluation by name: those of the options, or the default and its competitors."""
-    from sklearn.dummy import DummyClassifier
-
-    from cgnlearn.evaluation.study import BASELINE, LOGISTIC
-
+    """The models of an evaluation by name: those of the options, or the default."""
     if not any(structure in NETWORKS for structure in structures):
         _refuse_options_of_networks(estimation=estimation, **options)
     if ordered and structures and MIXTURE not in structures:
         raise _not_ordered()
     models: dict[str, Any] = {}
-    for structure in dict.fromkeys(structures or (MIXTURE, "naive_bayes")):
+    for structure in dict.fromkeys(structures or (MIXTURE,)):
         if structure in NETWORKS:
             for name in dict.fromkeys(estimation or ("ml", "bayes")):
                 models[label(structure, name, **options)] = classifier(structure, name, seed=seed, **options)
         else:
             models[structure] = tuned(structure, seed, ordered)
-    if not structures:
-        models[LOGISTIC] = logistic_regression(seed)
-    return models | {BASELINE: DummyClassifier(strategy="prior")}
+    return models
+
+
+def with_comparators(
+    models: Mapping[str, Any], names: Sequence[str], *, by_default: bool, n_columns: int, n_classes: int, seed: int
+) -> dict[str, Any]:
+    """The models, the named ones of scikit-learn or those compared by default, and the class frequencies."""
+    from sklearn.dummy import DummyClassifier
+
+    from cgnlearn.evaluation.comparators import COMPARATORS, comparators
+    from cgnlearn.evaluation.study import BASELINE
+
+    wanted = None if by_default and not names else [name.replace("_", " ") for name in NAMED if name in names]
+    others = comparators(n_columns, n_classes, seed, wanted)
+    if wanted is None:
+        for name in COMPARATORS.keys() - others.keys():
+            size = f"{n_columns:,} features and {n_classes} classes"
+            say(f"{name} is slow with {size} and is skipped: ask for it with --compare {name.replace(' ', '_')}")
+    return {**models, **others, BASELINE: DummyClassifier(strategy="prior")}
 
 
 def chosen(structure: str | None, estimation: str | None, *, seed: int, ordered: bool, **options: Any) -> Any:
@@ -106,54 +119,3 @@ def label(
         if value not in (None, usual)
     )
     return f"{structure}{order} {estimation}{more}"
-
-
-def logistic_regression(seed: int) -> Any:
-    """Logistic regression with a ridge penalty by cross-validated log loss, one-hot, imputed and scaled."""
-    from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegressionCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-    # From 1.8 on scikit-learn warns unless these are given.
-    newer = "use_legacy_attributes" in signature(LogisticRegressionCV).parameters
-    more = {"use_legacy_attributes": False, "l1_ratios": (0.0,)} if newer else {}
-    numbers = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
-    levels = make_pipeline(
-        SimpleImputer(strategy="most_frequent", keep_empty_features=True), OneHotEncoder(handle_unknown="ignore")
-    )
-    return make_pipeline(
-        make_column_transformer(
-            (numbers, make_column_selector(dtype_include="number")),
-            (levels, make_column_selector(dtype_include="category")),
-        ),
-        LogisticRegressionCV(cv=_Folds(seed), scoring=_neg_log_loss, max_iter=1000, **more),
-    )
-
-
-@dataclass(frozen=True)
-class _Folds:
-    """A scikit-learn splitter with fewer folds for classes of few samples."""
-
-    seed: int
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        from cgnlearn.data.splits import allowed
-
-        return allowed(y, 5)
-
-    def split(self, X: Any, y: Any, groups: Any = None) -> Any:
-        from cgnlearn.data.splits import stratified
-
-        return iter(stratified(y, 5, self.seed).pairs)
-
-
-def _neg_log_loss(model: Any, X: Any, y: Any) -> float:
-    """Negative log loss, also where the classes of the test samples differ from those of the training samples."""
-    import numpy as np
-
-    proba = model.predict_proba(X)
-    place = {label: i for i, label in enumerate(model.classes_.tolist())}
-    of_true = [proba[row, place[label]] if label in place else 0.0 for row, label in enumerate(np.asarray(y).tolist())]
-    return float(np.log(np.maximum(of_true, np.finfo(float).tiny)).mean())

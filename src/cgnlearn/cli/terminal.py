@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cgnlearn.evaluation.estimates import Estimate
     from cgnlearn.evaluation.metrics import Summary
     from cgnlearn.evaluation.run import Run
+    from cgnlearn.evaluation.study import Seconds
     from cgnlearn.reporting.demonstration import Comparison
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -281,21 +282,34 @@ def finish(run: Run[Any], what: str, jobs: int) -> bool:
     return True
 
 
-def print_table(
-    summaries: Sequence[Summary], title: str, costs: Mapping[str, Estimate] | None = None, unit: str = "sample"
-) -> None:
-    """Print a table of metrics, and of mean costs if there are any."""
+class Beside(NamedTuple):
+    """What a table shows of each model beside its metrics; a model may lack any of it."""
+
+    costs: Mapping[str, Estimate] = {}
+    auc: Mapping[str, Estimate] = {}
+    seconds: Mapping[str, Seconds | None] = {}
+
+
+def print_table(summaries: Sequence[Summary], title: str, beside: Beside | None = None, unit: str = "sample") -> None:
+    """Print a table of metrics and, if given, of the AUC, mean costs and the time of a fold."""
     from cgnlearn.evaluation.metrics import METRICS
 
+    costs, auc, seconds = beside or Beside()
     rows = []
     for summary in summaries:
         cells = [f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}") for mean, sd in summary.metrics.values()]
         note = f" ({summary.n_folds - summary.n_without} of {summary.n_folds} folds)" if summary.n_without else ""
         cells = cells or ["does not exist"] * len(METRICS)
+        if auc:
+            cells.append(f"{auc[summary.model].value:.3f}" if summary.model in auc else "")
         if costs:
             cells.append(_with_interval(costs.get(summary.model)))
+        if any(seconds.values()):
+            took = seconds.get(summary.model)
+            cells += ["", ""] if took is None else [f"{of:.3g} s" if of >= 0.1 else f"{of:.2f} s" for of in took]
         rows.append([summary.model + note, *cells])
-    headings = [*(metric.label for metric in METRICS.values()), *([f"cost per {unit}"] if costs else [])]
+    headings = [metric.label for metric in METRICS.values()] + ["AUC"] * bool(auc)
+    headings += [f"cost per {unit}"] * bool(costs) + ["fit", "predict"] * any(seconds.values())
     _print(title, ["model"], headings, rows)
 
 
@@ -354,4 +368,4 @@ def _print(title: str, words: Sequence[str], numbers: Sequence[str], rows: Seque
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(*row)
-    console(width=None if sys.stdout.isatty() else 110).print(table)
+    console(width=None if sys.stdout.isatty() else 140).print(table)

@@ -348,10 +348,11 @@ def _bars(weights: list[tuple[str, float]]) -> str:
     if len(weights) > MOST_BARS:
         rest = sum(weight for _, weight in weights[MOST_BARS:])
         weights = [*weights[:MOST_BARS], (f"{len(weights) - MOST_BARS} more", rest)]
+    longest = max(weight for _, weight in weights)
     cell = '<td style="padding: 0 .5em; text-align: left; font-size: .9em">'
     rows = "".join(
         f"<tr>{cell}{escape(name)}</td>{cell}{weight:.3f}</td>{cell}"
-        f'<div style="height: .7em; width: {160 * min(weight / weights[0][1], 1.0):.0f}px; background: #4477aa"></div>'
+        f'<div style="height: .7em; width: {160 * weight / longest:.0f}px; background: #4477aa"></div>'
         "</td></tr>"
         for name, weight in weights
     )

@@ -14,7 +14,7 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import evidence
 from cgnlearn.evaluation.evidence import Evidence
 from cgnlearn.evaluation.grouped import last_step
-from cgnlearn.evaluation.study import EXPLAINS, FoldResult, Study, fitted, fold_result
+from cgnlearn.evaluation.study import EXPLAINS, FoldResult, Study, fitted
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ class Chosen:
     def of(cls, study: Study) -> Chosen:
         """Fit the chosen model on all samples, and the folds without stored evidence once more."""
         assert study.chosen is not None
-        X = study.X if study.raw is None else study.raw
-        model = fitted(study.models[study.chosen], X, study.y, np.arange(len(study.y)), study.groups)
+        X, model = study.X if study.raw is None else study.raw, study.models[study.chosen]
+        if not study.are_fitted:
+            model = fitted(model, X, study.y, np.arange(len(study.y)), study.groups)
         return cls(study, last_step(model), explained(study))
 
     @cached_property
@@ -109,8 +110,8 @@ def explained(study: Study) -> Evidence | None:
     """
     if study.chosen is None or not hasattr(last_step(study.models[study.chosen]), EXPLAINS):
         return None
-    arguments = study.work(explained=True).arguments
-    results = (result if result.evidence else fold_result(*arguments(result.unit)) for result in _first(study))
+    work = study.work(explained=True)
+    results = (r if r.evidence else work.compute(*work.arguments(r.unit)) for r in _first(study))
     parts = [(result.rows, result.evidence) for result in results if result.evidence]
     if any(not len(part.for_truth) for _, part in parts):
         return None

@@ -66,7 +66,7 @@ def one_class(predictions: Predictions, position: int) -> list[Part]:
 
 @dataclass(frozen=True)
 class Decisions:
-    """Measures of decisions; samples with a probability of at least 1/2 are called positive."""
+    """Measures of decisions; samples with a probability of at least the threshold are called positive."""
 
     n_positive: int  # samples of the class
     n_negative: int
@@ -81,7 +81,12 @@ class Decisions:
         return {name: value._asdict() if isinstance(value, Estimate) else value for name, value in vars(self).items()}
 
 
-def decisions(parts: Sequence[Part], prevalence: float | None = None, grouping: Grouping | None = None) -> Decisions:
+def decisions(
+    parts: Sequence[Part],
+    prevalence: float | None = None,
+    grouping: Grouping | None = None,
+    threshold: float = THRESHOLD,
+) -> Decisions:
     """Measures over the repetitions of a cross-validation; None: with the prevalence of the samples."""
     if grouping is not None and not 0 < parts[0][1].sum() < len(parts[0][1]):
         grouping = Grouping(None, grouping.n_folds)  # of an interrupted run
@@ -89,13 +94,13 @@ def decisions(parts: Sequence[Part], prevalence: float | None = None, grouping: 
     if not parts:
         raise ValueError("no repetition has samples of the class and samples of others: finish the evaluation first")
     happened = np.concatenate([happened for _, happened in parts])
-    called = np.concatenate([probability >= THRESHOLD for probability, _ in parts])
+    called = np.concatenate([probability >= threshold for probability, _ in parts])
     n_parts = len(parts)
     n_positive, n_negative = float(happened.sum()) / n_parts, float((~happened).sum()) / n_parts
     hits, rejections = float((called & happened).sum()) / n_parts, float((~called & ~happened).sum()) / n_parts
     false_alarms, misses = n_negative - rejections, n_positive - hits
     own_prevalence = n_positive / (n_positive + n_negative) if prevalence is None else prevalence
-    first_called, first_happened = parts[0][0] >= THRESHOLD, parts[0][1]
+    first_called, first_happened = parts[0][0] >= threshold, parts[0][1]
     right = first_called == first_happened
 
     def known(n_right: float, n_all: float, among: NDArray[np.bool_]) -> Estimate | None:
@@ -121,6 +126,16 @@ def decisions(parts: Sequence[Part], prevalence: float | None = None, grouping: 
             positive_value, negative_value = (v and Estimate(v.value) for v in (positive_value, negative_value))
     values = sensitivity, specificity, positive_value, negative_value
     return Decisions(round(n_positive), round(n_negative), own_prevalence, auc(parts, grouping), *values)
+
+
+def decisions_by_model(study: Study, label: str) -> dict[str, Decisions]:
+    """Decisions of each model about one class, where samples of it and of others are predicted."""
+    place, found = study.classes.index(label), {}
+    for model, predictions in predictions_by_model(study).items():
+        parts = one_class(predictions, place)
+        if any(0 < happened.sum() < len(happened) for _, happened in parts):
+            found[model] = decisions(parts, study.prevalence, grouping(study, model))
+    return found
 
 
 def _effective(right: NDArray[np.bool_], among: NDArray[np.bool_], grouping: Grouping | None, n: float) -> float | None:
@@ -167,16 +182,58 @@ def auc(parts: Sequence[Part], grouping: Grouping | None = None) -> Estimate:
     quantile = Z if grouping is None else float(stats.t.isf(estimates.ALPHA / 2, max(len(happened) - 2, 1)))
     value, half = float(np.mean(values)), quantile * float(np.sqrt(widening * np.mean(variances)))
     if grouping is not None and grouping.groups is not None:
-        beaten, above = _components(*parts[0])
-        influence = np.empty(len(happened))
-        influence[happened] = (beaten - beaten.mean()) * len(happened) / len(beaten)
-        influence[~happened] = (above - above.mean()) * len(happened) / len(above)
-        of_groups = estimates.half_width(influence, grouping.n_folds, grouping.groups)
+        of_groups = estimates.half_width(_influence(*parts[0]), grouping.n_folds, grouping.groups)
         if of_groups is None:
             return Estimate(value)
         half = of_groups
+    return _on_logit_scale(value, half, int(happened.sum()), int((~happened).sum()), widening)
+
+
+def macro_auc(predictions: Predictions, grouping: Grouping | None = None) -> Estimate | None:
+    """Mean over the classes of the `auc` of each against the rest; None if a class is all or none of the samples.
+
+    The interval is that of the mean of the classes' influences in each sample.
+    """
+    n_classes = predictions[0][0].shape[1]
+    by_class = [one_class(predictions, code) for code in range(n_classes)]
+    if not all(0 < happened.sum() < len(happened) for parts in by_class for _, happened in parts):
+        return None
+    value = float(np.mean([_auc_and_variance(*_components(*part))[0] for parts in by_class for part in parts]))
+    influence: Floats = np.mean([_influence(*parts[0]) for parts in by_class], axis=0)
+    half: float | None = Z * float(np.sqrt((influence**2).sum())) / len(influence)
+    if grouping is not None:
+        half = estimates.half_width(influence, grouping.n_folds, grouping.groups)
+    if half is None:
+        return Estimate(value)
+    least = min(int(parts[0][1].sum()) for parts in by_class)
+    widening = 1.0 if grouping is None else estimates.inflation(grouping.n_folds)
+    return _on_logit_scale(value, half, least, len(influence) - least, widening)
+
+
+def auc_by_model(study: Study) -> dict[str, Estimate]:
+    """The AUC of each model that has predictions of all classes: of the positive of two, or else the `macro_auc`."""
+    found: dict[str, Estimate | None] = {}
+    for model, predictions in predictions_by_model(study).items():
+        own = grouping(study, model)
+        found[model] = macro_auc(predictions, own)
+        if found[model] and len(study.classes) == 2 and study.positive_class is not None:
+            found[model] = auc(one_class(predictions, study.classes.index(study.positive_class)), own)
+    return {model: value for model, value in found.items() if value is not None}
+
+
+def _influence(probability: Floats, happened: NDArray[np.bool_]) -> Floats:
+    """Influence of each sample on the AUC: the variance of their mean is that of the AUC."""
+    beaten, above = _components(probability, happened)
+    influence = np.empty(len(happened))
+    influence[happened] = (beaten - beaten.mean()) * len(happened) / len(beaten)
+    influence[~happened] = (above - above.mean()) * len(happened) / len(above)
+    return influence
+
+
+def _on_logit_scale(value: float, half: float, m: int, n: int, widening: float) -> Estimate:
+    """An AUC of m samples of the class and n others, half the width of whose interval is known."""
     if half <= 0 or not 0 < value < 1:
-        return Estimate(value, *_score_interval(value, int(happened.sum()), int((~happened).sum()), widening))
+        return Estimate(value, *_score_interval(value, m, n, widening))
     half /= value * (1 - value)
     return Estimate(value, float(expit(logit(value) - half)), float(expit(logit(value) + half)))
 

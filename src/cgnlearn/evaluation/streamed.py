@@ -19,7 +19,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.classifier import CGNClassifier, counting_learner
 from cgnlearn.evaluation.metrics import Place, Summary, Tally
-from cgnlearn.evaluation.study import BASELINE, fitted
+from cgnlearn.evaluation.study import BASELINE, fitted, log_proba_of
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import SampleNotAcceptableError
 from cgnlearn.networks.moments import numeric_libraries
@@ -284,7 +284,7 @@ def _of_classifier(model: Any) -> Score:
     def score(table: Table) -> Floats:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            log_proba: Floats = model.predict_log_proba(frame_of([table])[0])
+            log_proba = log_proba_of(model, frame_of([table])[0])
         return log_proba
 
     return score

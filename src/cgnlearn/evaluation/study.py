@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import OneToOneFeatureMixin, clone
 from sklearn.utils import _safe_indexing
 
 from cgnlearn import SampleNotAcceptableError
@@ -30,15 +32,39 @@ EXPLAINS = "contributions"  # the method of models with an explanation
 LOGISTIC = "logistic regression"  # the common reference
 
 
+def in_order(labels: Iterable[str]) -> list[str]:
+    """Distinct labels in the order of a table: by number if all are numbers, else by name.
+
+    Examples
+    --------
+    >>> in_order(["10", "9", "1", "9"]), in_order(["b", "10", "9"])
+    (['1', '9', '10'], ['10', '9', 'b'])
+    """
+    distinct = sorted({str(label) for label in labels})
+    try:
+        numbers = [float(label) for label in distinct]
+    except ValueError:
+        return distinct
+    return sorted(distinct, key=float) if all(map(isfinite, numbers)) else distinct
+
+
+class Seconds(NamedTuple):
+    """Time of a fold, in one process."""
+
+    fit: float
+    predict: float
+
+
 @dataclass(frozen=True, eq=False)
 class FoldResult:
-    """The predictions of one model for one fold."""
+    """The predictions of one model for one fold; files of results have neither reasons nor times."""
 
     unit: Unit  # the model's name, the repetition and the fold
     rows: NDArray[np.intp]
     log_proba: Floats | None  # (samples, classes); None where maximum likelihood does not exist
     evidence: Evidence | None = None  # if requested
-    reason: str | None = None  # why there are no predictions; not stored in files of results
+    reason: str | None = None  # why there are no predictions
+    seconds: Seconds | None = None
 
 
 class Columns(NamedTuple):
@@ -48,28 +74,59 @@ class Columns(NamedTuple):
     positions: Floats | None  # of the columns, if each fold has its own
 
 
-def fold_result(
-    unit: Unit, model: Any, X: Any, y: NDArray[Any], split: Split, groups: NDArray[Any] | None, columns: Columns | None
-) -> FoldResult:
+class Samples(NamedTuple):
+    """The samples of a study."""
+
+    X: Any
+    y: NDArray[Any]
+    groups: NDArray[Any] | None
+    classes: list[str]  # in the order of the predictions
+
+
+def fold_result(unit: Unit, model: Any, samples: Samples, split: Split, columns: Columns | None) -> FoldResult:
     """Fit a copy of the model to the training samples and predict the others, with evidence if ``columns`` is given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
+        started = perf_counter()
         try:
-            trained = fitted(model, X, y, split.train, groups)
+            trained = fitted(model, samples.X, samples.y, split.train, samples.groups)
         except SampleNotAcceptableError as error:
             return FoldResult(unit, split.test, None, reason=str(error))
-        part = _safe_indexing(X, split.test)
-        for step in steps_before(trained):
-            part = step.transform(part)
-        last = last_step(trained)
-        log_proba = last.predict_log_proba(part)
-        evidence = None
-        if columns is not None and hasattr(last, EXPLAINS):
-            evidence = _explained(last, part, log_proba, y[split.test], columns)
-    return FoldResult(unit, split.test, log_proba, evidence)
+        return held_out_result(unit, trained, samples, split.test, columns, perf_counter() - started)
 
 
-def _explained(model: Any, X: Any, log_proba: Floats, y: NDArray[Any], columns: Columns) -> Evidence:
+def held_out_result(
+    unit: Unit, trained: Any, samples: Samples, rows: NDArray[np.intp], columns: Columns | None, seconds: float = 0.0
+) -> FoldResult:
+    """Predictions of a fitted model, whose fit took some seconds, for these samples."""
+    started = perf_counter()
+    part, last = _safe_indexing(samples.X, rows), last_step(trained)
+    for step in steps_before(trained):
+        part = step.transform(part)
+    log_proba = log_proba_of(last, part)
+    took = Seconds(seconds, perf_counter() - started)
+    own = [str(label) for label in last.classes_.tolist()]
+    place = {label: code for code, label in enumerate(own)}
+    known = np.array([place.get(label, -1) for label in samples.classes])
+    predicted = np.where(known >= 0, log_proba[:, known], -np.inf)  # of a class without training samples
+    evidence = None
+    if columns is not None and hasattr(last, EXPLAINS):
+        true = np.array([place.get(str(label), 0) for label in samples.y[rows]], dtype=np.intp)
+        is_one_to_one = all(isinstance(step, OneToOneFeatureMixin) for step in steps_before(trained))
+        known_columns = columns.positions is not None or is_one_to_one
+        evidence = _explained(last, part, log_proba, true, columns) if known_columns else UNEXPLAINED
+    return FoldResult(unit, rows, predicted, evidence, seconds=took)
+
+
+def log_proba_of(model: Any, X: Any) -> Floats:
+    """Log probabilities of any classifier."""
+    with np.errstate(divide="ignore"):  # scikit-learn's take the logarithm of 0
+        if hasattr(model, "predict_log_proba"):
+            return np.asarray(model.predict_log_proba(X))
+        return np.log(model.predict_proba(X))
+
+
+def _explained(model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp], columns: Columns) -> Evidence:
     """The evidence, assigned to the columns of the study by position if a pipeline computed those of the fold."""
     feature, positions = columns
     places = np.arange(len(feature))
@@ -77,7 +134,7 @@ def _explained(model: Any, X: Any, log_proba: Floats, y: NDArray[Any], columns: 
         own = np.array(model.feature_names_in_, dtype=float)
         places = np.searchsorted((positions[1:] + positions[:-1]) / 2, own).astype(np.intp)
     try:
-        evidence = evidence_of(model, X, log_proba, np.searchsorted(model.classes_, y), feature[places])
+        evidence = evidence_of(model, X, log_proba, true, feature[places])
     except ValueError:  # some models have contributions for some data only
         return UNEXPLAINED
     return replace(evidence, for_truth=np.bincount(places, evidence.for_truth, len(feature)).astype(np.float64))
@@ -145,6 +202,7 @@ class Study:
     axis: str = "m/z"  # label of the positions
     marks: NDArray[np.float64] | None = None  # positions of the markers of simulated spectra
     raw: Any = None  # data, such as spectra, for models that are pipelines; None: X
+    are_fitted: bool = False  # the models are, to other samples: the one fold is a test set
 
     def work(self, settings: Mapping[str, Any] | None = None, *, explained: bool = False) -> Work[FoldResult]:
         """All models on all folds; with ``explained`` those of the first repetition have evidence.
@@ -159,9 +217,12 @@ class Study:
         if self.ids is not None:
             names = [[line, str(name)] for [line], name in zip(names, self.ids, strict=True)]
 
+        samples = Samples(X, self.y, self.groups, self.classes)
+
         def arguments(unit: Unit) -> tuple[Any, ...]:
-            of_first = None if unit.repeat else columns
-            return unit, self.models[unit.name], X, self.y, self._splits[unit[1:]], self.groups, of_first
+            split = self._splits[unit[1:]]
+            where = split.test if self.are_fitted else split
+            return unit, self.models[unit.name], samples, where, None if unit.repeat else columns
 
         def rows(unit: Unit, result: FoldResult) -> list[Row]:
             values = [[""] * len(self.classes)] * len(result.rows)
@@ -181,7 +242,8 @@ class Study:
         named = ["model", "repeat", "fold", "sample", "line", *([] if self.ids is None else ["id"]), "true"]
         sizes = {Unit(name, s.repeat, s.fold): len(s.test) for s in self.splits for name in self.models}
         header = (*named, *(f"log p({label})" for label in self.classes))
-        return Work(header, sizes, fold_result, arguments, settings or {}, rows, result)
+        compute = held_out_result if self.are_fitted else fold_result
+        return Work(header, sizes, compute, arguments, settings or {}, rows, result)
 
     @cached_property
     def _splits(self) -> dict[tuple[int, int], Split]:
@@ -190,7 +252,7 @@ class Study:
     @cached_property
     def undivided(self) -> str | None:
         """That folds are trained on too few groups to be divided again, if so."""
-        if self.groups is None:
+        if self.groups is None or self.are_fitted:
             return None
         n = sum(not are_divisible(self.y[split.train], self.groups[split.train]) for split in self.splits)
         where = f"{n} of {len(self.splits)} folds are trained on one group of each class"
@@ -198,12 +260,14 @@ class Study:
 
     @cached_property
     def classes(self) -> list[str]:
-        return [str(label) for label in np.unique(self.y)]
+        """In the order of a table: numbers by size."""
+        return in_order(self.y.tolist())
 
     @cached_property
     def true(self) -> NDArray[np.intp]:
         """The class of each sample as a position among the classes."""
-        return np.searchsorted(self.classes, self.y).astype(np.intp)
+        place = {label: code for code, label in enumerate(self.classes)}
+        return np.array([place[label] for label in self.y.tolist()], dtype=np.intp)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -234,6 +298,11 @@ class Study:
     @property
     def n_groups(self) -> int | None:
         return None if self.groups is None else len(np.unique(np.asarray(self.groups)))
+
+    def seconds(self, model: str) -> Seconds | None:
+        """Median times of the folds of a model; None if an earlier run computed them."""
+        own = [result.seconds for result in self.results if result.unit.name == model and result.seconds]
+        return Seconds(*np.median(own, axis=0).tolist()) if own else None
 
     @cached_property
     def summaries(self) -> list[Summary]:
