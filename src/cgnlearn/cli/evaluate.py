@@ -120,7 +120,7 @@ def evaluate(
         result = {
             "data": file | counts | {"classes": study.counts, "missing": read.missing},
             "cross_validation": {"folds": len(splits) // cv[1], "repeats": cv[1], "seed": seed},
-            "models": [_model_as_dict(summary, decided, beside) for summary in summaries],
+            "models": [_model_as_dict(summary, decided, beside, study) for summary in summaries],
         }
         click.echo(json.dumps(result, indent=1))
     else:
@@ -218,7 +218,7 @@ def _beside(study: Study) -> terminal.Beside:
     from cgnlearn.evaluation.decisions import auc_by_model
 
     costs = {} if study.costs is None else study.costs.by_model(study)
-    return terminal.Beside(costs, auc_by_model(study), {model: study.seconds(model) for model in study.models})
+    return terminal.Beside(costs, auc_by_model(study))
 
 
 def _in_words(costs: Costs, classes: list[str], means: Mapping[str, Estimate]) -> dict[str, str]:
@@ -260,7 +260,9 @@ def _with_common_folds(study: Study) -> list[Summary]:
     return found
 
 
-def _model_as_dict(summary: Summary, decided: dict[str, Decisions], beside: terminal.Beside) -> dict[str, Any]:
+def _model_as_dict(
+    summary: Summary, decided: dict[str, Decisions], beside: terminal.Beside, study: Study
+) -> dict[str, Any]:
     """All results of a model in plain values; the keys are part of the interface."""
     result, model = summary.as_dict(), summary.model
     if model in beside.auc:
@@ -269,7 +271,7 @@ def _model_as_dict(summary: Summary, decided: dict[str, Decisions], beside: term
         result["decisions"] = decided[model].as_dict()
     if model in beside.costs:
         result["cost"] = beside.costs[model]._asdict()
-    if took := beside.seconds.get(model):
+    if took := study.seconds(model):
         result["seconds"] = took._asdict()
     return result
 

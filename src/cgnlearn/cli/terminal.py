@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cgnlearn.evaluation.estimates import Estimate
     from cgnlearn.evaluation.metrics import Summary
     from cgnlearn.evaluation.run import Run
-    from cgnlearn.evaluation.study import Seconds
     from cgnlearn.reporting.demonstration import Comparison
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -287,14 +286,13 @@ class Beside(NamedTuple):
 
     costs: Mapping[str, Estimate] = {}
     auc: Mapping[str, Estimate] = {}
-    seconds: Mapping[str, Seconds | None] = {}
 
 
 def print_table(summaries: Sequence[Summary], title: str, beside: Beside | None = None, unit: str = "sample") -> None:
-    """Print a table of metrics and, if given, of the AUC, mean costs and the time of a fold."""
+    """Print a table of metrics and, if given, of the AUC and of mean costs."""
     from cgnlearn.evaluation.metrics import METRICS
 
-    costs, auc, seconds = beside or Beside()
+    costs, auc = beside or Beside()
     rows = []
     for summary in summaries:
         cells = [f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}") for mean, sd in summary.metrics.values()]
@@ -304,12 +302,9 @@ def print_table(summaries: Sequence[Summary], title: str, beside: Beside | None 
             cells.append(f"{auc[summary.model].value:.3f}" if summary.model in auc else "")
         if costs:
             cells.append(_with_interval(costs.get(summary.model)))
-        if any(seconds.values()):
-            took = seconds.get(summary.model)
-            cells += ["", ""] if took is None else [f"{of:.3g} s" if of >= 0.1 else f"{of:.2f} s" for of in took]
         rows.append([summary.model + note, *cells])
     headings = [metric.label for metric in METRICS.values()] + ["AUC"] * bool(auc)
-    headings += [f"cost per {unit}"] * bool(costs) + ["fit", "predict"] * any(seconds.values())
+    headings += [f"cost per {unit}"] * bool(costs)
     _print(title, ["model"], headings, rows)
 
 
@@ -368,4 +363,4 @@ def _print(title: str, words: Sequence[str], numbers: Sequence[str], rows: Seque
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(*row)
-    console(width=None if sys.stdout.isatty() else 140).print(table)
+    console(width=None if sys.stdout.isatty() else 120).print(table)
