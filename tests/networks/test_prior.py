@@ -21,8 +21,14 @@ def test_numbers_must_be_positive(name, value):
         ({"scale": np.inf}, "scale must be positive, not inf"),
         ({"scale": None}, "scale must be positive, not None"),
         ({"scale": [1.0, 0.0]}, r"scale must be positive, not 0.0 \(feature 1\)"),
-        ({"location": [[1.0]]}, "one finite number per feature"),
+        ({"location": [[[1.0]]]}, "one finite number per feature"),
         ({"location": [np.nan]}, "one finite number per feature"),
+        ({"location": [[1.0, 2.0], [3.0]]}, "one finite number per feature"),
+        ({"strength": [[1.0, np.nan]]}, "one finite number per feature"),
+        ({"scale": [[1.0, 2.0], [-1.0, 2.0]]}, r"scale must be positive, not -1.0 \(class 1, feature 0\)"),
+        ({"shape": [1.0, 0.0]}, r"shape must be positive, not 0.0 \(feature 1\)"),
+        ({"ranges": [("ill", "K", 3.0, 5.0, 20)], "location": "cell"}, 'ranges need a prior with location "pooled"'),
+        ({"ranges": [("ill", "K", 3.0, 5.0, 20)], "scale": 3}, 'ranges need a prior with location "pooled"'),
     ],
 )
 def test_arrays_and_words_are_checked(arguments, message):
@@ -33,6 +39,11 @@ def test_arrays_and_words_are_checked(arguments, message):
 def test_arrays_must_fit_the_columns():
     with pytest.raises(ValueError, match="location has 2 values, but there are 3 features"):
         CGNClassifier(prior=Prior(location=[0.0, 1.0])).fit(np.eye(3), [0, 1, 1])
+
+
+def test_rows_must_fit_the_classes():
+    with pytest.raises(ValueError, match="scale has 3 rows, but there are 2 classes"):
+        CGNClassifier(prior=Prior(scale=np.ones((3, 3)))).fit(np.eye(3), [0, 1, 1])
 
 
 @pytest.mark.parametrize("sharing", [0.0, 0.3])

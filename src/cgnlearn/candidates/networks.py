@@ -134,10 +134,9 @@ class NetworkCandidate(Candidate):
 
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
-        own_units = isinstance(profile.prior.location, tuple) or isinstance(profile.prior.scale, tuple)
         for transform in profile.transforms:
             reason = profile.why_no_transform(transform)
-            if reason is None and own_units and transform != "none":
+            if reason is None and profile.prior.in_own_units and transform != "none":
                 reason = "the prior is in the columns' own units"
             reason = reason or cls.why_not(profile)
             yield Skipped(cls.name, transform, reason) if reason else cls.of(profile, transform)
@@ -259,6 +258,8 @@ class CompleteCandidate(NetworkCandidate):
             return "more columns than samples, and some are discrete"
         if profile.has_missing:
             return MISSING
+        if profile.prior.by_class or profile.prior.is_uneven:
+            return "no rotation with a prior by class, or with strengths by feature"
         return 'no rotation with the prior location "paper"' if profile.prior.location == "paper" else None
 
     @classmethod

@@ -83,7 +83,7 @@ def _suited(profile: Profile, wanted: Collection[str | Learner] | None) -> Itera
         if candidate.by_default if wanted is None else name in wanted:
             yield from candidate.suited(profile)
     for learner in (each for each in wanted or () if isinstance(each, Learner)):
-        for transform in profile.transforms:
+        for transform in profile.transforms if not profile.prior.in_own_units else ("none",):
             yield candidate_of(learner, Bayes(profile.prior), profile.schema, transform)
 
 

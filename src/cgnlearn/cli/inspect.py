@@ -14,6 +14,8 @@ from cgnlearn.cli.command import Command
 from cgnlearn.cli.options import EXISTING, NEW_FILE, json_option
 from cgnlearn.cli.terminal import one_line, say
 
+MOST_RANGES = 20  # that are shown
+
 
 @click.command(cls=Command)
 @click.argument("model", type=EXISTING)
@@ -32,6 +34,8 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
     described = description(loaded)
     if as_json:
         del header["entries"]
+        if known := _prior(loaded):
+            described["prior"] = known
         click.echo(json.dumps(described | {"file": header}, indent=1))
     else:
         described["samples"] = f"{header['training_rows']:g}"
@@ -40,6 +44,13 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         described["written_by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
         if "members" in described:
             described["members"] = _heaviest(loaded.members_)
+        agreements = [str(each) for each in loaded.prior_agreement_]
+        if agreements:
+            shown, rest = agreements[:MOST_RANGES], len(agreements) - MOST_RANGES
+            described["prior"] = [f"{len(agreements)} ranges, those that conflict most first"]
+            described |= {f"range {i}": words for i, words in enumerate(shown, start=1)}
+            if rest > 0:
+                described["more ranges"] = f"{rest}, all of them with --json"
         width = max(map(len, described))
         for name, value in described.items():
             shown = ", ".join(value) or "none" if isinstance(value, list) else value
@@ -106,3 +117,12 @@ def description(model: Any) -> dict[str, Any]:
     with suppress(AttributeError):  # not defined for every model
         found["log_evidence"] = model.log_evidence_
     return found
+
+
+def _prior(model: Any) -> list[dict[str, Any]]:
+    """What is known beforehand of each feature and class, and what the data have made of it, in plain values."""
+    return [
+        each._asdict() | {"label": str(each.label), "feature": str(each.feature), "moved": each.moved}
+        | {"in_words": each.words}
+        for each in model.prior_agreement_
+    ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,7 +17,13 @@ NAMED = ("logistic_regression", "random_forest", "gradient_boosting")
 
 
 def compared(
-    structures: Sequence[str], estimation: Sequence[str], *, seed: int, ordered: bool, **options: Any
+    structures: Sequence[str],
+    estimation: Sequence[str],
+    *,
+    seed: int,
+    ordered: bool,
+    prior: Path | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """The models of an evaluation by name: those of the options, or the default."""
     if not any(structure in NETWORKS for structure in structures):
@@ -24,12 +31,14 @@ def compared(
     if ordered and structures and MIXTURE not in structures:
         raise _not_ordered()
     models: dict[str, Any] = {}
+    known = prior_of(prior)
     for structure in dict.fromkeys(structures or (MIXTURE,)):
         if structure in NETWORKS:
             for name in dict.fromkeys(estimation or ("ml", "bayes")):
-                models[label(structure, name, **options)] = classifier(structure, name, seed=seed, **options)
+                model = classifier(structure, name, seed=seed, prior=known, **options)
+                models[label(structure, name, **options)] = model
         else:
-            models[structure] = tuned(structure, seed, ordered)
+            models[structure] = tuned(structure, seed, ordered, known)
     return models
 
 
@@ -51,21 +60,36 @@ def with_comparators(
     return {**models, **others, BASELINE: DummyClassifier(strategy="prior")}
 
 
-def chosen(structure: str | None, estimation: str | None, *, seed: int, ordered: bool, **options: Any) -> Any:
+def chosen(
+    structure: str | None, estimation: str | None, *, seed: int, ordered: bool, prior: Path | None = None, **options: Any
+) -> Any:
     """The classifier of the options."""
     if structure in NETWORKS:
         if ordered:
             raise _not_ordered()
-        return classifier(structure, estimation or "bayes", seed=seed, **options)
+        return classifier(structure, estimation or "bayes", seed=seed, prior=prior_of(prior), **options)
     _refuse_options_of_networks(estimation=estimation, **options)
-    return tuned(structure or MIXTURE, seed, ordered)
+    return tuned(structure or MIXTURE, seed, ordered, prior_of(prior))
 
 
-def tuned(name: str, seed: int, ordered: bool) -> Any:
+def prior_of(path: Path | None) -> Any:
+    """The prior that a file of reference ranges expresses, if there is one."""
+    if path is None:
+        return None
+    from cgnlearn.tables.knowledge import read_prior
+
+    try:
+        return read_prior(path)
+    except ValueError as error:
+        raise click.UsageError(f"--prior {error}") from None
+
+
+def tuned(name: str, seed: int, ordered: bool, prior: Any = None) -> Any:
     """The mixture of all candidates, or of one."""
     from cgnlearn import CGNClassifierCV
 
-    return CGNClassifierCV(candidates=None if name == MIXTURE else [name], ordered=ordered, random_state=seed)
+    candidates = None if name == MIXTURE else [name]
+    return CGNClassifierCV(candidates=candidates, ordered=ordered, prior=prior, random_state=seed)
 
 
 def _not_ordered() -> click.UsageError:
@@ -87,12 +111,15 @@ def classifier(
     k: Any = None,
     k_max: int | None = None,
     sharing: float | None = None,
+    prior: Any = None,
     prior_location: Any = None,
     likelihood_power: Any = None,
 ) -> Any:
     """The network classifier of the options."""
     from cgnlearn import Band, BandAverage, Box, CGNClassifier, Prior
 
+    if prior is not None and prior_location not in (None, "pooled"):
+        raise click.UsageError(f"--prior gives the means, so --prior-location {prior_location} cannot: omit one")
     shape: Any = structure
     if structure in ("band", "box"):
         shape = (Band if structure == "band" else Box)(k or "cv", k_max=k_max or 20)
@@ -101,7 +128,7 @@ def classifier(
     return CGNClassifier(
         shape,
         estimation=estimation,
-        prior=Prior(location=prior_location or "pooled"),
+        prior=prior or Prior(location=prior_location or "pooled"),
         random_state=seed,
         sharing=0.0 if sharing is None else sharing,
         likelihood_power=1.0 if likelihood_power is None else likelihood_power,

@@ -161,6 +161,7 @@ K_MAX = "Largest order that --k cv tries, or that band_average averages over.  [
 ESTIMATION = "Exact Bayesian averaging, maximum likelihood, or penalised conditional likelihood."
 SHARING = "How much the classes share slopes and variances.  [default: 0]"
 LOCATION = "Where the prior expects the means.  [default: pooled]"
+PRIOR = "Reference ranges: a table with columns class, feature, low, high (95 %) and worth (in samples)."
 POWER = "Power of the features' likelihood, or cv to choose it by cross-validation.  [default: 1]"
 
 
@@ -178,6 +179,7 @@ def model_options(*, many: bool, of_samples: bool = True) -> Decorator:
         click.option("-p", "--estimation", type=click.Choice(ESTIMATIONS), multiple=many, help=estimation),
         click.option("--sharing", type=click.FloatRange(0, 1), help=SHARING),
         click.option("--prior-location", type=click.Choice(("pooled", "paper", "cell")), help=LOCATION),
+        click.option("--prior", type=EXISTING, metavar="FILE", help=PRIOR),
         click.option("--likelihood-power", type=number_or_cv(float), metavar="NUMBER|CV", help=POWER),
         *([ordered] if of_samples else []),
         seed_option,

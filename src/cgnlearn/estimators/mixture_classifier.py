@@ -188,9 +188,7 @@ class CGNClassifierCV(Predictions, Watched):
         with fitting(self):
             self._check()
             table, groups = self._read_training(X, y, sample_weight, groups)
-            prior = self.prior or Prior()
-            prior.check_features(table.schema.n_columns)
-            self._dirichlet = prior.dirichlet
+            self._dirichlet = (self.prior or Prior()).dirichlet
             self._class_prior = class_prior_of(self.class_prior, table.schema.n_classes)
             naive = Structure.naive_bayes(table.schema.n_columns)
             self.statistics_ = collect(table, naive.as_families(table.schema))
@@ -219,7 +217,7 @@ class CGNClassifierCV(Predictions, Watched):
             raise ValueError(f"cv must be None or a number of folds of at least 2, not {self.cv!r}")
 
     def _profile(self, table: Table, n_samples: int) -> Profile:
-        prior, transforms = self.prior or Prior(), tuple(self.transforms)
+        prior, transforms = (self.prior or Prior()).resolved(table.schema), tuple(self.transforms)
         return Profile(table.schema, n_samples, transforms, prior, bool(self.ordered), bool(table.incomplete))
 
     def _fit(self, table: Table, groups: Any, random_state: np.random.RandomState) -> None:

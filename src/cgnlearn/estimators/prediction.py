@@ -22,8 +22,10 @@ from cgnlearn.data.frames import as_cells, headings, readable
 from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.data.warning import DataWarning
+from cgnlearn.networks.agreement import Agreement, agreements
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
+from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import Ranking, Reference
 
@@ -91,6 +93,7 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Reading of samples and predictions, for estimators that supply log probabilities and densities of a table."""
 
     categorical_features: Any
+    prior: Prior | None
     classes_: NDArray[Any]
     statistics_: Statistics
     handle_unknown: HandleUnknown
@@ -220,6 +223,28 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @cached_property
     def _ranking(self) -> Ranking:
         return Ranking(self._typical, self._given_class_prior, self._log_marginal, self._drawn)
+
+    @property
+    def prior_agreement_(self) -> list[Agreement]:
+        """What the prior knows of each feature and class beside the samples; where they conflict most first.
+
+        One entry for each feature and class with a prior location and scale of its own, such as a reference range:
+        ``expected`` and ``mean`` (after the data), their standard deviations, how far it ``moved``, the
+        ``log_bayes_factor`` against the default prior, and in ``words`` whether the two agree.
+
+        Examples
+        --------
+        >>> from cgnlearn import CGNClassifier, Prior
+        >>> prior = Prior.from_ranges({"ill": {0: (5.5, 7.1)}})
+        >>> model = CGNClassifier(prior=prior).fit([[4.1], [4.5], [4.0], [4.2], [4.6], [4.1]], ["ill", "well"] * 3)
+        >>> [agreement] = model.prior_agreement_
+        >>> print(f"{agreement.expected:.2f}, now {agreement.mean:.2f}: prior and data {agreement.words}")
+        6.30, now 6.03: prior and data conflict very strongly
+        """
+        check_is_fitted(self, "statistics_")
+        if self.prior is None:
+            return []
+        return agreements(self.statistics_, self.prior)
 
     def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
         """Leave-one-out log p(class | x) of the training samples: (samples, classes).

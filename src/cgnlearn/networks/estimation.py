@@ -8,7 +8,7 @@ scaling or shifting a feature changes no probability.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from cgnlearn.data.schema import Schema
 from cgnlearn.networks import densities
 from cgnlearn.networks.layout import Cells, Pairs, Partition
 from cgnlearn.networks.moments import Moments
-from cgnlearn.networks.prior import Prior
+from cgnlearn.networks.prior import Hyperparameters, Prior
 from cgnlearn.networks.statistics import Statistics
 
 LEAST_UNIT = 1e-152  # squares of smaller numbers lose digits
@@ -64,7 +64,8 @@ class Posterior:
     """The normal inverse Wishart of every cell of a partition, on the needed pairs, in standard units.
 
     Arrays are (configurations, classes), with one axis more for features or pairs where "…" says so. Where blocks are
-    counted separately, ``n``, ``strength``, ``shape`` and ``own_n`` have the axis of features too.
+    counted separately, or the prior's strength differs between them, ``n``, ``strength``, ``shape`` and ``own_n`` have
+    the axis of features too.
     """
 
     pairs: Pairs
@@ -78,18 +79,22 @@ class Posterior:
     own_n: Floats  # weight of the samples of the class itself
     overall: Floats  # the mean over all samples, at which empty cells are centred: (features,)
     follows_prior: bool  # whether centres lie between the prior's location and the cells' means, or at the latter
+    prior: Hyperparameters | None = None  # with a location; none for maximum likelihood
     shift: Floats | None = None  # centre minus the expectation of a child, for "paper": (…, features)
     own_spread: Floats | None = None  # what is added to the spread of a child, for "paper": (…, features)
 
     @property
     def separate(self) -> bool:
-        """Whether blocks are counted separately."""
+        """Whether blocks have their own weights."""
         return self.n.ndim == self.centre.ndim
 
     def of_block(self, members: NDArray[np.intp]) -> Posterior:
-        """The posterior with the weights of one block that is counted separately; arrays by feature stay."""
+        """The posterior with the weights of one block that has its own; arrays by feature stay."""
         n, strength, shape, own_n = (part[..., members[0]] for part in (self.n, self.strength, self.shape, self.own_n))
-        return replace(self, n=n, strength=strength, shape=shape, own_n=own_n)
+        prior = self.prior
+        if prior is not None and prior.separate:
+            prior = prior.of_block(int(members[0]))
+        return replace(self, n=n, strength=strength, shape=shape, own_n=own_n, prior=prior)
 
     def of_features(self, places: NDArray[np.intp], pairs: Pairs) -> Posterior:
         """The posterior of some features and pairs."""
@@ -103,6 +108,7 @@ class Posterior:
             pairs=pairs,
             units=Units(*(part[places] for part in self.units)),
             scale=self.scale[..., self.pairs.place(places[pairs.first], places[pairs.second])],
+            prior=None if self.prior is None else self.prior.of_features(places),
             **by_feature,
         )
 
@@ -140,6 +146,10 @@ class _Estimation:
         """Pseudo-count of every level; 0 for maximum likelihood."""
         return self.prior.dirichlet if self.averages else 0.0
 
+    def even(self, schema: Schema) -> Self:
+        """The estimation with a prior whose strength and shape do not differ between features."""
+        return replace(self, prior=self.prior.even(schema.continuous))
+
     def class_log_prior(self, statistics: Statistics) -> Floats:
         """Log probabilities of the classes."""
         if self.class_prior is not None:
@@ -158,9 +168,14 @@ class Bayes(_Estimation):
         """Whether the marginal likelihood is defined."""
         return self.sharing in (0, 1) and self.prior.is_coherent
 
-    def log_strength_ratio(self, strength: Floats) -> tuple[Floats, slice]:
+    @property
+    def class_free(self) -> Bayes:
+        """The estimation of samples that are no class's."""
+        return replace(self, prior=self.prior.class_free, class_prior=None)
+
+    def log_strength_ratio(self, before: Floats, strength: Floats) -> tuple[Floats, slice]:
         """ln(κ0/κ') of the classes that have their own regressions, and which these are: one if all share them."""
-        ratio = np.log(self.prior.strength / strength)
+        ratio = np.log((before if before.ndim == strength.ndim - 1 else before[:, None]) / strength)
         if self.sharing == 1:
             return ratio.sum(axis=1, keepdims=True), slice(0, 1)
         return ratio, slice(None)
@@ -171,48 +186,61 @@ class Bayes(_Estimation):
     def posterior(self, moments: Moments, partition: Partition, schema: Schema) -> Posterior:
         """The posterior given moments."""
         units = Units.of(moments, partition, schema)
-        return self.posterior_in(units, moments, moments.constant(), *self._prior_in(units, partition.columns))
+        return self.posterior_in(units, moments, moments.constant(), self._prior_in(units, partition))
 
-    def with_prior_of(self, before: Posterior, moments: Moments, partition: Partition) -> Posterior:
+    def with_prior_of(self, before: Posterior, moments: Moments) -> Posterior:
         """The posterior given other moments, under the prior of another posterior."""
-        location, scale = self._prior_in(before.units, partition.columns)
-        location = before.overall if location is None else location
-        return self.posterior_in(before.units, moments, before.absent, location, scale)
+        assert before.prior is not None
+        return self.posterior_in(before.units, moments, before.absent, before.prior)
 
-    def _prior_in(self, units: Units, columns: NDArray[np.intp]) -> tuple[Floats | None, Floats]:
-        """m0 (None: not given as an array) and the diagonal of Ψ0, in standard units."""
-        location = self.prior.location
-        given = None if isinstance(location, str) else (np.array(location)[columns] - units.origin) / units.unit
-        return given, self.prior.standard_scale(columns, units.unit)
+    def _prior_in(self, units: Units, partition: Partition) -> Hyperparameters:
+        """The prior in standard units."""
+        return self.prior.hyperparameters(partition, *units).shared(self.sharing)
 
     def posterior_in(
-        self, units: Units, moments: Moments, absent: NDArray[np.bool_], location: Floats | None, prior_scale: Any
+        self, units: Units, moments: Moments, absent: NDArray[np.bool_], prior: Hyperparameters
     ) -> Posterior:
-        """The posterior in given units, from m0 (None: the mean over all samples) and Ψ0."""
-        prior = self.prior
+        """The posterior in given units, from a prior in which m0 is the mean over all samples where it is unknown."""
         standard = moments.standardised(units.unit)
+        if prior.separate:
+            standard = standard.separated()
         n, mean = standard.n, standard.mean  # (configurations, classes), (…, features)
         overall = standard.overall()[0]
-        if location is None:
-            location = overall
+        location = overall[None] if prior.location is None else prior.location
+        location = np.where(np.isnan(location), overall, location)  # (classes, features)
+        own_strength, own_shape = (
+            part[:, None] if standard.separate and not prior.separate else part for part in prior[2:]
+        )
         added, centre = standard.scatter, mean
-        strength = prior.strength + n
-        share = prior.strength * n / strength
-        if prior.is_coherent:
-            centre = (prior.strength * location + standard.by_feature(n) * mean) / standard.by_feature(strength)
+        strength = own_strength + n
+        share = own_strength * n / strength
+        if self.prior.is_coherent:
+            total = standard.by_feature(own_strength) * location + standard.by_feature(n) * mean
+            centre = total / standard.by_feature(strength)
             from_location = standard.products(mean - location)
             from_location *= standard.by_pair(share)
             added = np.add(added, from_location, out=from_location)
         scale = _shared(added, self.sharing)
-        scale[..., : len(units.unit)] += prior_scale
+        scale[..., : len(units.unit)] += prior.scale
         shared_n = _shared(n, self.sharing)
-        shape = prior.shape + shared_n / 2
+        shape = own_shape + shared_n / 2
         posterior = Posterior(
-            moments.pairs, units, absent, shared_n, centre, scale, strength, shape, n, overall, prior.is_coherent
+            moments.pairs,
+            units,
+            absent,
+            shared_n,
+            centre,
+            scale,
+            strength,
+            shape,
+            n,
+            overall,
+            self.prior.is_coherent,
+            prior._replace(location=location),
         )
-        if prior.location != "paper":
+        if self.prior.location != "paper":
             return posterior
-        shift = prior.strength * (mean - location) / standard.by_feature(strength)
+        shift = standard.by_feature(own_strength) * (mean - location) / standard.by_feature(strength)
         own_spread = _shared(standard.by_feature(share) * (mean - location) ** 2, self.sharing)
         return replace(posterior, shift=shift, own_spread=own_spread)
 
@@ -295,8 +323,7 @@ def estimation_of(name: Any, prior: Any, sharing: Any, class_prior: Any, schema:
         raise ValueError(f"sharing must be a number from 0 to 1, not {sharing!r}")
     if not isinstance(prior, Prior | None):
         raise TypeError(f"prior must be a Prior or None, not {prior!r}")
-    prior = prior or Prior()
-    prior.check_features(schema.n_columns)
+    prior = (prior or Prior()).resolved(schema)
     return estimations[name](prior, float(sharing), class_prior_of(class_prior, schema.n_classes))
 
 

@@ -368,23 +368,26 @@ class Lattice:
         from cgnlearn.kernels.lattice import log_dets
 
         assert isinstance(self.estimation, Bayes)
-        prior, posterior = self.estimation.prior, self.posterior
-        scale = prior.standard_scale(self.partition.columns, posterior.units.unit)
-        log_scale = np.concatenate([[0.0], np.cumsum(np.where(posterior.absent, 0.0, np.log(scale)))])
-        log_strength, regressions = self.estimation.log_strength_ratio(posterior.strength)
+        prior, posterior = self.posterior.prior, self.posterior
+        assert prior is not None
+        log_strength, regressions = self.estimation.log_strength_ratio(prior.strength, posterior.strength)
         n = posterior.n[0, regressions]
-        log_gammas = densities.log_gamma_ratio(n[:, None], prior.shape + np.arange(self.orders) / 2)
+        shape = np.broadcast_to(prior.shape[regressions], n.shape)
+        scale = np.broadcast_to(prior.scale[regressions], (len(n), self.partition.n_features))
+        log_scale = np.cumsum(np.where(posterior.absent, 0.0, np.log(scale)), axis=1)
+        log_scale = np.concatenate([np.zeros((len(n), 1)), log_scale], axis=1)
+        log_gammas = densities.log_gamma_ratio(n[:, None], shape[:, None] + np.arange(self.orders) / 2)
         log_det = np.zeros(self.scale.shape)
 
         def of_stretch(at: int, start: int, stop: int) -> tuple[int, int, Floats]:
             log_dets(self.stretches[at, start], log_det[at])
             child = np.arange(start, stop)[:, None]
-            of_parents = log_scale[child] - log_scale[np.maximum(child - np.arange(self.orders), 0)]
+            of_parents = log_scale[at, child] - log_scale[at, np.maximum(child - np.arange(self.orders), 0)]
             spread = self.spread[at, start:stop]
             evidence = densities.regression_evidence(
                 n[at],
-                prior.shape + self.n_parents[start:stop] / 2,
-                scale[child],
+                shape[at] + self.n_parents[start:stop] / 2,
+                scale[at, child],
                 np.where(spread > 0, spread, 1.0),  # not used where there is no regression
                 of_parents - log_det[at, start:stop],
                 log_strength[0, at],

@@ -89,7 +89,8 @@ class Removal(NamedTuple):
         alone = left <= 1e-9 * behind
         growth = np.where(alone, 1.0, behind / np.where(alone, 1.0, left))
         strength = posterior.strength[configuration][:, None] - np.where(own, weight, 0.0)
-        strength = np.maximum(strength, estimation.prior.strength)  # rounding may leave less
+        if posterior.prior is not None:
+            strength = np.maximum(strength, posterior.prior.strength[:, None])  # rounding may leave less
         down = shares * np.where(alone, 0.0, weight * growth)
         if not estimation.averages:
             down /= posterior.n[configuration][:, None]  # where the scale is a variance

@@ -219,7 +219,7 @@ class Network:
         posteriors, solvers = list(self.posteriors), list(self.solvers)
         for i, partition in enumerate(statistics.layout.partitions):
             if removed.moments[i].n.any():
-                posteriors[i] = self.estimation.with_prior_of(self.posteriors[i], statistics.moments[i], partition)
+                posteriors[i] = self.estimation.with_prior_of(self.posteriors[i], statistics.moments[i])
                 solvers[i] = Blocks.of(partition, posteriors[i], self.estimation)
         return replace(self, statistics=statistics, posteriors=tuple(posteriors), solvers=tuple(solvers))
 

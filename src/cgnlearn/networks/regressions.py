@@ -25,6 +25,7 @@ from cgnlearn.networks.factors import factorised, sums_before, whiten
 from cgnlearn.networks.layout import Cells, Partition, Stack
 from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.moments import CHUNK, COMPILED_PAYS
+from cgnlearn.networks.prior import Hyperparameters
 from cgnlearn.networks.solver import Rows, Singular, n_of, parts_of, rounding, rows_by_configuration, standard_values
 
 
@@ -32,7 +33,7 @@ from cgnlearn.networks.solver import Rows, Singular, n_of, parts_of, rounding, r
 class Regressions:
     """The factorised posterior of a stack; "…" stands for (configurations, classes).
 
-    Where blocks are counted separately, ``n``, ``shape`` and ``strength`` have an axis of blocks after the classes.
+    Where blocks have their own weights, ``n``, ``shape`` and ``strength`` have an axis of blocks after the classes.
     """
 
     cells: Cells  # the configurations of the discrete parents
@@ -49,6 +50,7 @@ class Regressions:
     shape: Floats  # ρ': (…, members)
     strength: Floats  # κ': (…)
     overall: Floats  # the mean over all samples: (blocks, members)
+    prior: Hyperparameters | None  # its features are (blocks, members), strength and shape by class and perhaps block
     shift: Floats | None  # centre minus the expectation of the member as a child: (…, blocks, members)
 
     @classmethod
@@ -79,6 +81,7 @@ class Regressions:
             shape=shape[..., None] + np.arange(stack.size) / 2,
             strength=strength,
             overall=posterior.overall[members],
+            prior=None if posterior.prior is None else posterior.prior.of_features(members),
             shift=None if posterior.shift is None else posterior.shift[..., members],
         )
 
@@ -94,17 +97,23 @@ class Regressions:
 
     @property
     def separate(self) -> bool:
-        """Whether blocks are counted separately."""
+        """Whether blocks have their own weights."""
         return self.n.ndim == 3
 
     def block(self, number: int) -> Regressions:
-        """One of the blocks that are counted separately, as a stack of its own."""
+        """One of the blocks that have their own weights, as a stack of its own."""
         here = slice(number, number + 1)
         parts = {name: getattr(self, name)[here] for name in ("members", "values", "columns", "counted", "overall")}
         parts |= {name: getattr(self, name)[:, :, here] for name in ("centre", "spread", "factor")}
         parts |= {name: getattr(self, name)[:, :, number] for name in ("n", "shape", "strength")}
         shift = None if self.shift is None else self.shift[:, :, here]
-        return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, **parts)
+        prior = self.prior
+        if prior is not None:
+            location = None if prior.location is None else prior.location[:, here]
+            prior = (prior.of_block(number) if prior.separate else prior)._replace(
+                location=location, scale=prior.scale[:, here]
+            )
+        return replace(self, units=Units(*(part[here] for part in self.units)), shift=shift, prior=prior, **parts)
 
     def observed(self, table: Table, number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The samples that a block has counted, and others in which its members and discrete parents are observed."""
@@ -310,19 +319,20 @@ class Regressions:
 
     def log_evidence(self, estimation: Bayes) -> Floats:
         """Log evidence of every own member: (blocks, members - n_given)."""
-        prior = estimation.prior
-        scale = prior.standard_scale(self.columns, self.units.unit)
+        prior = self.prior
+        assert prior is not None
         log_diagonal = np.log(np.diagonal(self.factor, axis1=-2, axis2=-1))
-        log_det_ratio = sums_before(np.log(scale)) - 2 * sums_before(log_diagonal)
-        log_strength, regressions = estimation.log_strength_ratio(self.strength)
+        log_det_ratio = sums_before(np.log(prior.scale)) - 2 * sums_before(log_diagonal)
+        log_strength, regressions = estimation.log_strength_ratio(prior.strength, self.strength)
+        shape = prior.shape[..., None] if prior.separate else prior.shape[..., None, None]
         n, log_strength = (
             part[..., None] if self.separate else part[..., None, None]
             for part in (self.n[:, regressions], log_strength)
         )
         evidence: Floats = densities.regression_evidence(
             n,
-            prior.shape + np.arange(self.size) / 2,
-            scale,
+            shape[regressions] + np.arange(self.size) / 2,
+            prior.scale[regressions],
             self.spread[:, regressions],
             log_det_ratio[:, regressions],
             log_strength,

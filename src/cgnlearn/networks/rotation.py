@@ -28,7 +28,7 @@ from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.model import LeaveOneOut, require_complete
 from cgnlearn.networks.moments import CHUNK, Moments, moments_of
 from cgnlearn.networks.network import Network
-from cgnlearn.networks.prior import Prior
+from cgnlearn.networks.prior import Hyperparameters, Prior
 from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
@@ -120,7 +120,13 @@ class RotatedBlock:
             location = ((point - rotation.origin) / rotation.unit) @ rotation.basis - moments.origin
         multiple = 1.0 if prior.multiple is None else prior.multiple
         # Rotated columns that are equal in all samples are not absent: the location may be elsewhere.
-        posterior = estimation.posterior_in(units, moments, np.zeros(n, bool), location, multiple)
+        before = Hyperparameters(
+            None if location is None else location[None],
+            np.full((1, n), multiple),
+            np.atleast_1d(np.asarray(prior.strength, float)),
+            np.atleast_1d(np.asarray(prior.shape, float)),
+        )
+        posterior = estimation.posterior_in(units, moments, np.zeros(n, bool), before)
         member = np.arange(n)
         scale = posterior.scale[..., posterior.pairs.place(member[:, None], member[None, :])]
         return cls(rotation, estimation, partition.cells, posterior, factorised(scale, always=True), multiple)
@@ -141,10 +147,12 @@ class RotatedBlock:
     @property
     def log_evidence(self) -> float:
         """ln p(continuous features of the training data | discrete features, classes)."""
-        log_strength, regressions = self.estimation.log_strength_ratio(self.posterior.strength)
+        prior = self.posterior.prior
+        assert prior is not None
+        log_strength, regressions = self.estimation.log_strength_ratio(prior.strength, self.posterior.strength)
         evidence = densities.block_evidence(
             self.posterior.n[:, regressions],
-            self.estimation.prior.shape,
+            float(prior.shape[0]),
             self.rotation.size,
             self.log_det[:, regressions],
             self.log_det_ratio[:, regressions],

@@ -52,6 +52,10 @@ class Ordered(Fixed):
             raise ValueError(f"{self!r} needs samples to choose k: fit a CGNClassifier with it, or give k a number")
         return ordered_structure(self.shape, self.k, schema)
 
+    def model(self, statistics: Statistics, estimation: Estimation) -> Network:
+        # Every k has the same prior.
+        return super().model(statistics, estimation.even(statistics.schema))
+
     def greatest_k(self, schema: Schema) -> int:
         """Greatest k to try."""
         return min(self.k_max, max(1, len(schema.continuous)))
@@ -154,6 +158,7 @@ class EveryK:
     ) -> EveryK:
         """Log likelihoods of new samples, or of the training samples by leave-one-out."""
         schema = statistics.schema
+        estimation = estimation.even(schema)
         require_complete_order((*statistics.incomplete, *table.incomplete), schema)
         discrete = _densities(discrete_network(statistics, estimation), table, leave_one_out)
         total = np.broadcast_to(discrete.log_likelihood, (len(shapes), k_max, *discrete.log_likelihood.shape)).copy()

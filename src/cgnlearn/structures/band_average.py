@@ -78,7 +78,7 @@ class AveragedBand:
         """Average, if the estimation defines an evidence."""
         if estimation.sharing != 0:
             raise ValueError(f"BandAverage averages over sharing: leave sharing at 0, not {estimation.sharing:g}")
-        bayes = with_evidence(estimation, "BandAverage")
+        bayes = with_evidence(estimation.even(statistics.schema), "BandAverage")
         require_complete_order(statistics.incomplete, statistics.schema)
         return cls(statistics, bayes, k_max, discrete_network(statistics, bayes), _lattices(statistics, bayes))
 
@@ -186,7 +186,7 @@ def _lattices(statistics: Statistics, bayes: Bayes) -> tuple[Lattice, ...]:
         return ()
     parts = []
     for kind, estimation in (
-        (statistics.class_free(), bayes),
+        (statistics.class_free(), bayes.class_free),
         (statistics, replace(bayes, sharing=1.0)),
         (statistics, bayes),
     ):

@@ -111,10 +111,14 @@ class RotatedComplete(Learner):
     @classmethod
     def of(cls, table: Table, estimation: Estimation) -> RotatedComplete:
         """Learner from the training samples."""
-        if estimation.prior.location == "paper":
+        prior = estimation.prior
+        if prior.location == "paper" or prior.by_class or prior.is_uneven:
+            why = 'the prior location "paper": use "pooled" or "cell"'
+            if prior.location != "paper":
+                why = "a prior by class, nor a strength or shape by feature: use another structure, or fewer columns"
             raise ValueError(
                 f"a complete structure over {len(table.schema.continuous)} columns and {table.n_samples} samples is "
-                'fitted by rotation, which does not support the prior location "paper": use "pooled" or "cell"'
+                f"fitted by rotation, which does not support {why}"
             )
         rotation = Rotation.of(table, estimation.prior)
         return cls(rotation, rotation.statistics(table))

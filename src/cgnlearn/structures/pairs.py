@@ -148,23 +148,23 @@ class _Scored(NamedTuple):
 
 def _by_evidence(partition: Partition, moments: Moments, schema: Schema, estimation: Bayes) -> _Scored:
     """Log evidences."""
-    prior = estimation.prior
     posterior = estimation.posterior(moments, partition, schema)
-    before = prior.standard_scale(partition.columns, posterior.units.unit)
-    log_strength, regressions = estimation.log_strength_ratio(posterior.strength)
-    scale = posterior.scale[:, regressions]
+    prior = posterior.prior
+    assert prior is not None
+    log_strength, regressions = estimation.log_strength_ratio(prior.strength, posterior.strength)
+    scale, before, own_shape = posterior.scale[:, regressions], prior.scale[regressions], prior.shape[regressions]
 
     def score(child: NDArray[np.intp], parent: NDArray[np.intp] | None = None) -> Floats:
         n, log_ratio = (
-            part[..., child] if partition.separate else part[..., None]
+            part[..., child] if posterior.separate else part[..., None]
             for part in (posterior.n[:, regressions], log_strength)
         )
         spread, log_det_ratio, n_parents = scale[..., child], np.zeros(len(child)), 0
         if parent is not None:
             spread = conditional_scale(scale, posterior.pairs, child, parent)
-            log_det_ratio, n_parents = np.log(before[parent] / scale[..., parent]), 1
-        shape = prior.shape + n_parents / 2
-        found = densities.regression_evidence(n, shape, before[child], spread, log_det_ratio, log_ratio)
+            log_det_ratio, n_parents = np.log(before[:, parent] / scale[..., parent]), 1
+        shape = (own_shape[:, child] if prior.separate else own_shape[:, None]) + n_parents / 2
+        found = densities.regression_evidence(n, shape, before[:, child], spread, log_det_ratio, log_ratio)
         return (found - n * np.log(posterior.units.unit[child])).sum(axis=(0, 1))
 
     return _Scored(np.flatnonzero(~posterior.absent), score)

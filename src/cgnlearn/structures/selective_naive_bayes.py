@@ -83,7 +83,7 @@ class Selection:
         """Average from statistics of naive Bayes' families."""
         structure = Structure.naive_bayes(statistics.schema.n_columns)
         own = Network.of(structure, statistics, estimation)
-        free = Network.of(structure, statistics.class_free(), replace(estimation, class_prior=None))
+        free = Network.of(structure, statistics.class_free(), estimation.class_free)
         evidence, free_evidence = _by_column(own), _by_column(free)
         present = np.isfinite(evidence) & np.isfinite(free_evidence)
         with np.errstate(divide="ignore"):
@@ -115,7 +115,8 @@ class Selection:
     def log_likelihood(self, table: Table) -> Floats:
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
         n_densities = (1 + table.schema.n_classes) * table.values.size
-        if n_densities < COMPILED_PAYS or table.incomplete or self.own.statistics.incomplete:
+        uneven = any(posterior.separate for posterior in self.own.posteriors)  # missing values, or a prior by feature
+        if n_densities < COMPILED_PAYS or table.incomplete or uneven:
             return total + self.contributions(table).sum(axis=1)
         own_densities = self.own.discrete_log_densities(table)
         free_densities = self.free.discrete_log_densities(self._class_free(table))

@@ -69,7 +69,8 @@ class TAN(Learner):
         return [Network.of(trees[estimation.prior], statistics, estimation) for estimation in estimations]
 
     def _structure(self, statistics: Statistics, prior: Prior) -> Structure:
-        prior = prior if prior.is_coherent else replace(prior, location="pooled")
+        # Ranges by class say nothing about which features depend on each other.
+        prior = (prior if prior.is_coherent else replace(prior, location="pooled")).class_free
         alone, joined = pair_scores(statistics, Bayes(prior) if self.score == "evidence" else None)
         without_values = set(statistics.without_values)
         varies = [levels is None or len(levels) > 1 for levels in statistics.schema.levels]

@@ -68,7 +68,7 @@ class TANAverage(Learner):
         return pair_families(schema)
 
     def model(self, statistics: Statistics, estimation: Estimation) -> ForestAverage:
-        return ForestAverage.of(statistics, with_evidence(estimation, "TANAverage"))
+        return ForestAverage.of(statistics, with_evidence(estimation.even(statistics.schema), "TANAverage"))
 
 
 @dataclass(frozen=True, eq=False)
