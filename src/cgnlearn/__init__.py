@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
     from cgnlearn.networks.estimation import SampleNotAcceptableError as SampleNotAcceptableError
     from cgnlearn.networks.prior import Prior as Prior
+    from cgnlearn.networks.statistics import Statistics as Statistics
     from cgnlearn.networks.structure import Structure as Structure
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
@@ -46,6 +47,7 @@ _HOMES = {
     "Prior": "networks.prior",
     "SampleNotAcceptableError": "networks.estimation",
     "SelectiveNaiveBayes": "structures.selective_naive_bayes",
+    "Statistics": "networks.statistics",
     "Structure": "networks.structure",
     "TAN": "structures.tan",
     "TANAverage": "structures.tan_average",

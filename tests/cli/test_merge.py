@@ -1,6 +1,7 @@
 """Statistics as files: what is pooled is what the rows in one place would give, and no row can be read from them."""
 
 import io
+import json
 from zipfile import ZipFile
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from cgnlearn import CGNClassifier, load, save
+from cgnlearn import CGNClassifier, Prior, load, save
 from cgnlearn.cli.main import main
 
 
@@ -213,3 +214,81 @@ def test_what_cannot_be_merged_is_refused_in_one_line(parts):
     code, err = run("fit", folder / "a.csv", "-t", "diagnosis", "-o", out, "--minimum-cell", 5)
     assert (code, "ends in .stats" in err) == (2, True)
     assert not out.exists()
+
+
+# ---- published tables
+
+
+def table_of(rows, path):
+    """Table 1 of the samples, as a file."""
+    lines = ["class,feature,level,n,mean,sd"]
+    for label, of_class in rows.groupby("diagnosis"):
+        for name in ("marker", "ratio"):
+            values = of_class[name].to_numpy()
+            lines.append(f"{label},{name},,{len(values)},{values.mean()!r},{values.std(ddof=1)!r}")
+        for name in ("sex", "stage"):
+            lines += [f"{label},{name},{level},{n},," for level, n in of_class[name].value_counts().items()]
+    path.write_text("\n".join(lines).replace("np.float64(", "").replace(")", "") + "\n")
+    return path
+
+
+def test_a_table_merges_with_statistics(parts):
+    rows, folder = parts
+    half = len(rows) // 2
+    table = table_of(rows.iloc[half:], folder / "table1.csv")
+    model = folder / "model.skops"
+    code, err = run("merge", table, folder / "a.stats", "-o", model)
+    assert (code, "2 files, 300 samples" in err) == (0, True), err
+    X = rows.drop(columns="diagnosis")
+    expected = fitted(rows, "naive_bayes").predict_log_proba(X)
+    np.testing.assert_allclose(load(model).predict_log_proba(X), expected, rtol=1e-6, atol=1e-6)
+    code, err = run("predict", model, folder / "b.csv", "-o", folder / "predictions.csv")
+    assert code == 0, err
+
+
+def test_a_table_alone_is_a_model_that_predicts(parts):
+    rows, folder = parts
+    model = folder / "model.skops"
+    assert run("merge", table_of(rows, folder / "table1.csv"), "-o", model)[0] == 0
+    code, err = run("predict", model, folder / "b.csv", "-o", folder / "predictions.csv")
+    assert code == 0, err
+    assert len(pd.read_csv(folder / "predictions.csv")) == 150
+
+
+def test_tables_that_cannot_be_merged_are_refused_in_one_line(parts):
+    rows, folder = parts
+    table = table_of(rows, folder / "table1.csv")
+    for words, told in (
+        ((table, "-s", "tan"), "a table of means, which is for naive Bayes"),
+        ((table_of(rows.replace({"diagnosis": {"ill": "dead"}}), folder / "t2.csv"), folder / "a.stats"), "include 'dead'"),
+    ):
+        code, err = run("merge", *words, "-o", folder / "out.skops")
+        assert (code != 0, err.count("\n"), told in err) == (True, 1, True), err
+
+
+# ---- priors from files
+
+
+def test_ranges_from_a_file(parts):
+    rows, folder = parts
+    (folder / "prior.csv").write_text(
+        "class,feature,low,high,worth\nhealthy,marker,99999998,100000002,20\nill,marker,99999990,99999994,20\n"
+    )
+    options = ("-t", "diagnosis", "--categorical", "stage", "-s", "naive_bayes", "--prior", folder / "prior.csv")
+    model = folder / "model.skops"
+    assert run("fit", folder / "a.csv", *options, "-o", model)[0] == 0
+    found = CliRunner().invoke(main, ["inspect", str(model)], prog_name="cgnlearn").output
+    assert "marker in ill: expected 1e+08" in found
+    assert "prior and data conflict very strongly" in found
+    plain = json.loads(CliRunner().invoke(main, ["inspect", str(model), "--json"], prog_name="cgnlearn").output)
+    assert [(each["label"], each["feature"]) for each in plain["prior"]] == [("ill", "marker"), ("healthy", "marker")]
+    prior = Prior.from_ranges({"healthy": {"marker": (99999998, 100000002)}, "ill": {"marker": (99999990, 99999994)}})
+    X, y = rows.iloc[:150].drop(columns="diagnosis"), rows["diagnosis"].iloc[:150]
+    expected = CGNClassifier(prior=prior).fit(X, y).predict_joint_log_proba(X)
+    np.testing.assert_allclose(load(model).predict_joint_log_proba(X), expected, rtol=1e-10)
+    for more, told in (
+        (("--prior-location", "cell"), "--prior gives the means"),
+        (("--prior", folder / "b.csv"), "there is no column 'class'"),
+    ):
+        code, err = run("fit", folder / "a.csv", *options, *more, "-o", model)
+        assert (code, err.count("\n"), told in err) == (2, 1, True), err

@@ -1,6 +1,6 @@
 import pytest
 
-from cgnlearn.tables.knowledge import read_prior
+from cgnlearn.tables.knowledge import read_prior, read_summary
 
 
 def written(path, text):
@@ -32,3 +32,32 @@ def test_ranges_are_read_with_a_worth_of_20_where_none_is_given(tmp_path):
 def test_files_that_are_no_ranges(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         read_prior(written(tmp_path / "prior.csv", text))
+
+
+TABLE = "class,feature,level,n,mean,sd\nill,K,,10,5,0.5\nwell,K,,20,4,0.4\nill,sex,f,10,,\nwell,sex,f,12,,\nwell,sex,m,8,,\n"
+
+
+def test_a_published_table(tmp_path):
+    found = read_summary(written(tmp_path / "table1.csv", TABLE))
+    assert found.schema.names == ("K", "sex")
+    assert found.classes.tolist() == [10, 20]
+    assert found.counts[0][:, 0].tolist() == [[10, 0], [12, 8]]
+    assert (found.moments[0].origin + found.moments[0].mean)[0, :, 0].tolist() == [5, 4]
+    assert found.moments[0].scatter[0, :, 0].tolist() == pytest.approx([9 * 0.25, 19 * 0.16])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("well,K,,20,4,0.4", "well,K,,21,4,0.4", "the counts of 'sex' in class 'well' add up to 20, but it has 21"),
+        ("ill,K,,10,5,0.5", "ill,K,,10,,0.5", "line 2: a row has either a mean and an sd, or a level"),
+        ("ill,K,,10,5,0.5", "ill,K,f,10,5,0.5", "line 2: a row has either a mean and an sd, or a level"),
+        ("ill,sex,f,10", "well,sex,f,10", "line 5: class 'well' has another row for 'sex'"),
+        ("ill,K,,10,5,0.5", "ill,K,,,5,0.5", "line 2: the column 'n' has no value"),
+        ("ill,sex,f,10,,", "ill,Na,,9,140,3", "has 9 samples here and 10 before: features with missing values"),
+        ("class,", "group,", "there is no column 'class'"),
+    ],
+)
+def test_published_tables_that_do_not_add_up(tmp_path, old, new, message):
+    with pytest.raises(ValueError, match=message):
+        read_summary(written(tmp_path / "table1.csv", TABLE.replace(old, new)))

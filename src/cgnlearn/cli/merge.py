@@ -29,24 +29,38 @@ def merge(
 
     The files are written by `cgnlearn fit DATA -o part.stats`: sums over samples, no samples. All must have the same
     columns, levels and classes, and the same structure; the structure of the model may be a part of it.
+
+    A published table counts as such a file, for naive Bayes: its columns are class, feature, n, mean and sd, or class,
+    feature, level and n.
     """
-    from cgnlearn import CGNClassifier, load, save
-    from cgnlearn.networks.statistics import Statistics
+    from cgnlearn import CGNClassifier, Statistics, Structure, load, save
     from cgnlearn.persistence import read_header
+    from cgnlearn.tables.knowledge import read_summary
 
     wanted = chosen(structure or "naive_bayes", estimation, ordered=False, **model)
+    tables = [path for path in parts if path.suffix.lower() not in (".stats", ".skops")]
+    if tables and wanted.structure != "naive_bayes":
+        raise click.UsageError(f"{tables[0]} is a table of means, which is for naive Bayes: omit --structure")
     total: Any = 0
+    columns = None
     with waiting("merging"):
-        for path in parts:
-            statistics = load(path)
+        for path in sorted(parts, key=tables.__contains__):  # tables follow the columns of the others
+            statistics: Any
+            if path in tables:
+                statistics = read_summary(path, total.schema if total else None)
+            else:
+                statistics = load(path)
+                columns = columns or read_header(path).get("columns")
             if not isinstance(statistics, Statistics):
                 raise click.UsageError(f"{path} holds a model, not statistics: use cgnlearn fit -o NAME.stats")
+            if tables:
+                naive = Structure.naive_bayes(statistics.schema.n_columns)
+                statistics = statistics.restricted(naive.as_families(statistics.schema))
             try:
                 total = total + statistics
             except ValueError as error:
                 raise click.ClickException(f"{path} does not match {parts[0]}: {error}") from None
         merged = CGNClassifier.from_statistics(total, **wanted.get_params(deep=False))
-        columns = read_header(parts[0]).get("columns")
         save(total if output.suffix.lower() == ".stats" else merged, output, columns=columns)
     if as_json:
         click.echo(json.dumps(description(merged) | {"path": str(output)}, indent=1))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from cgnlearn.data.levels import identity, plain
 from cgnlearn.data.schema import Schema
 
 WIDTH = 2 * 1.959963984540054  # standard deviations that hold 95 % of a normal
@@ -37,8 +38,7 @@ class Range(NamedTuple):
             raise ValueError(
                 f"{at} has a worth of {worth:g}: give the number of samples that it counts as, or omit the range"
             )
-        plain = (name.item() if isinstance(name, np.generic) else name for name in (label, feature))
-        return cls(*plain, low, high, worth)
+        return cls(plain(label), plain(feature), low, high, worth)
 
     @property
     def mean(self) -> float:
@@ -53,9 +53,7 @@ class Range(NamedTuple):
     def place(self, schema: Schema) -> tuple[int, int]:
         """Class code and column; raise ValueError if there are none such."""
         classes = list(schema.classes)
-        named = [i for i, label in enumerate(classes) if label == self.label] or [
-            i for i, label in enumerate(classes) if str(label) == str(self.label)
-        ]
+        named = [i for i, label in enumerate(classes) if identity(label) == identity(self.label)]
         if not named:
             listed = ", ".join(str(label) for label in classes[:6])
             raise ValueError(f"the prior has a range for class {self.label!r}, but the classes are {listed}")

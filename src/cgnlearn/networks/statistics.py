@@ -5,13 +5,14 @@ A classifier keeps nothing else of its training data, and ``a + b`` are the stat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.schema import Schema
@@ -54,6 +55,58 @@ class Statistics:
     moments: tuple[Moments, ...]
     missing: Floats
     incomplete: tuple[int, ...] = ()
+
+    @classmethod
+    def from_summary(
+        cls,
+        n: Mapping[Any, float],
+        mean: Mapping[str, Mapping[Any, float]] | None = None,
+        sd: Mapping[str, Mapping[Any, float]] | None = None,
+        counts: Mapping[str, Mapping[Any, Mapping[Any, float]]] | None = None,
+        *,
+        correlation: Mapping[Any, ArrayLike] | None = None,
+        divisor: Literal["n-1", "n"] = "n-1",
+        schema: Schema | None = None,
+    ) -> Statistics:
+        """Return the statistics that a published table of counts, means and standard deviations has.
+
+        They are those of naive Bayes and add to those of samples; with correlations, those of all continuous features
+        together.
+
+        Parameters
+        ----------
+        n : mapping of class to number of samples
+        mean, sd : mapping of feature to mapping of class to number
+            Of the continuous features.
+        counts : mapping of feature to mapping of level to mapping of class to number
+            Of the discrete features; over the levels they add up to ``n``.
+        correlation : mapping of class to matrix, optional
+            Correlations of the continuous features, in their order.
+        divisor : {"n-1", "n"}
+            That of the published standard deviations.
+        schema : Schema, optional
+            ``schema`` of the statistics to which these will be added, for the order of columns, classes and levels.
+            Default: the order given, classes and levels sorted.
+
+        Examples
+        --------
+        >>> from cgnlearn import CGNClassifier, Statistics
+        >>> table = Statistics.from_summary(
+        ...     n={"ill": 40, "well": 60},
+        ...     mean={"K": {"ill": 5.6, "well": 4.2}},
+        ...     sd={"K": {"ill": 0.5, "well": 0.4}},
+        ...     counts={"sex": {"f": {"ill": 25, "well": 30}, "m": {"ill": 15, "well": 30}}},
+        ... )
+        >>> import pandas as pd
+        >>> model = CGNClassifier.from_statistics(table)
+        >>> model.predict(pd.DataFrame({"K": [4.0, 6.0], "sex": ["m", "f"]}))
+        array(['well', 'ill'], dtype='<U4')
+        """
+        from cgnlearn.networks.summary import statistics_of_summary
+
+        return statistics_of_summary(
+            n, mean or {}, sd or {}, counts or {}, correlation=correlation, divisor=divisor, schema=schema
+        )
 
     @cached_property
     def layout(self) -> Layout:

@@ -1,4 +1,4 @@
-"""Knowledge from elsewhere as files: reference ranges."""
+"""Knowledge from elsewhere as files: reference ranges, and published tables."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Floats
+from cgnlearn.data.schema import Schema
 from cgnlearn.networks.prior import Prior
+from cgnlearn.networks.statistics import Statistics
 from cgnlearn.tables.columns import labels, only_numbers
 from cgnlearn.tables.formats import Rows, Source, source_of
 
 RANGES = ("class", "feature", "low", "high", "worth")
 DEFAULT_WORTH = 20.0
+SUMMARY = ("class", "feature", "level", "n", "mean", "sd")
 
 
 def read_prior(path: Path) -> Prior:
@@ -36,6 +39,54 @@ def read_prior(path: Path) -> Prior:
         seen.add(pair)
     try:
         return Prior(ranges=list(zip(classes, features, low.tolist(), high.tolist(), worth.tolist(), strict=True)))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def read_summary(path: Path, schema: Schema | None = None) -> Statistics:
+    """Read a published table: a row for each class and feature, or each class, feature and level.
+
+    ``n`` is the number of samples of the class or, where there is a level, of those that have it. Standard deviations
+    have the divisor n - 1.
+    """
+    source = source_of(path)
+    _require(source, path, ("class", "feature", "n"), SUMMARY)
+    rows = source.whole
+    classes, features = _words(rows, "class"), _words(rows, "feature")
+    n = _numbers(rows, "n", "it is a number of samples")
+    empty = np.full(len(n), np.nan)
+    mean, sd = (only_numbers(rows, name, "it is a number") if name in source.names else empty for name in SUMMARY[4:])
+    found = labels(rows, "level") if "level" in source.names else None
+    of_class: dict[str, float] = {}
+    means: dict[str, dict[str, float]] = {}
+    deviations: dict[str, dict[str, float]] = {}
+    counts: dict[str, dict[str, dict[str, float]]] = {}
+    for row, (label, feature) in enumerate(zip(classes, features, strict=True)):
+        level = None if found is None or found.codes[row] < 0 else str(found.levels[found.codes[row]])
+        where = f"{path}, {rows.place(row)}"
+        if (level is None) == bool(np.isnan(mean[row])):
+            raise ValueError(f"{where}: a row has either a mean and an sd, or a level")
+        into = means.setdefault(feature, {}) if level is None else counts.setdefault(feature, {}).setdefault(level, {})
+        if label in into:
+            raise ValueError(f"{where}: class {label!r} has another row for {feature!r}: keep one")
+        into[label] = float(n[row] if level is not None else mean[row])
+        if level is None:
+            deviations.setdefault(feature, {})[label] = float(sd[row])
+            if of_class.setdefault(label, float(n[row])) != n[row]:
+                raise ValueError(
+                    f"{where}: class {label!r} has {n[row]:g} samples here and {of_class[label]:g} before: features "
+                    "with missing values cannot be taken from a table, so remove the feature"
+                )
+    for label in dict.fromkeys(classes):
+        # Without a continuous feature, the levels of the first discrete one say how many there are.
+        first = next(iter(counts.values()), {})
+        of_class.setdefault(label, sum(by_class.get(label, 0.0) for by_class in first.values()))
+    for by_level in counts.values():
+        for by_class in by_level.values():
+            for label in of_class:
+                by_class.setdefault(label, 0.0)  # tables often omit a level that a class does not have
+    try:
+        return Statistics.from_summary(of_class, means, deviations, counts, schema=schema)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
