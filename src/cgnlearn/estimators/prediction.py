@@ -239,7 +239,7 @@ class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> model = CGNClassifier(prior=prior).fit([[4.1], [4.5], [4.0], [4.2], [4.6], [4.1]], ["ill", "well"] * 3)
         >>> [agreement] = model.prior_agreement_
         >>> print(f"{agreement.expected:.2f}, now {agreement.mean:.2f}: prior and data {agreement.words}")
-        6.30, now 6.03: prior and data conflict very strongly
+        6.30, now 6.03: prior and data conflict strongly
         """
         check_is_fitted(self, "statistics_")
         if self.prior is None:
