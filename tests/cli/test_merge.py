@@ -260,7 +260,10 @@ def test_tables_that_cannot_be_merged_are_refused_in_one_line(parts):
     table = table_of(rows, folder / "table1.csv")
     for words, told in (
         ((table, "-s", "tan"), "a table of means, which is for naive Bayes"),
-        ((table_of(rows.replace({"diagnosis": {"ill": "dead"}}), folder / "t2.csv"), folder / "a.stats"), "include 'dead'"),
+        (
+            (table_of(rows.replace({"diagnosis": {"ill": "dead"}}), folder / "t2.csv"), folder / "a.stats"),
+            "include 'dead'",
+        ),
     ):
         code, err = run("merge", *words, "-o", folder / "out.skops")
         assert (code != 0, err.count("\n"), told in err) == (True, 1, True), err

@@ -65,13 +65,15 @@ def test_a_group_is_a_multivariate_student(samples, limits, sharing):
     X, y, rows = samples
     worth = np.array([[20.0], [6.0]])
     model = CGNClassifier("complete", sharing=sharing, prior=ranges(*limits, worth)).fit(X, y)
-    m0, variance, k0, r0 = hyperparameters(*limits, np.broadcast_to(worth, limits[0].shape))
+    m0, variance, _, r0 = hyperparameters(*limits, np.broadcast_to(worth, limits[0].shape))
     prior_scale, added, count = 2 * r0 * variance, [], []
     for c in range(N_CLASSES):
         own = X[y == c]
         n, off = len(own), own.mean(axis=0) - m0[c]
         count.append(n)
-        added.append((own - own.mean(axis=0)).T @ (own - own.mean(axis=0)) + worth[c] * n / (worth[c] + n) * np.outer(off, off))
+        added.append(
+            (own - own.mean(axis=0)).T @ (own - own.mean(axis=0)) + worth[c] * n / (worth[c] + n) * np.outer(off, off)
+        )
     expected = np.tile(log_class_prior(y), (len(rows), 1))
     for c in range(N_CLASSES):
         weight = np.where(np.arange(N_CLASSES) == c, 1.0, sharing)
@@ -97,7 +99,9 @@ def test_leave_one_out_equals_refits(samples, limits, structure, worth, sharing)
     make = CGNClassifier(structure, prior=ranges(*limits, worth), sharing=sharing, class_prior="uniform")
     found = make.fit(X, y)._leave_one_out(make._table(X, y))
     expected = [
-        CGNClassifier(**make.get_params(deep=False)).fit(np.delete(X, i, 0), np.delete(y, i)).predict_joint_log_proba(X[i : i + 1])[0]
+        CGNClassifier(**make.get_params(deep=False))
+        .fit(np.delete(X, i, 0), np.delete(y, i))
+        .predict_joint_log_proba(X[i : i + 1])[0]
         for i in range(len(y))
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-8)

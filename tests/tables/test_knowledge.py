@@ -34,7 +34,10 @@ def test_files_that_are_no_ranges(tmp_path, text, message):
         read_prior(written(tmp_path / "prior.csv", text))
 
 
-TABLE = "class,feature,level,n,mean,sd\nill,K,,10,5,0.5\nwell,K,,20,4,0.4\nill,sex,f,10,,\nwell,sex,f,12,,\nwell,sex,m,8,,\n"
+TABLE = (
+    "class,feature,level,n,mean,sd\nill,K,,10,5,0.5\nwell,K,,20,4,0.4\n"
+    "ill,sex,f,10,,\nwell,sex,f,12,,\nwell,sex,m,8,,\n"
+)
 
 
 def test_a_published_table(tmp_path):

@@ -46,9 +46,9 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
             described["members"] = _heaviest(loaded.members_)
         agreements = [str(each) for each in loaded.prior_agreement_]
         if agreements:
-            shown, rest = agreements[:MOST_RANGES], len(agreements) - MOST_RANGES
+            listed, rest = agreements[:MOST_RANGES], len(agreements) - MOST_RANGES
             described["prior"] = [f"{len(agreements)} ranges, those that conflict most first"]
-            described |= {f"range {i}": words for i, words in enumerate(shown, start=1)}
+            described |= {f"range {i}": words for i, words in enumerate(listed, start=1)}
             if rest > 0:
                 described["more ranges"] = f"{rest}, all of them with --json"
         width = max(map(len, described))

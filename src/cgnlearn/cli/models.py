@@ -61,7 +61,13 @@ def with_comparators(
 
 
 def chosen(
-    structure: str | None, estimation: str | None, *, seed: int, ordered: bool, prior: Path | None = None, **options: Any
+    structure: str | None,
+    estimation: str | None,
+    *,
+    seed: int,
+    ordered: bool,
+    prior: Path | None = None,
+    **options: Any,
 ) -> Any:
     """The classifier of the options."""
     if structure in NETWORKS:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.networks import densities
-from cgnlearn.networks.estimation import Bayes
+from cgnlearn.networks.estimation import Bayes, Posterior
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
@@ -62,7 +62,7 @@ def agreements(statistics: Statistics, prior: Prior) -> list[Agreement]:
     """
     schema = statistics.schema
     prior = prior.resolved(schema)
-    known = np.isfinite(prior.known(schema.n_classes, schema.n_columns)).all(axis=0)
+    known: Any = np.isfinite(prior.known(schema.n_classes, schema.n_columns)).all(axis=0)
     if not prior.is_coherent or not known.any():
         return []
     families = Structure.naive_bayes(schema.n_columns).as_families(schema)
@@ -80,39 +80,36 @@ def _agreements(statistics: Statistics, prior: Prior) -> Iterator[tuple[tuple[in
     for partition, moments in zip(statistics.layout.partitions, statistics.moments, strict=True):
         posterior, vague = (each.posterior(moments, partition, schema) for each in (given, default))
         before = posterior.prior
-        assert before is not None and before.location is not None
-        m = partition.n_features
-        shape_of = (schema.n_classes, m)
+        assert before is not None
+        assert before.location is not None
         origin, unit = posterior.units
-
-        def by_feature(part: Floats) -> Floats:
-            return np.broadcast_to(part if part.ndim == 2 else part[:, None], shape_of)
-
-        shape, scale = by_feature(before.shape), np.broadcast_to(before.scale, shape_of)
-        after_shape, after_scale = by_feature(posterior.shape[0]), posterior.scale[0][:, :m]
-        values = (
-            np.broadcast_to(before.location, shape_of) * unit + origin,
-            np.sqrt(scale / (2 * shape)) * unit,
-            by_feature(before.strength),
-            by_feature(posterior.n[0]),
+        after_scale = posterior.scale[0][:, : partition.n_features]
+        parts = (
+            before.location * unit + origin,
+            np.sqrt(before.scale / (2 * _by_feature(before.shape))) * unit,
+            _by_feature(before.strength),
+            _by_feature(posterior.n[0]),
             posterior.centre[0] * unit + origin,
-            np.sqrt(after_scale / (2 * after_shape)) * unit,
+            np.sqrt(after_scale / (2 * _by_feature(posterior.shape[0]))) * unit,
             _evidence(posterior) - _evidence(vague),
         )
-        for label, feature in np.argwhere(np.broadcast_to(~posterior.absent, shape_of)).tolist():
-            column = int(partition.columns[feature])
-            yield (label, column), tuple(float(part[label, feature]) for part in values)
+        values = np.array(np.broadcast_arrays(*parts))  # (values, classes, features)
+        for feature in np.flatnonzero(~posterior.absent).tolist():
+            for label in range(schema.n_classes):
+                yield (label, int(partition.columns[feature])), tuple(values[:, label, feature].tolist())
 
 
-def _evidence(posterior: Any) -> Floats:
+def _by_feature(part: Floats) -> Floats:
+    """An array by class, and perhaps feature, to be broadcast with (classes, features)."""
+    return part if part.ndim == 2 else part[:, None]
+
+
+def _evidence(posterior: Posterior) -> Floats:
     """Log evidence of each feature by itself in each class, up to a constant of its unit: (classes, features)."""
-    prior, m = posterior.prior, posterior.centre.shape[-1]
-
-    def by_feature(part: Floats) -> Floats:
-        return part if part.ndim == 2 else part[:, None]
-
-    log_strength = np.log(by_feature(prior.strength) / by_feature(posterior.strength[0]))
-    n, shape = by_feature(posterior.n[0]), by_feature(prior.shape)
-    spread = posterior.scale[0][:, :m]
+    prior = posterior.prior
+    assert prior is not None
+    log_strength = np.log(_by_feature(prior.strength) / _by_feature(posterior.strength[0]))
+    n, shape = _by_feature(posterior.n[0]), _by_feature(prior.shape)
+    spread = posterior.scale[0][:, : posterior.centre.shape[-1]]
     evidence: Floats = densities.regression_evidence(n, shape, prior.scale, spread, 0.0, log_strength)
     return evidence

@@ -199,7 +199,8 @@ class Prior:
             found = each.mean, 2 * shape * each.deviation**2, each.worth, shape
             for name, value in zip(names, found, strict=True):
                 arrays[name][at] = value
-        return replace(self, ranges=(), **{name: _as_tuple(array) for name, array in arrays.items()})
+        known: dict[str, Any] = {name: _as_tuple(array) for name, array in arrays.items()}
+        return replace(self, ranges=(), **known)
 
     def _filled(self, name: str, n_classes: int, n_features: int) -> Floats:
         """One of the parameters by class and feature; nan: learned from the data."""
@@ -237,7 +238,7 @@ class Prior:
     @property
     def class_free(self) -> Prior:
         """The prior of samples that are no class's: without what is known by class."""
-        kept = {
+        kept: dict[str, Any] = {
             field.name: field.default
             for field in fields(self)
             if field.name == "ranges" or np.ndim(getattr(self, field.name)) == 2

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.schema import Schema
 from cgnlearn.networks.prior import Prior
+from cgnlearn.networks.ranges import Range
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.tables.columns import labels, only_numbers
 from cgnlearn.tables.formats import Rows, Source, source_of
@@ -38,7 +39,8 @@ def read_prior(path: Path) -> Prior:
             )
         seen.add(pair)
     try:
-        return Prior(ranges=list(zip(classes, features, low.tolist(), high.tolist(), worth.tolist(), strict=True)))
+        each = zip(classes, features, low.tolist(), high.tolist(), worth.tolist(), strict=True)
+        return Prior(ranges=tuple(Range.checked(*one) for one in each))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
