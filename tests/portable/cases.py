@@ -9,6 +9,7 @@ import pytest
 from cgnlearn import Band, BandAverage, Box, CGNClassifier, CGNClassifierCV, Jan, Prior
 
 LEVELS = {"sex": ["f", "m"], "stage": ["I", "II", "III"], "site": ["a, b", '"c"', "<script>alert(1)</script>", "😀"]}
+RANGES = Prior.from_ranges({"benign": {"d": (-2, 2, 30)}, "other": {"age (years)": (30, 90), "d": (-3, 2)}})
 SLOW = ("mixture, incomplete",)
 
 
@@ -65,6 +66,9 @@ CASES = {
         False,
         True,
     ),
+    "TAN, ranges": (lambda: CGNClassifier("tan", sharing=0.4, prior=RANGES), False, True),
+    "naive Bayes, ranges": (lambda: CGNClassifier(sharing=0.4, prior=RANGES), False, True),
+    "selective naive Bayes, ranges": (lambda: CGNClassifier("selective_naive_bayes", prior=RANGES), False, True),
     "band": (lambda: CGNClassifier(Band(3)), False, True),
     "box, discriminative": (lambda: CGNClassifier(Box(2), estimation="discriminative"), False, True),
     "forward search": (lambda: CGNClassifier("fwgjan"), False, True),

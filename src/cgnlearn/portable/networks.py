@@ -125,8 +125,10 @@ def _group(partition: Partition, posterior: Posterior, estimation: Estimation) -
     else:
         found["reach"] = pairs.reach
     if estimation.averages:
-        prior_scale = estimation.prior.standard_scale(partition.columns, posterior.units.unit)
-        found |= {"prior_scale": prior_scale, "prior_shape": estimation.prior.shape}
+        # Where classes differ in their prior, sharing mixes it with its mean over them, as if this were everyone's.
+        assert posterior.prior is not None
+        scale, shape = posterior.prior.scale.mean(axis=0), posterior.prior.shape.mean(axis=0)
+        found |= {"prior_scale": scale, "prior_shape": shape.tolist()}
     if posterior.shift is not None:
         found |= {"shift": posterior.shift, "own_spread": posterior.own_spread}
     return found
