@@ -93,10 +93,16 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
+def followed(estimator: Any, states: Iterable[T], n_all: int) -> Iterator[T]:
+    """Yield the equal steps of a long computation with a fitted estimator, shown with ``verbose=1``."""
+    with _shown(type(estimator).__name__, "computing", "computed") if estimator.verbose else nullcontext():
+        yield from watched(None, states, [1.0] * n_all)
+
+
 @contextmanager
-def _shown(what: str) -> Iterator[None]:
+def _shown(what: str, doing: str = "fitting", done: str = "fitted") -> Iterator[None]:
     """Show a fit on stderr: a bar of rich or tqdm on a terminal, else lines. Also after Ctrl-C it is closed."""
-    with _rich(what) or _tqdm(what) or _lines(what) as show:
+    with _rich(what) or _tqdm(what) or _lines(what, doing, done) as show:
         token = _SHOWN.set(show)
         try:
             yield
@@ -149,7 +155,7 @@ def _tqdm(what: str) -> Any:
 
 
 @contextmanager
-def _lines(what: str) -> Iterator[Show]:
+def _lines(what: str, doing: str, done: str) -> Iterator[Show]:
     """Lines, at most one a second."""
     started = printed = monotonic()
 
@@ -159,6 +165,6 @@ def _lines(what: str) -> Iterator[Show]:
             printed = monotonic()
             print(f"{what}: {words}", file=sys.stderr, flush=True)
 
-    print(f"{what}: fitting", file=sys.stderr, flush=True)
+    print(f"{what}: {doing}", file=sys.stderr, flush=True)
     yield show
-    print(f"{what}: fitted in {duration(monotonic() - started)}", file=sys.stderr, flush=True)
+    print(f"{what}: {done} in {duration(monotonic() - started)}", file=sys.stderr, flush=True)

@@ -475,3 +475,18 @@ def test_a_column_that_is_never_observed_says_nothing():
     np.testing.assert_allclose(
         model.predict_joint_log_proba(H), without.predict_joint_log_proba(np.delete(X, 2, axis=1))
     )
+
+
+def test_a_sum_over_a_discrete_feature_is_the_same_whatever_else_is_missing_in_the_batch():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    a = (rng.random(80) < 0.3 + 0.4 * y).astype(float)
+    b = (rng.random(80) < 0.2 + 0.6 * a).astype(float)
+    X = np.column_stack([a, b, rng.normal(size=80) + b, rng.normal(size=80)])
+    structure = Structure.from_parents({0: (), 1: (0,), 2: (1,), 3: (2,)})
+    network = network_of(structure, table_of(X, y, (0, 1), (2, 2)), Bayes(Prior()))
+    H = np.repeat(X[:1], 4, axis=0)
+    H[0, 0] = H[1, [0, 1]] = H[2, [0, 2]] = H[3, [0, 3]] = np.nan
+    together = network.log_likelihood(table_of(H, None, (0, 1), (2, 2)))
+    alone = [network.log_likelihood(table_of(one[None], None, (0, 1), (2, 2)))[0] for one in H]
+    np.testing.assert_allclose(together, alone, atol=1e-12)

@@ -16,6 +16,7 @@ from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
 from cgnlearn.data.transforms import Transform, learned
 from cgnlearn.networks import densities
+from cgnlearn.networks.coalitions import Likelihoods, Players, evaluated
 from cgnlearn.networks.prior import Prior
 from cgnlearn.structures.fixed import FEW_COLUMNS
 
@@ -119,6 +120,14 @@ class Fitted(ABC):
     @abstractmethod
     def contributions(self, samples: Samples, setting: int) -> Floats:
         """The terms of a setting's log likelihood, by feature: (samples, columns of X, classes)."""
+
+    def coalitions(self, samples: Samples, powers: Floats, players: Players) -> Likelihoods:
+        """Log likelihoods of coalitions of features, the sum over settings of each times its power."""
+
+        def log_likelihood(table: Table) -> Floats:
+            return np.tensordot(powers, self.log_likelihood(Samples(table, samples.transforms)), 1)
+
+        return evaluated(log_likelihood, samples.table, players)
 
     def draw(self, setting: int, labels: NDArray[np.intp], rng: Any) -> Table:
         """One complete sample per class code, in transformed columns; of a density that accepts missing values."""

@@ -27,6 +27,7 @@ from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import Expansion
 from cgnlearn.logistic.optimiser import MOST_CURVATURE, MOST_DENSE
 from cgnlearn.logistic.path import fits, penalties, steps
+from cgnlearn.networks.coalitions import Likelihoods, Players, additive
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
 
@@ -64,6 +65,13 @@ class FittedLogistic(Fitted):
     def contributions(self, samples: Samples, setting: int) -> Floats:
         table, odds = samples[self.transform], self.odds[setting]
         return odds.contributions(self.expansion, table) + odds.intercept / table.schema.n_columns
+
+    def coalitions(self, samples: Samples, powers: Floats, players: Players) -> Likelihoods:
+        if self.expansion.terms in ("products", "pairs"):
+            return super().coalitions(samples, powers, players)
+        odds = self.odds.total(powers)[0]
+        found = additive(odds.contributions(self.expansion, samples[self.transform]), players)
+        return replace(found, constant=odds.intercept[:, None])
 
     def restricted(self, which: Sequence[int]) -> FittedLogistic:
         return replace(self, odds=self.odds[list(which)])

@@ -17,9 +17,11 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import stratified_sample
 from cgnlearn.data.table import Table, concatenated
 from cgnlearn.data.transforms import Transform
+from cgnlearn.networks.coalitions import Likelihoods, Players
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.integration import observed_cells
 from cgnlearn.networks.model import NotExactError
+from cgnlearn.networks.shapley import Member
 from cgnlearn.networks.typicality import MOST_ROWS, Reference, n_draws, spread_labels, value_quantiles
 
 NO_DENSITY = (
@@ -53,6 +55,12 @@ class Part:
         for powers, of_settings in zip(self.powers, likelihoods, strict=True):
             total = total + np.tensordot(powers, of_settings, 1)
         return normalised(total)
+
+    def coalitions(self, samples: Samples, players: Players) -> Likelihoods:
+        """Log likelihoods of coalitions of features, each setting's times its power."""
+        nothing = np.zeros((len(players), samples.table.schema.n_classes, samples.table.n_samples))
+        each = (fit.coalitions(samples, own, players) for fit, own in zip(self.fits, self.powers, strict=True))
+        return sum(each, start=Likelihoods(nothing))
 
     def contributions(self, samples: Samples) -> Floats | None:
         """Terms of the log likelihood, by feature; None if it is no sum over features."""
@@ -136,6 +144,14 @@ class Mixture:
             fitted, setting = members[member]
             drawn.append(self.transforms[fitted.transform].inverse(fitted.draw(setting, labels, rng)))
         return concatenated(drawn)
+
+    def coalitions(self, table: Table, players: Players) -> list[Member]:
+        """Log likelihoods of coalitions of features under each member that accepts missing values."""
+        able = [part for part in self.parts if part.accepts_missing]
+        if not able:
+            raise ValueError("no member of the mixture integrates features out: add naive_bayes to candidates")
+        samples, total = Samples(table, self.transforms), sum(part.weight for part in able)
+        return [Member(part.weight / total, part.coalitions(samples, players)) for part in able]
 
     def contributions(self, table: Table) -> Floats:
         """Mean of the members' contributions times their powers: (samples, columns of X, classes).

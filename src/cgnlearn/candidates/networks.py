@@ -23,6 +23,7 @@ from cgnlearn.candidates.candidate import (
 )
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
+from cgnlearn.networks.coalitions import Likelihoods, Players, coalitions_of
 from cgnlearn.networks.estimation import Bayes, Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators
 from cgnlearn.networks.model import Model, NotExactError
@@ -86,6 +87,14 @@ class FittedNetworks(Fitted):
 
     def contributions(self, samples: Samples, setting: int) -> Floats:
         return self.models[setting].contributions(samples[self.transform])
+
+    def coalitions(self, samples: Samples, powers: Floats, players: Players) -> Likelihoods:
+        table = samples[self.transform]
+        first, *others = (
+            coalitions_of(model, table, players) * float(power)
+            for model, power in zip(self.models, powers, strict=True)
+        )
+        return sum(others, start=first)
 
     def draw(self, setting: int, labels: NDArray[np.intp], rng: Any) -> Table:
         return draw(drawable(self.models[setting]), labels, rng)

@@ -15,12 +15,15 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table, to_training_type
 from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.logistic.correction import Discriminative
+from cgnlearn.networks.coalitions import Players, coalitions_of
+from cgnlearn.networks.components import Mask
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.networks.model import Model, NotExactError
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.sampling import draw, drawable
+from cgnlearn.networks.shapley import Member
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
 from cgnlearn.networks.typicality import Reference, n_draws, spread_labels
@@ -119,6 +122,18 @@ class FittedNetwork(Predictions):
         joint *= self.likelihood_power_
         joint += self.class_log_prior_
         return joint
+
+    def _members(self, table: Table, players: Players) -> list[Member]:
+        if not self._learner.accepts_missing:
+            raise ValueError(
+                f"shapley integrates features out, which {self._learner!r} cannot: use a single structure, such as "
+                "that of structure_"
+            )
+        return [Member(1.0, coalitions_of(self._model, table, players) * self.likelihood_power_)]
+
+    def _known(self, table: Table) -> Mask:
+        known = super()._known(table)
+        return np.ones_like(known) if self._missing_indicator else known
 
     def _log_density(self, table: Table) -> Floats:
         return self._generative.log_likelihood(table)

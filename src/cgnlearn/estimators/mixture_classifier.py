@@ -26,11 +26,13 @@ from cgnlearn.data.splits import stratified_part
 from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
 from cgnlearn.estimators.prediction import Predictions, fitting, without_weightless
+from cgnlearn.networks.coalitions import Players
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.prior import Prior
+from cgnlearn.networks.shapley import Member
 from cgnlearn.networks.statistics import collect
 from cgnlearn.networks.structure import Structure
 from cgnlearn.networks.typicality import Reference
@@ -281,6 +283,9 @@ class CGNClassifierCV(Predictions, Watched):
 
     def _log_scores(self, table: Table) -> Floats:
         return self._mixture.log_proba(table)
+
+    def _members(self, table: Table, players: Players) -> list[Member]:
+        return self._mixture.coalitions(table, players)
 
     def _log_density(self, table: Table) -> Floats:
         return self._mixture.log_density(table)

@@ -22,6 +22,7 @@ from cgnlearn.data.frames import as_cells, headings, readable
 from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.data.warning import DataWarning
+from cgnlearn.estimators.explanation import Explanations
 from cgnlearn.networks.agreement import Agreement, agreements
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
@@ -89,7 +90,7 @@ def _warn_of_weights(table: Table) -> None:
     )
 
 
-class Predictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Reading of samples and predictions, for estimators that supply log probabilities and densities of a table."""
 
     categorical_features: Any

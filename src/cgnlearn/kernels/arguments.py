@@ -180,3 +180,11 @@ class Joint(NamedTuple):
     own_spread: Any
     highest: Any  # the log density at residual 0 and spread 1: (classes, nodes, members before)
     averages: bool  # whether it is Student's; else it is normal
+
+
+class Trie(NamedTuple):
+    """Ordered sets of nodes; without its last member each is another of them, or empty, which comes before it."""
+
+    member: Any  # the last node: (sets,)
+    depth: Any  # the number of nodes before it
+    path: Any  # the sets that consist of its first 1, 2, ... nodes: (sets, most nodes)

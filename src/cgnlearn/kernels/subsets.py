@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.kernels.arguments import Joint, Subsets
+from cgnlearn.kernels.arguments import Joint, Subsets, Trie
 from cgnlearn.kernels.compilation import compiled
 
 
@@ -66,3 +66,81 @@ def put_densities(values: Any, rows: Any, task_of_row: Any, subsets: Subsets, jo
                     out[rows[row], columns[v], label] = density
                 distance += white[a] * white[a]
     return True
+
+
+@compiled
+def put_factors(trie: Trie, joint: Joint, factor: Any) -> bool:
+    """Fill the factor's rows (classes, sets, members) of every set's last member; False if one is not positive."""
+    member, depth, path = trie
+    for label in range(len(factor)):
+        rows, scale = factor[label], joint.scale[label]
+        for t in range(len(member)):
+            v = member[t]
+            for b in range(depth[t] + 1):
+                u = path[t, b] if b < depth[t] else t
+                total = scale[v, member[u]]
+                for c in range(b):
+                    total -= rows[t, c] * rows[u, c]
+                if u != t:
+                    rows[t, b] = total / rows[u, b]
+                elif total > 0:
+                    rows[t, b] = np.sqrt(total)
+                else:
+                    return False
+    return True
+
+
+@compiled
+def put_last_densities(values: Any, trie: Trie, factor: Any, joint: Joint, out: Any) -> None:
+    """Fill ``out`` (sets, classes, samples) with the log density of each set's last member given the others.
+
+    ``values`` are (nodes, samples) in standard units.
+    """
+    member, depth, path = trie
+    n_sets, n = len(member), values.shape[1]
+    white, distance, log_after = np.zeros((n_sets, n)), np.zeros((n_sets, n)), np.zeros((n_sets, n))
+    residual = np.zeros(n)
+    for label in range(len(factor)):
+        # In a group the leverage after a member is that before the next: one logarithm serves both.
+        telescopes = joint.averages
+        for v in range(len(joint.log_unit)):
+            same = joint.behind[label, v] == joint.behind[label, 0] and joint.least[label, v] == joint.least[label, 0]
+            telescopes &= same and joint.shift[label, v] == 0 and joint.own_spread[label, v] == 0
+        for t in range(n_sets):
+            v, d = member[t], depth[t]
+            centre = joint.mean[label, v]
+            for i in range(n):
+                residual[i] = values[v, i] - centre
+            for b in range(d):
+                slope, given = factor[label, t, b], white[path[t, b]]
+                for i in range(n):
+                    residual[i] -= slope * given[i]
+            pivot = factor[label, t, d]
+            own, before, found = white[t], distance[t], out[t, label]
+            if d:
+                above = path[t, d - 1]
+                for i in range(n):
+                    before[i] = distance[above, i] + white[above, i] * white[above, i]
+            else:
+                before[:] = 0.0
+            highest = joint.highest[label, v, d] - joint.log_unit[v]
+            spread = pivot * pivot * joint.behind[label, v] + joint.own_spread[label, v]
+            shift, power = joint.shift[label, v], joint.shape[label, v] + 0.5 * d + 0.5
+            least, per_sample = joint.least[label, v], 1 / joint.behind[label, v]
+            if telescopes:
+                highest -= 0.5 * np.log(spread)
+                after, first = log_after[t], np.log(least)
+                for i in range(n):
+                    own[i] = residual[i] / pivot
+                    after[i] = np.log(least + (before[i] + own[i] * own[i]) * per_sample)
+                    log_before = log_after[path[t, d - 1], i] if d else first
+                    found[i] = highest - 0.5 * log_before - power * (after[i] - log_before)
+                continue
+            for i in range(n):
+                own[i] = residual[i] / pivot
+                square = (residual[i] + shift) * (residual[i] + shift)
+                if joint.averages:
+                    wide = spread * (least + before[i] * per_sample)
+                    found[i] = highest - 0.5 * np.log(wide) - power * np.log1p(square / wide)
+                else:
+                    found[i] = highest - 0.5 * (np.log(spread) + square / spread)

@@ -142,16 +142,20 @@ class Implied(NamedTuple):
         """Put log densities into ``out`` by compiled loops; False if rounding has made a scale singular."""
         from cgnlearn.kernels.subsets import put_densities
 
-        one, rows = np.ones(1), tasks.rows
-        shapes = self.shape[..., None] + np.arange(tasks.members.shape[1]) / 2
-        highest = self.estimation.log_density(Terms(rows, rows, 0, np.zeros(1), one, 1.0, shapes, one))
+        subsets = arguments.Subsets(tasks.members, tasks.present, tasks.wanted)
+        joint = self.arguments(tasks.members.shape[1])
+        return put_densities(values, tasks.rows, tasks.task_of_row, subsets, joint, out)
+
+    def arguments(self, most: int) -> arguments.Joint:
+        """What compiled loops need, for sets of at most so many nodes."""
+        none, one = np.zeros(0, np.intp), np.ones(1)
+        shapes = self.shape[..., None] + np.arange(most) / 2
+        highest = self.estimation.log_density(Terms(none, none, 0, np.zeros(1), one, 1.0, shapes, one))
         columns = np.array([node.column for node in self.nodes])
         log_unit = np.log([node.units[1] for node in self.nodes])
         behind = self.rows_behind, self.shape, self.least_leverage, self.shift, self.own_spread
         highest = np.broadcast_to(highest, shapes.shape)
-        joint = arguments.Joint(self.mean, self.scale, columns, log_unit, *behind, highest, self.estimation.averages)
-        subsets = arguments.Subsets(tasks.members, tasks.present, tasks.wanted)
-        return put_densities(values, rows, tasks.task_of_row, subsets, joint, out)
+        return arguments.Joint(self.mean, self.scale, columns, log_unit, *behind, highest, self.estimation.averages)
 
     def _put(self, values: Floats, tasks: Tasks, out: Floats) -> None:
         """Put log densities into ``out``; tasks are sorted."""

@@ -12,6 +12,7 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.levels import MISSING
 from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
+from cgnlearn.networks.coalitions import Likelihoods, Players, additive, coalitions_of
 from cgnlearn.networks.estimation import Estimation, SampleNotAcceptableError
 from cgnlearn.networks.model import LeaveOneOut, Model
 from cgnlearn.networks.statistics import Statistics
@@ -113,6 +114,13 @@ class Indicated:
         for column, log_density in self.indicators.log_densities(table):
             by_column[:, column] += log_density
         return by_column
+
+    def coalitions(self, table: Table, players: Players) -> Likelihoods:
+        """Log likelihoods of coalitions of features; of a hidden one it is not known either whether it is missing."""
+        by_column = np.zeros((table.n_samples, table.schema.n_columns, table.schema.n_classes))
+        for column, log_density in self.indicators.log_densities(table):
+            by_column[:, column] = log_density
+        return coalitions_of(self.features, table, players) + additive(by_column, players)
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
         held_out = self.features.leave_one_out(table)

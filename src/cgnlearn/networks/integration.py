@@ -84,7 +84,7 @@ class Integration:
 
     def log_likelihood(self, table: Table) -> Floats:
         """Log densities, summed over the features: (samples, classes)."""
-        incomplete = set(table.incomplete)
+        incomplete = self._summed_with(table) | set(table.incomplete)
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
         touched = []
         for i, partition in enumerate(self.network.statistics.layout.partitions):
@@ -97,6 +97,16 @@ class Integration:
             rows = np.arange(start, min(start + step, table.n_samples))
             total[rows] += self._by_column(table.rows(rows), touched).sum(axis=1)
         return total
+
+    def _summed_with(self, table: Table) -> set[int]:
+        """Columns whose densities are computed together with a sum over a missing discrete feature."""
+        levels, incomplete = table.schema.levels, set(table.incomplete)
+        return {
+            column
+            for component in self.components
+            if any(other in incomplete and levels[other] is not None for other in component.columns)
+            for column in component.columns
+        }
 
     def affected(self, table: Table) -> NDArray[np.intp]:
         """The samples in which an observed feature has a missing parent."""

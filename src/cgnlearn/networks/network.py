@@ -13,11 +13,13 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
 from cgnlearn.networks.blocks import Blocks
+from cgnlearn.networks.coalitions import Likelihoods, Players
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, no_variance
 from cgnlearn.networks.families import Family
 from cgnlearn.networks.integration import Integration
 from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.layout import Partition
+from cgnlearn.networks.marginals import network_coalitions
 from cgnlearn.networks.model import LeaveOneOut, NotExactError
 from cgnlearn.networks.solver import Solver
 from cgnlearn.networks.statistics import Statistics, collect
@@ -236,6 +238,10 @@ class Network:
                 of_class[:, part.columns] = self.estimation.log_density(part).T
                 by_column[part.rows, :, part.label] = of_class
         return by_column
+
+    def coalitions(self, table: Table, players: Players) -> Likelihoods:
+        """Log likelihoods of coalitions of features."""
+        return network_coalitions(self, table, players)
 
     def family_log_evidences(self) -> Iterator[tuple[Family, float]]:
         """Each family, as columns of X, with its log evidence."""

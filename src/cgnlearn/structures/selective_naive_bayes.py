@@ -15,6 +15,7 @@ from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Students
 from cgnlearn.networks import densities
+from cgnlearn.networks.coalitions import Likelihoods, Players, additive
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Units, is_number
 from cgnlearn.networks.families import Families
 from cgnlearn.networks.leave_one_out import Removal
@@ -176,6 +177,10 @@ class Selection:
         for column in table.incomplete:
             mixtures[table.missing(column), column] = 0.0
         return mixtures
+
+    def coalitions(self, table: Table, players: Players) -> Likelihoods:
+        """Log likelihoods of coalitions of features."""
+        return additive(self.contributions(table), players)
 
     def _mixed(self, columns: int | Columns, own: Floats, free: Floats) -> Floats:
         mixed: Floats = np.logaddexp(self.log_in[columns] + own, self.log_out[columns] + free)
