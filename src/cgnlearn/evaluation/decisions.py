@@ -24,6 +24,7 @@ from cgnlearn.evaluation.study import FoldResult, Study, pooled
 
 THRESHOLD = 0.5
 THRESHOLDS = np.round(np.arange(0.01, 1.0, 0.01), 2)  # of a decision curve
+LEAST_INFLATION_OF_AUC = 1.5  # by bench/intervals.py: 1.1 to 1.9 where features say little, 0.9 to 1.2 elsewhere
 
 Part = tuple[Floats, NDArray[np.bool_]]  # probability and happened in one repetition
 Predictions = list[tuple[Floats, NDArray[np.intp]]]  # log probabilities and true classes of each repetition
@@ -173,15 +174,16 @@ def auc(parts: Sequence[Part], grouping: Grouping | None = None) -> Estimate:
     """Probability that a sample of the class has a higher probability than another one; a tie counts half.
 
     The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the logit scale, or that of Newcombe (2006,
-    method 5) if the former has no width, as without errors. Cross-validated, it is widened as that of a mean. With
-    groups it is that of Obuchowski (1997), with t.
+    method 5) if the former has no width, as without errors. Cross-validated, it is widened as that of a mean, with
+    a factor of its own. With groups it is that of Obuchowski (1997), with t.
     """
     values, variances = zip(*(_auc_and_variance(*_components(*part)) for part in parts), strict=True)
     happened = parts[0][1]
-    widening = 1.0 if grouping is None else estimates.inflation(grouping.n_folds)
-    quantile = Z if grouping is None else float(stats.t.isf(estimates.ALPHA / 2, max(len(happened) - 2, 1)))
-    value, half = float(np.mean(values)), quantile * float(np.sqrt(widening * np.mean(variances)))
-    if grouping is not None and grouping.groups is not None:
+    value, half, widening = float(np.mean(values)), Z * float(np.sqrt(np.mean(variances))), 1.0
+    if grouping is not None and grouping.groups is None:
+        widening = estimates.inflation(grouping.n_folds, LEAST_INFLATION_OF_AUC)
+        half *= float(stats.t.isf(estimates.ALPHA / 2, max(len(happened) - 2, 1)) / Z * np.sqrt(widening))
+    elif grouping is not None:
         of_groups = estimates.half_width(_influence(*parts[0]), grouping.n_folds, grouping.groups)
         if of_groups is None:
             return Estimate(value)

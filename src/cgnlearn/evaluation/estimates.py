@@ -63,12 +63,12 @@ FEWEST_GROUPS = 3  # for an interval
 LEAST_INFLATION = 1.25
 
 
-def inflation(n_folds: int) -> float:
+def inflation(n_folds: int, least: float = LEAST_INFLATION) -> float:
     """Factor by which the variance of a mean over cross-validated samples exceeds that of independent ones.
 
     Folds share training samples, so their errors are correlated; the samples of one test set (one fold) are not.
     """
-    return 1.0 if n_folds < 2 else max(LEAST_INFLATION, n_folds / (n_folds - 1))
+    return 1.0 if n_folds < 2 else max(least, n_folds / (n_folds - 1))
 
 
 def half_width(values: Floats, n_folds: int, groups: Codes | None = None, least: float = 0.0) -> float | None:
