@@ -508,15 +508,22 @@ def test_a_candidate_that_needs_too_much_memory_is_skipped(monkeypatch):
     assert model.score(X, y) > 0.9
 
 
+SEARCHES = "bwgjan", "wcgjan"
+
+
 @pytest.mark.filterwarnings("ignore:sample_weight counts samples")
-@pytest.mark.parametrize("candidate", ["naive_bayes", "selective_naive_bayes", "complete", "tan", "aode", "logistic"])
+@pytest.mark.parametrize(
+    "candidate",
+    [pytest.param(name, marks=pytest.mark.slow if name in SEARCHES else ()) for name in (*registry.CANDIDATES, None)],
+)
 def test_weights_of_noise_promise_nothing(candidate):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
     fresh, truth = rng.normal(size=(1000, 3)), np.arange(1000) % 2
     losses = []
     for weight in (1.0, 10.0, 1000.0):
-        model = CGNClassifierCV(candidates=[candidate]).fit(X, y, sample_weight=np.full(40, weight))
+        model = CGNClassifierCV(candidates=candidate and [candidate], ordered=candidate is not None)
+        model.fit(X, y, sample_weight=np.full(40, weight))
         losses.append(-model.predict_log_proba(fresh)[np.arange(1000), truth].mean())
     np.testing.assert_allclose(losses, losses[0], atol=0.02)
 

@@ -144,6 +144,7 @@ class BandAverageCandidate(OrderedCandidate):
     name = "band_average"
     label = "each feature with its neighbours, averaged over their number (band average)"
     make = BandAverage
+    chooses_by_evidence = True
     speed = 8e5
     sharings = (0.0,)
 

@@ -125,6 +125,7 @@ class NetworkCandidate(Candidate):
     make: ClassVar[Callable[..., Learner]]  # the learner with its default settings
     sharings: ClassVar[tuple[float, ...]] = SHARINGS
     is_joint: ClassVar[bool] = False  # whether a missing value changes the densities of other features
+    chooses_by_evidence: ClassVar[bool] = False  # among structures, for which heavy samples count as one each
 
     @classmethod
     def named_learner(cls, random_state: Any = 0) -> Learner:
@@ -184,6 +185,8 @@ class NetworkCandidate(Candidate):
 
     def fit(self, samples: Samples) -> Fitted:
         table = samples[self.transform]
+        if self.chooses_by_evidence and table.weights is not None:
+            table = replace(table, weights=np.minimum(table.weights, table.effective_weights))
         learner = self.learner.resolved(table, self.estimations[0], samples.groups)
         statistics = collect(table, learner.families(table.schema))
         return FittedNetworks(
@@ -324,6 +327,7 @@ class TANAverageCandidate(SelectiveNaiveBayesCandidate):
     label = "each feature with at most one other, averaged over all choices (TAN average)"
     make = TANAverage
     by_default = False
+    chooses_by_evidence = True
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:

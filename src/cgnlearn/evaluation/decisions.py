@@ -179,9 +179,8 @@ def auc(parts: Sequence[Part], grouping: Grouping | None = None) -> Estimate:
     """
     values, variances = zip(*(_auc_and_variance(*_components(*part)) for part in parts), strict=True)
     happened = parts[0][1]
-    value, half, widening = float(np.mean(values)), Z * float(np.sqrt(np.mean(variances))), 1.0
+    value, half, widening = float(np.mean(values)), Z * float(np.sqrt(np.mean(variances))), _widening(grouping)
     if grouping is not None and grouping.groups is None:
-        widening = estimates.inflation(grouping.n_folds, LEAST_INFLATION_OF_AUC)
         half *= float(stats.t.isf(estimates.ALPHA / 2, max(len(happened) - 2, 1)) / Z * np.sqrt(widening))
     elif grouping is not None:
         of_groups = estimates.half_width(_influence(*parts[0]), grouping.n_folds, grouping.groups)
@@ -207,8 +206,10 @@ def macro_auc(predictions: Predictions, grouping: Grouping | None = None) -> Est
         half = estimates.half_width(influence, grouping.n_folds, grouping.groups)
     if half is None:
         return Estimate(value)
+    widening = _widening(grouping)
+    if grouping is not None and grouping.groups is None:
+        half *= float(np.sqrt(widening / estimates.inflation(grouping.n_folds)))
     least = min(int(parts[0][1].sum()) for parts in by_class)
-    widening = 1.0 if grouping is None else estimates.inflation(grouping.n_folds)
     return _on_logit_scale(value, half, least, len(influence) - least, widening)
 
 
@@ -221,6 +222,13 @@ def auc_by_model(study: Study) -> dict[str, Estimate]:
         if found[model] and len(study.classes) == 2 and study.positive_class is not None:
             found[model] = auc(one_class(predictions, study.classes.index(study.positive_class)), own)
     return {model: value for model, value in found.items() if value is not None}
+
+
+def _widening(grouping: Grouping | None) -> float:
+    """Factor of the variance of an AUC for folds that share training samples; groups have their own."""
+    if grouping is None or grouping.groups is not None:
+        return 1.0
+    return estimates.inflation(grouping.n_folds, LEAST_INFLATION_OF_AUC)
 
 
 def _influence(probability: Floats, happened: NDArray[np.bool_]) -> Floats:
