@@ -57,7 +57,7 @@ def test_both_optimisers_find_the_optimum(powers, n_classes, rng, monkeypatch):
     newton = fitted(samples, 0.3, samples.origin)
     assert powers[0] <= newton.power <= powers[1]
     gradient = samples.gradient(newton, 0.3, np.exp(log_proba(samples, newton)))
-    np.testing.assert_allclose(gradient[:-1], 0, atol=1e-6)
+    np.testing.assert_allclose(gradient[:-1], 0, atol=1e-4)
     if newton.power > powers[0]:
         assert gradient[-1] < 1e-6  # less would be no better
     if newton.power < powers[1]:

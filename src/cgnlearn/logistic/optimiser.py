@@ -25,6 +25,7 @@ MOST_CURVATURE = 2e7  # samples × contrasts² of their curvatures: 160 megabyte
 SMALLEST = 1e-12  # addition to the diagonal of a matrix that rounding may make singular, relative to its greatest
 INTERCEPT_PENALTY = 1e-9  # of b, for every sample: it keeps b finite where the offset separates the classes
 MOST_STEPS = 100
+ACCURACY = 1e-6  # of the loss, relative: where a step is expected to decrease it by less, the step is the last
 SHORTEST = 1e-9  # part of a step in a line search
 MANY = 100  # parameters from which a Hessian is worth keeping for the next step
 MOST_PRODUCTS = 30  # of a Hessian with a direction in one step; with more, the whole Hessian is cheaper
@@ -210,10 +211,15 @@ def fitted(samples: Samples, penalty: float, start: Point, near: Curvature | Non
         return _by_gradient(samples, penalty, start)
     if near is None or samples.has_power:
         return _by_newton(samples, penalty, start, None)
+    return _by_newton(samples, penalty, start, cholesky(nearby(samples, near, penalty)))
+
+
+def nearby(samples: Samples, near: Curvature, penalty: float) -> Floats:
+    """Hessian of a fit nearby with another penalty."""
     hessian = near.hessian.copy()
     more = samples.penalties(penalty) - samples.penalties(near.penalty)
     np.fill_diagonal(hessian, hessian.diagonal() + np.tile(more, samples.n_contrasts))
-    return _by_newton(samples, penalty, start, cholesky(hessian))
+    return hessian
 
 
 def _by_newton(samples: Samples, penalty: float, point: Point, near: Floats | None) -> Point:
@@ -246,7 +252,7 @@ def _by_newton(samples: Samples, penalty: float, point: Point, near: Floats | No
             if length < SHORTEST:
                 return point
         point, loss = next_point, next_loss
-        if expected <= 1e-8 * (1 + abs(loss)):
+        if expected <= ACCURACY * (1 + abs(loss)):
             return point
     return point
 

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.splits import stratified
 from cgnlearn.logistic.optimiser import Curvature, Point, Samples, cholesky, fitted
+from cgnlearn.logistic.parts import fitted_parts
 from cgnlearn.networks.densities import true_class_log_proba
 
 Fold = tuple[Columns, Columns]  # training and test samples
@@ -73,8 +74,15 @@ def fits(samples: Samples, path: Sequence[float]) -> Iterator[Point]:
     """Fit at every penalty, each starting at the one before."""
     point = samples.origin
     for penalty in path:
-        point = fitted(samples, penalty, point)
+        point = _fitted(samples, penalty, point)
         yield point
+
+
+def _fitted(samples: Samples, penalty: float, start: Point, near: Curvature | None = None) -> Point:
+    if samples.is_dense or samples.has_power:
+        return fitted(samples, penalty, start, near)
+    slopes = fitted_parts(samples, samples.weights[:, None], penalty, start.slopes[:, None])
+    return Point(slopes[:, 0], start.power)
 
 
 def steps(
@@ -92,19 +100,18 @@ def steps(
     can_fold = np.bincount(samples.labels).max() > 1
     if not can_fold and not samples.is_dense:
         return
-    starts: list[Point] = []
-    folds: list[Fold] = [] if samples.is_dense else stratified(samples.labels, N_FOLDS, 0).pairs
+    folds = None if samples.is_dense else _Folds(samples)
     before = offset_alone = None
     best = -np.inf
     for penalty in path:
-        point = fitted(samples, penalty, point, near)
-        if not folds:
+        if folds is None:
+            point = _fitted(samples, penalty, point, near)
             log_proba, effective, near = leave_one_out(samples, penalty, point)
             if can_fold and SAMPLES_TO_A_PARAMETER * effective > weights.sum():
-                folds = stratified(samples.labels, N_FOLDS, 0).pairs
-        if folds:
-            log_proba, starts = _out_of_fold(samples, folds, penalty, starts or [samples.origin] * len(folds), near)
-        yield Step(penalty, point, log_proba, f"{len(folds)} folds" if folds else "leave-one-out")
+                folds = _Folds(samples)
+        if folds is not None:
+            point, log_proba = folds.held_out(penalty, point)
+        yield Step(penalty, point, log_proba, "leave-one-out" if folds is None else f"{len(folds.pairs)} folds")
         truth = true_class_log_proba(log_proba, samples.labels)
         value = float(weights @ truth) if log_likelihood is None else log_likelihood(log_proba)
         best = max(best, value)
@@ -123,19 +130,40 @@ def _gap(truth: Floats, other: Floats, weights: Floats) -> float:
     return float(max(abs(weights @ moved), np.sqrt(weights @ np.square(moved))))
 
 
-def _out_of_fold(
-    samples: Samples, folds: list[Fold], penalty: float, starts: list[Point], near: Curvature | None
-) -> tuple[Floats, list[Point]]:
-    """Out-of-fold predictions (samples, classes), and the fits, which start at those of the penalty before.
+class _Folds:
+    """Fits to the training samples of folds, each started at that of the penalty before.
 
     Started at the fit to all samples, one that ends early would remember the samples that it must not have seen.
     """
-    found, points = np.empty((len(samples.labels), samples.n_contrasts + 1)), []
-    for (train, test), start in zip(folds, starts, strict=True):
-        points.append(fitted(samples.rows(train), penalty, start, near))
-        held_out = samples.rows(test)
-        found[test] = held_out.log_proba(held_out.contrasts(points[-1]))
-    return found, points
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.pairs = stratified(samples.labels, N_FOLDS, 0).pairs
+        self._points = [samples.origin] * len(self.pairs)
+
+    def held_out(self, penalty: float, point: Point) -> tuple[Point, Floats]:
+        """The fit to all samples, started at ``point``, and out-of-fold predictions: (samples, classes)."""
+        samples = self.samples
+        if samples.has_power:
+            point = fitted(samples, penalty, point)
+            training = (samples.rows(train) for train, _ in self.pairs)
+            self._points = [fitted(part, penalty, own) for part, own in zip(training, self._points, strict=True)]
+        else:
+            point, *self._points = self._at_once(penalty, [point, *self._points])
+        found = np.empty((len(samples.labels), samples.n_contrasts + 1))
+        for (_, test), own in zip(self.pairs, self._points, strict=True):
+            part = samples.rows(test)
+            found[test] = part.log_proba(part.contrasts(own))
+        return point, found
+
+    def _at_once(self, penalty: float, starts: list[Point]) -> list[Point]:
+        samples = self.samples
+        weights = np.repeat(samples.weights[:, None], len(starts), axis=1)
+        for place, (_, test) in enumerate(self.pairs, start=1):
+            weights[test, place] = 0.0
+        start = np.stack([each.slopes for each in starts], axis=1)
+        slopes = fitted_parts(samples, weights, penalty, start)
+        return [Point(slopes[:, place], samples.powers[1]) for place in range(len(starts))]
 
 
 class LeaveOneOut(NamedTuple):
