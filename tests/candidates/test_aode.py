@@ -58,9 +58,12 @@ def test_likelihood_equals_explicit_loops(rows, backoff, weighted):
     codes, labels, weights = rows
     weights = weights if weighted else np.ones(len(codes))
     pairs = PairCounts.of(codes, labels, weights if weighted else None, LEVELS, 3)
-    found = np.exp(AODE(pairs, backoff, 0.3).log_likelihood(codes))
+    model = AODE(pairs, backoff, 0.3)
+    found = np.exp(model.log_likelihood(codes))
     expected = [[oracle(codes, labels, weights, row, label, backoff, 0.3) for label in range(3)] for row in codes]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+    one_by_one = np.concatenate([model.log_likelihood(row[None]) for row in codes])
+    np.testing.assert_allclose(np.exp(one_by_one), expected, rtol=1e-12)
 
 
 def test_leave_one_out_equals_refits(rows):

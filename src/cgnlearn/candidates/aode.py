@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from cgnlearn.candidates.candidate import COPIES, Candidate, Fitted, Profile, Samples, Settings, Skipped
 from cgnlearn.data.arrays import Floats
@@ -127,6 +126,8 @@ class AODE:
     def log_likelihood(self, codes: Codes) -> Floats:
         """ln p(levels | class): (samples, classes)."""
         pairs = self.pairs
+        if len(codes) * codes.shape[1] ** 2 < len(pairs.column) ** 2:
+            return self._of_few(codes)
         found = np.zeros((len(codes), len(pairs.counts)))
         different = pairs.column[:, None] != pairs.column
         for label, alone in enumerate(self._alone):
@@ -137,6 +138,16 @@ class AODE:
                 of_parents = np.take_along_axis(of_parents, pairs.positions(codes[part]), axis=1)
                 found[part, label] = _log_mean(of_parents, codes[part] >= 0)
         return found
+
+    def _of_few(self, codes: Codes) -> Floats:
+        """`log_likelihood` of few samples, for which only the pairs that they have are looked up."""
+        pairs, observed, at = self.pairs, codes >= 0, self.pairs.positions(codes)
+        alone = self._alone[:, at]  # (classes, samples, columns)
+        count = pairs.counts[:, at[:, :, None], at[:, None, :]]  # (classes, samples, parents, children)
+        given_parent = np.log((count + self.backoff * alone[:, :, None]) / (pairs.together[:, at] + self.backoff))
+        given_parent *= observed[:, None] & ~np.eye(codes.shape[1], dtype=bool)
+        of_parents = np.log(alone) + given_parent.sum(axis=3)
+        return _log_mean(of_parents, observed).T
 
     def leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats | None = None) -> Floats:
         """Leave-one-out `log_likelihood` of the counted samples: it differs in a sample's own class."""
@@ -169,12 +180,15 @@ class AODE:
 
 
 def _log_mean(of_parents: Floats, observed: NDArray[np.bool_]) -> Floats:
-    """Log of the mean over observed parents: (samples,); 0 where there is none."""
-    n_parents = observed.sum(axis=1)
-    if not of_parents.shape[1]:
-        return np.zeros(len(of_parents))
-    total = logsumexp(np.where(observed, of_parents, -np.inf), axis=1)
-    return np.where(n_parents > 0, total - np.log(np.maximum(n_parents, 1)), 0.0)
+    """Log of the mean over observed parents, the last axis: 0 where there is none."""
+    if not of_parents.shape[-1]:
+        return np.zeros(of_parents.shape[:-1])
+    n_parents = observed.sum(axis=-1)
+    highest = np.where(observed, of_parents, -np.inf).max(axis=-1)
+    highest = np.where(n_parents > 0, highest, 0.0)
+    total = np.where(observed, np.exp(of_parents - highest[..., None]), 0.0).sum(axis=-1)
+    log_mean: Floats = highest + np.log(np.where(n_parents > 0, total, 1.0)) - np.log(np.maximum(n_parents, 1))
+    return log_mean
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,12 +49,12 @@ class Part:
     def n_settings(self) -> int:
         return sum(map(len, self.powers))
 
-    def log_proba(self, likelihoods: Sequence[Floats], class_log_prior: Floats) -> Floats:
-        """ln p(class | x) from the log likelihoods of each fit's settings: (samples, classes)."""
+    def log_joint(self, likelihoods: Sequence[Floats], class_log_prior: Floats) -> Floats:
+        """ln p(class | x) up to a constant of each sample, from the log likelihoods of each fit's settings."""
         total = class_log_prior
         for powers, of_settings in zip(self.powers, likelihoods, strict=True):
-            total = total + np.tensordot(powers, of_settings, 1)
-        return normalised(total)
+            total = total + (powers @ of_settings.reshape(len(powers), -1)).reshape(of_settings.shape[1:])
+        return total
 
     def coalitions(self, samples: Samples, players: Players) -> Likelihoods:
         """Log likelihoods of coalitions of features, each setting's times its power."""
@@ -108,20 +108,20 @@ class Mixture:
         found = np.empty((table.n_samples, table.schema.n_classes))
         for which, samples, able in _chunks(Samples(table, self.transforms), self.parts):
             of_parts = [
-                part.log_proba([fitted.log_likelihood(samples) for fitted in part.fits], self.class_log_prior)
+                part.log_joint([fitted.log_likelihood(samples) for fitted in part.fits], self.class_log_prior)
                 for part in able
             ]
-            found[which] = mixed(of_parts, able)
+            found[which] = mixed(np.stack(of_parts), able)
         return found
 
     def leave_one_out(self, table: Table, class_log_prior: Floats) -> Floats:
         """Leave-one-out `log_proba` of the training samples; raises `NotExactError` where a member needs refits."""
         samples = Samples(table, self.transforms)
         of_parts = [
-            part.log_proba([fitted.leave_one_out(samples) for fitted in part.fits], class_log_prior)
+            part.log_joint([fitted.leave_one_out(samples) for fitted in part.fits], class_log_prior)
             for part in self.parts
         ]
-        return mixed(of_parts, self.parts)
+        return mixed(np.stack(of_parts), self.parts)
 
     def log_density(self, table: Table) -> Floats:
         """ln p(x | class) of the members that are densities: (samples, classes); raises where no candidate is one."""
@@ -167,12 +167,13 @@ class Mixture:
         return found
 
 
-def mixed(log_proba: list[Floats], parts: Sequence[Part]) -> Floats:
-    """ln Σ weight · p(class | x) from the log probabilities of the members: (samples, classes)."""
-    total = log_proba[0] + np.log(parts[0].weight)
-    for of_part, part in zip(log_proba[1:], parts[1:], strict=True):
-        np.logaddexp(total, of_part + np.log(part.weight), out=total)
-    return normalised(total)
+def mixed(log_joint: Floats, parts: Sequence[Part]) -> Floats:
+    """ln Σ weight · p(class | x) from the members' log joint probabilities (members, samples, classes)."""
+    log_proba = normalised(log_joint)
+    log_proba += np.log([part.weight for part in parts])[:, None, None]
+    highest = log_proba.max(axis=0)
+    total: Floats = np.exp(log_proba - highest).sum(axis=0)
+    return normalised(highest + np.log(total))
 
 
 def _chunks(
@@ -221,7 +222,7 @@ def assembled(
 ) -> Assembled:
     """Fit the members to all samples; ``samples`` are those compared on, ``scores`` those of the merged candidates."""
     table = samples.table
-    parts, log_proba, dense = [], [], []
+    parts, log_joint, dense = [], [], []
     for i in np.flatnonzero(weights).tolist():
         pieces = [piece for piece in merged[i] if len(piece.kept)]
         fits = [_refitted(piece, samples, all_samples) for piece in pieces]
@@ -229,7 +230,7 @@ def assembled(
         fewer, powers_of = zip(*(fitted.merged(own) for fitted, own in zip(fits, powers, strict=True)), strict=True)
         parts.append(Part(fewer, powers_of, float(weights[i])))
         one = as_one(merged[i])
-        log_proba.append(normalised(scores.power[i] * one.log_likelihood[0] + one.class_log_prior))
+        log_joint.append(scores.power[i] * one.log_likelihood[0] + one.class_log_prior)
         for piece, fitted in zip(pieces, fits, strict=True):
             if fitted.has_density:
                 dense.append((piece, Density(fitted, weights[i] * piece.shares[piece.kept])))
@@ -244,7 +245,7 @@ def assembled(
     class_log_prior = held_out_frequencies(table, dirichlet)
     mixture = Mixture(transforms, tuple(parts), densities, frequencies(all_samples.table, dirichlet))
     if not dense:
-        return Assembled(mixture, mixed(log_proba, parts), None)
+        return Assembled(mixture, mixed(np.stack(log_joint), parts), None)
     assert table.labels is not None
     rows = stratified_sample(table.labels, MOST_ROWS)
     subsample = Samples(table.rows(rows), samples.transforms)
@@ -253,7 +254,7 @@ def assembled(
     log_density = mixed_density(densities, subsample, likelihoods)
     observed, quantiles = observed_cells(subsample.table), value_quantiles(subsample.table)
     reference = Reference(log_density, class_log_prior[rows], row_weights, observed, quantiles)
-    return Assembled(mixture, mixed(log_proba, parts), reference)
+    return Assembled(mixture, mixed(np.stack(log_joint), parts), reference)
 
 
 def _refitted(piece: Piece, samples: Samples, all_samples: Samples) -> Fitted:

@@ -30,6 +30,7 @@ from cgnlearn.networks.model import Model, NotExactError
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.sampling import draw, drawable
 from cgnlearn.networks.statistics import Statistics, collect
+from cgnlearn.networks.together import Together
 from cgnlearn.structures.fixed import FEW_COLUMNS, Complete, Jan, NaiveBayes
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import GreedyJan
@@ -78,8 +79,15 @@ class FittedNetworks(Fitted):
         indicators = Indicators.of(self.statistics, self.estimations[0])
         return [Indicated(model, indicators) for model in models]
 
+    @cached_property
+    def _together(self) -> Together | None:
+        return Together.of(self.models)
+
     def log_likelihood(self, samples: Samples) -> Floats:
-        return np.stack([model.log_likelihood(samples[self.transform]) for model in self.models])
+        table = samples[self.transform]
+        if self._together is not None and self._together.suits(table):
+            return self._together.log_likelihood(table)
+        return np.stack([model.log_likelihood(table) for model in self.models])
 
     def leave_one_out(self, samples: Samples) -> Floats:
         check_leave_one_out(self.learner)

@@ -68,7 +68,8 @@ class LinearOdds:
         size = max(1, CHUNK // max(1, len(self.centre)))
         for start in range(0, table.n_samples, size):
             batch = slice(start, min(start + size, table.n_samples))
-            owner, values = features(table.rows(np.arange(batch.start, batch.stop)))
+            is_all = batch.stop - batch.start == table.n_samples
+            owner, values = features(table if is_all else table.rows(np.arange(batch.start, batch.stop)))
             values -= self.centre
             values[np.isnan(values)] = 0.0
             yield batch, Features(owner, values)

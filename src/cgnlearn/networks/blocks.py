@@ -57,7 +57,7 @@ class Blocks:
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
         for stack in self.regressions:
             if not stack.separate:
-                total += stack.leave_one_out(table, self.posterior, self.estimation)
+                total += stack.leave_one_out(table, self.posterior, self.estimation, self.compiled_from)
                 continue
             for number, members in enumerate(stack.members):
                 # A block has not counted the samples in which one of its members is missing.

@@ -8,12 +8,29 @@ from scipy.linalg.lapack import dpotrf
 
 from cgnlearn.data.arrays import Floats
 
+FEW_MEMBERS = 8  # of a block, which are whitened one after another for all blocks; more are block by block
+
 
 def whiten(factor: Floats, residual: Floats) -> Floats:
     """L⁻¹ times residuals (members, samples), which are overwritten."""
     # Transposed, arrays in C's order are in Fortran's order: no copies are made.
     white: Floats = dtrsm(1.0, factor.T, residual.T, side=1, overwrite_b=1).T
     return white
+
+
+def whitened(factor: Floats, residual: Floats) -> Floats:
+    """L⁻¹ times residuals (…, members, samples), which are overwritten."""
+    size = residual.shape[-2]
+    if size > FEW_MEMBERS:
+        for at in np.ndindex(residual.shape[:-2]):
+            residual[at] = whiten(factor[at], residual[at])
+        return residual
+    for member in range(size):
+        own = residual[..., member, :]
+        if member:
+            own -= np.einsum("...m,...ms->...s", factor[..., member, :member], residual[..., :member, :])
+        own /= factor[..., member, member, None]
+    return residual
 
 
 def factorised(scale: Floats, *, always: bool) -> Floats:

@@ -14,10 +14,49 @@ from numpy.typing import NDArray
 from cgnlearn.data.arrays import Floats, rows_by_cell
 from cgnlearn.data.table import Table
 from cgnlearn.kernels import downdate
+from cgnlearn.kernels.arguments import Removed, Scales
+from cgnlearn.kernels.limits import SINGULAR
 from cgnlearn.networks.estimation import Estimation, Posterior
+from cgnlearn.networks.factors import whitened
 from cgnlearn.networks.layout import Cells
 
 Rows = NDArray[np.intp]
+
+
+def leverages_of_few(
+    standard: Floats, scales: Scales, removed: Removed, n_given: int, logs: bool, sums: Floats
+) -> None:
+    """`cgnlearn.kernels.leave_one_out.leave_one_out_leverages` of few samples in standard units, without compiling.
+
+    ``standard`` is (blocks, members, samples).
+    """
+    centre, factor = scales
+    n_blocks, size, n_samples = standard.shape
+    own_residual = standard - centre[removed.label, :, :, None]
+    for label in range(len(centre)):
+        own = label == removed.label
+        lost = own or removed.crossing
+        of_class = factor[min(label, len(factor) - 1)]
+        before, loss = removed.before[label], removed.loss[label]
+        residual = own_residual if own else standard - centre[label, :, :, None]
+        far = whitened(of_class, residual.copy())
+        near = whitened(of_class, own_residual.copy()) if lost and not own else far
+        for place, last in ((0, size), (2, n_given))[: len(sums) // 2]:
+            q_cc, q_ck, q_kk = (
+                np.einsum("bms,bms->bs", left[:, :last], right[:, :last])
+                for left, right in ((far, far), (far, near), (near, near))
+            )
+            g = downdate.left_of_determinant(loss, q_kk) if lost else np.ones((n_blocks, n_samples))
+            if own:
+                whole = downdate.own_leverage(before, removed.growth, q_kk, g)
+            else:
+                whole = downdate.other_leverage(before, loss, q_cc, q_ck, g) if lost else before + q_cc
+            if logs:
+                whole = np.log(whole)
+            elif lost:
+                whole = np.where(own and place == 0, np.where(g <= SINGULAR * size, np.inf, whole / g), whole / g)
+            sums[place, label] += whole.sum(axis=0)
+            sums[place + 1, label] += np.log(g).sum(axis=0)
 
 
 class Removal(NamedTuple):

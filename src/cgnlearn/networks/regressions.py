@@ -23,7 +23,7 @@ from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms, Units
 from cgnlearn.networks.factors import factorised, sums_before, whiten
 from cgnlearn.networks.layout import Cells, Partition, Stack
-from cgnlearn.networks.leave_one_out import Removal
+from cgnlearn.networks.leave_one_out import Removal, leverages_of_few
 from cgnlearn.networks.moments import CHUNK, COMPILED_PAYS
 from cgnlearn.networks.prior import Hyperparameters
 from cgnlearn.networks.solver import Rows, Singular, n_of, parts_of, rounding, rows_by_configuration, standard_values
@@ -142,7 +142,7 @@ class Regressions:
     # ---- densities
 
     @cached_property
-    def _log_det(self) -> Floats:
+    def log_det(self) -> Floats:
         """Σ ln F over all own members: (configurations, classes)."""
         with np.errstate(divide="ignore"):  # maximum likelihood may have no variance left
             total: Floats = np.log(self.spread[..., self.n_given :]).sum(axis=(2, 3))
@@ -182,7 +182,7 @@ class Regressions:
             gathered_leverages(table.values, indexes, members, scales, least, self.n_given, estimation.averages, sums)
             if self.n_given == 0:  # the same for all samples
                 given = n_blocks * (np.log(least) if estimation.averages else least)
-            log_det, shape = self._log_det[configuration], self.shape[configuration, :, self.n_given]
+            log_det, shape = self.log_det[configuration], self.shape[configuration, :, self.n_given]
             for label, leverage in enumerate(whole):
                 log_density = estimation.log_density_of_blocks(
                     given[label], leverage, log_det[label], n_own, shape[label], n_blocks
@@ -192,15 +192,19 @@ class Regressions:
         in_threads(fill, parts)
         return total
 
-    def leave_one_out(self, table: Table, posterior: Posterior, estimation: Estimation) -> Floats:
-        """Leave-one-out `log_likelihood` of training samples."""
+    def leave_one_out(
+        self, table: Table, posterior: Posterior, estimation: Estimation, compiled_from: float = COMPILED_PAYS
+    ) -> Floats:
+        """Leave-one-out `log_likelihood` of training samples, by compiled loops from so many multiplications on."""
         from cgnlearn.kernels.compilation import in_threads
 
         total = np.zeros((self.n.shape[1], table.n_samples))
         parts = Removal.by_cell(table, self.cells, self._samples_per_thread, posterior, estimation)
 
         def fill(part: tuple[int, int, NDArray[np.intp], Removal]) -> None:
-            for of_class, log_density in zip(total, self._leave_one_out(table, estimation, *part), strict=True):
+            for of_class, log_density in zip(
+                total, self._leave_one_out(table, estimation, compiled_from, *part), strict=True
+            ):
                 of_class[part[2]] = log_density
 
         if table.n_samples > self._samples_per_thread:
@@ -214,24 +218,32 @@ class Regressions:
         self,
         table: Table,
         estimation: Estimation,
+        compiled_from: float,
         configuration: int,
         label: int,
         rows: NDArray[np.intp],
         removal: Removal,
     ) -> Floats:
         """(classes, samples) of one cell; each sample is the only one of its class, or none is."""
-        from cgnlearn.kernels.leave_one_out import leave_one_out_leverages
-
         centre, factor = self.centre[configuration], self.factor[configuration]
         if alone := bool(removal.alone[0]):
             centre = centre.copy()
             centre[label] = self.overall  # without its only sample a class is centred at the mean over all samples
         shared, crossing = estimation.averages and estimation.sharing == 1, estimation.sharing > 0 and not alone
         sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
-        members = Members(self.values, self.units.origin, 1 / self.units.unit)
         scales = Scales(centre, factor[:1] if shared else factor)
         removed = Removed(label, removal.before, removal.down, removal.growth, crossing)
-        leave_one_out_leverages(table.values, rows, members, scales, removed, self.n_given, estimation.averages, sums)
+        if len(rows) * self.factor[configuration].size < compiled_from:
+            units = Units(*(part.ravel() for part in self.units))
+            standard = standard_values(table, rows, self.values.ravel(), units).reshape(*self.values.shape, -1)
+            leverages_of_few(standard, scales, removed, self.n_given, estimation.averages, sums)
+        else:
+            from cgnlearn.kernels.leave_one_out import leave_one_out_leverages
+
+            members = Members(self.values, self.units.origin, 1 / self.units.unit)
+            leave_one_out_leverages(
+                table.values, rows, members, scales, removed, self.n_given, estimation.averages, sums
+            )
         whole, left, *before = sums
         n_blocks, n_own = self.columns[:, self.n_given :].shape
         lighter = slice(None) if crossing else slice(label, label + 1)  # the classes that lose the sample
@@ -244,7 +256,7 @@ class Regressions:
             left -= left_given
             if estimation.averages:
                 given -= left_given
-        log_det = self._log_det[configuration][:, None] + 2 * self._log_unit
+        log_det = self.log_det[configuration][:, None] + 2 * self._log_unit
         shape = self.shape[configuration, :, self.n_given, None] - removal.lighter / 2
         if not estimation.averages:
             # The scale is a variance, whose divisor decreases.

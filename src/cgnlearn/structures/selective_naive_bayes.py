@@ -115,16 +115,16 @@ class Selection:
 
     def log_likelihood(self, table: Table) -> Floats:
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
-        n_densities = (1 + table.schema.n_classes) * table.values.size
         uneven = any(posterior.separate for posterior in self.own.posteriors)  # missing values, or a prior by feature
-        if n_densities < COMPILED_PAYS or table.incomplete or uneven:
+        if table.incomplete or uneven:
             return total + self.contributions(table).sum(axis=1)
         own_densities = self.own.discrete_log_densities(table)
         free_densities = self.free.discrete_log_densities(self._class_free(table))
         for (column, own), (_, free) in zip(own_densities, free_densities, strict=True):
             total += self._mixed(column, own, free)
         if self._students is not None:
-            self._add_continuous(total, table, self._students)
+            compiled = (1 + table.schema.n_classes) * table.values.size >= COMPILED_PAYS
+            (self._add_continuous if compiled else _add_few)(total, table, self._students)
         return total
 
     @cached_property
@@ -205,6 +205,15 @@ class Selection:
             mixed = np.logaddexp(log_in[:, None] + own.log_density, log_out[:, None] + free.log_density) - both
             total[rows] = mixed.sum(axis=0).T
         return LeaveOneOut(total, self.own.leave_one_out_class_log_prior(table.labels, table.weights))
+
+
+def _add_few(total: Floats, table: Table, students: _Students) -> None:
+    """Add the log densities of the continuous features of few samples."""
+    standard = standard_values(table, slice(0, table.n_samples), students.values, students.units)
+    white = (standard - students.centre[:, :, None]) * students.shrink[:, :, None]
+    leverage = students.least[:, None, None] + np.square(white)
+    log_density = students.constant[:, :, None] - students.power[:, None, None] * np.log(leverage)
+    total += np.logaddexp(log_density[:1], log_density[1:]).sum(axis=1).T
 
 
 class _Students(NamedTuple):
