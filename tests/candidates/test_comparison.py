@@ -17,7 +17,8 @@ from cgnlearn import TAN, CGNClassifier, CGNClassifierCV, NaiveBayes, Prior, loa
 from cgnlearn.candidates import registry
 from cgnlearn.candidates.candidate import HeldOut
 from cgnlearn.candidates.comparison import Scores
-from cgnlearn.candidates.power import likelihood_power
+from cgnlearn.candidates.mixture import raised
+from cgnlearn.candidates.power import likelihood_power, mixture_power
 from cgnlearn.candidates.weights import (
     N_BOOTSTRAPS,
     SPREAD,
@@ -198,6 +199,46 @@ def test_one_class_has_no_second():
     assert likelihood_power(np.zeros((5, 1)), np.zeros(1), np.zeros(5, int), np.ones(5)) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("steepness", "least", "most"), [(0.5, 1.0, 1.0), (1.0, 1.0, 1.1), (1.4, 1.1, 1.4), (9.0, 1.5, 1.5)]
+)
+def test_the_power_of_a_mixture_follows_how_unsure_it_is(steepness, least, most):
+    rng = np.random.default_rng(0)
+    n, prior = 2000, np.log([0.2, 0.3, 0.5])
+    scores = rng.normal(size=(n, 3))
+    truth = steepness * scores + prior
+    y = (np.exp(truth - logsumexp(truth, axis=1, keepdims=True)).cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    log_proba = scores + prior - logsumexp(scores + prior, axis=1, keepdims=True)
+    found = mixture_power(log_proba, prior, y, np.ones(n))
+    assert least - 1e-3 <= found <= most
+
+    def judged(power):
+        joint = power * (log_proba - prior) + prior
+        raised = joint - logsumexp(joint, axis=1, keepdims=True)
+        truth, doubt = (raised[np.arange(n), of].mean() for of in (y, second))
+        return truth + (4 * doubt - 50 * np.log(power) ** 2) / n
+
+    second = np.where(np.eye(3, dtype=bool)[y], -np.inf, log_proba).argmax(axis=1)
+    grid = np.geomspace(1, 1.5, 2001)
+    assert found == pytest.approx(grid[np.argmax([judged(power) for power in grid])], rel=1e-3)
+
+
+def test_of_few_samples_a_mixture_is_hardly_raised():
+    y = np.arange(20) % 2
+    log_proba = np.log(np.where(np.eye(2, dtype=bool)[y], 0.8, 0.2))
+    assert 1.0 <= mixture_power(log_proba, np.log([0.5, 0.5]), y, np.ones(20)) < 1.03
+
+
+def test_a_power_leaves_another_prevalence_as_it_is():
+    rng = np.random.default_rng(0)
+    odds, prior, other = rng.normal(size=(9, 3)), np.log([0.2, 0.3, 0.5]), np.log([0.6, 0.3, 0.1])
+    here, there = (
+        raised(odds + each - logsumexp(odds + each, axis=1, keepdims=True), each, 1.3) for each in (prior, other)
+    )
+    moved = there - here - (other - prior)
+    np.testing.assert_allclose(moved, moved[:, :1].repeat(3, axis=1), atol=1e-12)
+
+
 def test_a_mixture_that_was_always_right_is_not_sure():
     rng = np.random.default_rng(0)
     y = np.arange(12) % 2
@@ -312,6 +353,8 @@ def test_it_is_the_weighted_sum_of_its_members():
             power = share * of_setting[setting["sharing"]] * member.likelihood_power
             log_odds += power * (plain.predict_joint_log_proba(X) - plain.class_log_prior_)
         expected += member.weight * softmax(log_odds, axis=1)  # both classes are equally frequent
+    expected = expected**model.mixture_power_
+    expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
     assert model.weights_.sum() == pytest.approx(1)
     assert (np.diff(model.weights_) <= 0).all()

@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from cgnlearn.candidates.candidate import Fitted, Samples, frequencies, held_out_frequencies
 from cgnlearn.candidates.comparison import Scores
 from cgnlearn.candidates.merging import Merged, Piece, as_one
+from cgnlearn.candidates.power import mixture_power
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import stratified_sample
 from cgnlearn.data.table import Table, concatenated
@@ -92,12 +93,13 @@ class Density:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Σ weight · p(c | x) over all members."""
+    """p(c | x) ∝ p(c) (m(c | x) / p(c))^power, with m = Σ weight · p(c | x) over all members."""
 
     transforms: Mapping[str, Transform]
     parts: tuple[Part, ...]  # weights sum to one over all of them
     density: tuple[Density, ...]  # weights sum to one over all of them; empty if no candidate is a density
     class_log_prior: Floats  # (classes,)
+    power: float = 1.0  # of the likelihood ratios p(c | x) / p(c) of the mixture, at least 1
 
     def with_class_log_prior(self, class_log_prior: Floats) -> Mixture:
         """The same mixture for another prevalence of the classes."""
@@ -111,7 +113,7 @@ class Mixture:
                 part.log_joint([fitted.log_likelihood(samples) for fitted in part.fits], self.class_log_prior)
                 for part in able
             ]
-            found[which] = mixed(np.stack(of_parts), able)
+            found[which] = raised(mixed(np.stack(of_parts), able), self.class_log_prior, self.power)
         return found
 
     def leave_one_out(self, table: Table, class_log_prior: Floats) -> Floats:
@@ -121,7 +123,7 @@ class Mixture:
             part.log_joint([fitted.leave_one_out(samples) for fitted in part.fits], class_log_prior)
             for part in self.parts
         ]
-        return mixed(np.stack(of_parts), self.parts)
+        return raised(mixed(np.stack(of_parts), self.parts), class_log_prior, self.power)
 
     def log_density(self, table: Table) -> Floats:
         """ln p(x | class) of the members that are densities: (samples, classes); raises where no candidate is one."""
@@ -154,7 +156,7 @@ class Mixture:
         return [Member(part.weight / total, part.coalitions(samples, players)) for part in able]
 
     def contributions(self, table: Table) -> Floats:
-        """Mean of the members' contributions times their powers: (samples, columns of X, classes).
+        """Mean of the members' contributions times all powers: (samples, columns of X, classes).
 
         A member that is no sum over features contributes nothing.
         """
@@ -163,7 +165,7 @@ class Mixture:
             total = sum(part.weight for part in able)
             for part in able:
                 if (of_part := part.contributions(samples)) is not None:
-                    found[which] += part.weight / total * of_part
+                    found[which] += self.power * part.weight / total * of_part
         return found
 
 
@@ -174,6 +176,11 @@ def mixed(log_joint: Floats, parts: Sequence[Part]) -> Floats:
     highest = log_proba.max(axis=0)
     total: Floats = np.exp(log_proba - highest).sum(axis=0)
     return normalised(highest + np.log(total))
+
+
+def raised(log_proba: Floats, class_log_prior: Floats, power: float) -> Floats:
+    """Log probabilities whose likelihood ratios are raised to a power: a change of the prevalence stays one."""
+    return log_proba if power == 1 else normalised(power * log_proba + (1 - power) * class_log_prior)
 
 
 def _chunks(
@@ -243,10 +250,15 @@ def assembled(
     }
     transforms = {name: transform for name, transform in samples.transforms.items() if name in needed}
     class_log_prior = held_out_frequencies(table, dirichlet)
-    mixture = Mixture(transforms, tuple(parts), densities, frequencies(all_samples.table, dirichlet))
-    if not dense:
-        return Assembled(mixture, mixed(np.stack(log_joint), parts), None)
     assert table.labels is not None
+    held_out = mixed(np.stack(log_joint), parts)
+    power = 1.0
+    if len(parts) > 1:
+        power = mixture_power(held_out, class_log_prior, table.labels, table.effective_weights)
+    mixture = Mixture(transforms, tuple(parts), densities, frequencies(all_samples.table, dirichlet), power)
+    held_out = raised(held_out, class_log_prior, power)
+    if not dense:
+        return Assembled(mixture, held_out, None)
     rows = stratified_sample(table.labels, MOST_ROWS)
     subsample = Samples(table.rows(rows), samples.transforms)
     likelihoods = [piece.held_out.log_likelihood[piece.kept][:, rows] for piece, _ in dense]
@@ -254,7 +266,7 @@ def assembled(
     log_density = mixed_density(densities, subsample, likelihoods)
     observed, quantiles = observed_cells(subsample.table), value_quantiles(subsample.table)
     reference = Reference(log_density, class_log_prior[rows], row_weights, observed, quantiles)
-    return Assembled(mixture, mixed(np.stack(log_joint), parts), reference)
+    return Assembled(mixture, held_out, reference)
 
 
 def _refitted(piece: Piece, samples: Samples, all_samples: Samples) -> Fitted:

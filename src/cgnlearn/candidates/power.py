@@ -1,4 +1,4 @@
-"""The likelihood power, from log likelihoods of held-out samples."""
+"""The likelihood power of settings and of their mixture, from held-out samples."""
 
 from __future__ import annotations
 
@@ -11,16 +11,41 @@ from cgnlearn.data.arrays import Floats
 LEAST_POWER = 1e-4
 PSEUDO_COUNT = 0.25  # of a sample in the likeliest wrong class: without errors a model would be overconfident
 PRECISION = 0.8  # of the normal prior of ln power, with mean 0
+MOST_MIXTURE_POWER, MIXTURE_PSEUDO_COUNT, MIXTURE_PRECISION = 1.5, 4.0, 100.0  # the same for a mixture
 ACCURACY = 1e-4  # tolerance of ln power
 
 
+def mixture_power(log_proba: Floats, class_log_prior: Floats, labels: NDArray[np.intp], weights: Floats) -> float:
+    """Return the power of a mixture's likelihood ratios p(c | x) / p(c), from 1 to `MOST_MIXTURE_POWER`.
+
+    A linear mixture of calibrated members is under-confident. But its weights were fitted to the same held-out
+    samples, which therefore look better than others will: the prior is worth many samples.
+    """
+    return likelihood_power(
+        log_proba - class_log_prior,
+        class_log_prior,
+        labels,
+        weights,
+        bounds=(1.0, MOST_MIXTURE_POWER),
+        pseudo_count=MIXTURE_PSEUDO_COUNT,
+        precision=MIXTURE_PRECISION,
+    )
+
+
 def likelihood_power(
-    log_likelihood: Floats, class_log_prior: Floats, labels: NDArray[np.intp], weights: Floats
+    log_likelihood: Floats,
+    class_log_prior: Floats,
+    labels: NDArray[np.intp],
+    weights: Floats,
+    *,
+    bounds: tuple[float, float] = (LEAST_POWER, 1.0),
+    pseudo_count: float = PSEUDO_COUNT,
+    precision: float = PRECISION,
 ) -> float:
-    """Return the power of p(x | class), at most 1, with the least log loss of held-out samples.
+    """Return the power of p(x | class), within bounds, with the least log loss of held-out samples.
 
     Log likelihoods are (samples, classes), the log prior is the same or (classes,). Log loss is convex in the power, so
-    the minimum is where its slope is 0. A weak log-normal prior keeps the power near 1, and a pseudo-count in the
+    the minimum is where its slope is 0. A log-normal prior keeps the power near 1, and a pseudo-count in the
     likeliest wrong class keeps it finite where no sample is misclassified.
     """
     n = weights.sum()
@@ -38,14 +63,15 @@ def likelihood_power(
         joint -= joint.max(axis=0)
         proba = np.exp(joint, out=joint)
         expected = np.einsum("cr,cr->r", proba, scores) / proba.sum(axis=0)
-        more = weights @ (truth - expected) + PSEUDO_COUNT * (second - weights @ expected / n)
-        return float(more * power - PRECISION * log_power) / n
+        more = weights @ (truth - expected) + pseudo_count * (second - weights @ expected / n)
+        return float(more * power - precision * log_power) / n
 
-    low, high = float(np.log(LEAST_POWER)), 0.0
+    least, most = bounds
+    low, high = float(np.log(least)), float(np.log(most))
     if slope(high) >= 0:
-        return 1.0
+        return most
     if slope(low) <= 0:
-        return LEAST_POWER
+        return least
     return float(np.exp(brentq(slope, low, high, xtol=ACCURACY)))
 
 

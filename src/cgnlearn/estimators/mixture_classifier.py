@@ -118,6 +118,8 @@ class CGNClassifierCV(Predictions, Watched):
         10,000, or of more than 400,000 divided by the number of classes.
     class_log_prior_ : ndarray (classes,)
         Log probabilities of the classes.
+    mixture_power_ : float
+        Power of the mixture's likelihood ratios, from 1 to 1.5: the mean of its members alone is too unsure.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str
@@ -281,6 +283,12 @@ class CGNClassifierCV(Predictions, Watched):
         check_is_fitted(self, "statistics_")
         return self._mixture.class_log_prior
 
+    @property
+    def mixture_power_(self) -> float:
+        """Power of the mixture's likelihood ratios."""
+        check_is_fitted(self, "statistics_")
+        return self._mixture.power
+
     def _log_scores(self, table: Table) -> Floats:
         return self._mixture.log_proba(table)
 
@@ -319,7 +327,7 @@ class CGNClassifierCV(Predictions, Watched):
         return self._log_scores(table) + self._log_marginal(table)[:, None]
 
     def contributions(self, X: Any) -> Floats:
-        """Weighted mean of the members' contributions times their likelihood powers: (samples, features, classes).
+        """Weighted mean of the members' contributions times all likelihood powers: (samples, features, classes).
 
         Their sum over features plus ``class_log_prior_`` approximates the log probabilities of the classes, up to a
         constant of the sample; `contributions_remainder` is the difference.
