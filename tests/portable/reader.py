@@ -61,7 +61,9 @@ class Reader:
                 ]
                 joint = sum(parts, self.prior)
                 found.append(log(member["weight"]) + joint - log_sum(joint))
-        return log_sum(found) - log_sum(log_sum(found))
+        power = self.document["power"]
+        raised = power * (log_sum(found) - log_sum(log_sum(found))) + (1 - power) * self.prior
+        return raised - log_sum(raised)
 
     def log_density(self, row):
         x, found = self.read(row), []

@@ -115,7 +115,7 @@ class _Parts:
             terms = regression(terms_of_network(model._model), correction) | {"transform": "none"}
             likelihoods.append({"models": self.add([terms]), "powers": [1.0]})
         members = [{"name": str(model.structure), "weight": 1.0, "likelihoods": likelihoods}]
-        return {"members": members, "density": [{"models": numbers, "weights": [1.0]}]}
+        return {"members": members, "power": 1.0, "density": [{"models": numbers, "weights": [1.0]}]}
 
     def of_mixture(self, model: Any) -> Description:
         """Every member, and the density."""
@@ -135,7 +135,7 @@ class _Parts:
             for part in mixture.density
             for numbers, which in self._of_fitted(part.fitted)
         ]
-        return {"members": members, "density": density}
+        return {"members": members, "power": mixture.power, "density": density}
 
     def _of_fitted(self, fitted: Fitted) -> list[tuple[list[int], list[int]]]:
         """The numbers of the models of some settings, and which settings these are."""
