@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from cgnlearn.estimators.classifier import CGNClassifier as CGNClassifier
     from cgnlearn.estimators.mixture_classifier import CGNClassifierCV as CGNClassifierCV
     from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
+    from cgnlearn.evaluation.validation import validate as validate
     from cgnlearn.networks.estimation import SampleNotAcceptableError as SampleNotAcceptableError
     from cgnlearn.networks.prior import Prior as Prior
     from cgnlearn.networks.statistics import Statistics as Statistics
@@ -60,6 +61,7 @@ _HOMES = {
     "predict_dask": "distributed",
     "predict_stream": "streams",
     "save": "persistence",
+    "validate": "evaluation.validation",
 }
 
 __all__ = sorted(_HOMES)

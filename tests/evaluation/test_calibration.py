@@ -13,6 +13,7 @@ from cgnlearn.evaluation.calibration import (
     p_value,
     slope_of,
 )
+from cgnlearn.evaluation.decisions import Grouping
 
 
 @pytest.fixture
@@ -76,10 +77,10 @@ def test_separated_and_single_outcomes_have_intervals_with_one_end():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda x: 3 * x, "too extreme (slope 0."),
-        (lambda x: 0.3 * x, "too moderate (slope "),
-        (lambda x: x + 1.5, "too high (observed/expected 0."),
-        (lambda x: x - 1.5, "too low (observed/expected "),
+        (lambda x: 3 * x, "too extreme, slope 0."),
+        (lambda x: 0.3 * x, "too moderate, slope "),
+        (lambda x: x + 1.5, "too high, observed/expected 0."),
+        (lambda x: x - 1.5, "too low, observed/expected "),
     ],
 )
 def test_words_say_what_is_wrong(rng, change, words):
@@ -143,10 +144,14 @@ def test_groups_widen_intervals(sample):
 def test_repetitions_are_averaged(sample):
     x, y = sample
     log_proba = np.column_stack([log_expit(-x), log_expit(x)])
-    once = cross_validated([(log_proba, y.astype(int))], 1)
-    both = cross_validated([(log_proba, y.astype(int)), (log_proba[::-1], y.astype(int)[::-1])], 1)
+    alone = Grouping(None, 1)
+    once = cross_validated([(log_proba, y.astype(int))], 1, alone)
+    both = cross_validated([(log_proba, y.astype(int)), (log_proba[::-1], y.astype(int)[::-1])], 1, alone)
     np.testing.assert_allclose(once.slope, both.slope)
     assert once.n == both.n == 120
+    folds = cross_validated([(log_proba, y.astype(int))], 1, Grouping(None, 5))
+    assert folds.slope.value == once.slope.value
+    assert 1.05 < (folds.slope.high - folds.slope.low) / (once.slope.high - once.slope.low) < 1.2  # about √1.25
 
 
 def test_a_curve_follows_the_truth_and_leaves_the_band_if_it_must(rng):

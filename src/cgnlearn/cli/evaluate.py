@@ -16,8 +16,10 @@ from cgnlearn.cli import folder, options, terminal
 from cgnlearn.cli.command import Command
 from cgnlearn.cli.given import Given, given_data
 from cgnlearn.cli.models import NAMED, NO_OTHERS, compared, with_comparators
+from cgnlearn.cli.validate import finite, print_subgroups
 
 if TYPE_CHECKING:
+    from cgnlearn.evaluation.calibration import Calibration, MulticlassCalibration
     from cgnlearn.evaluation.decisions import Costs, Decisions
     from cgnlearn.evaluation.estimates import Estimate
     from cgnlearn.evaluation.metrics import Summary
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from cgnlearn.tables.roles import Roles
 
 CV = "Folds and repetitions.  [default: 10x1]"
-POSITIVE = "Class to distinguish from the others: AUC, sensitivity, specificity, ..."
-PREVALENCE = "Of the positive class where decisions will be made; default: as in the data."
 COMPARE = "Models of scikit-learn beside; may be repeated.  [default: all without --structure, else none]"
 OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run continues there."
 
@@ -37,8 +37,10 @@ OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run
 @options.model_options(many=True)
 @click.option("--compare", type=click.Choice((*NAMED, NO_OTHERS)), multiple=True, help=COMPARE)
 @click.option("--cv", type=options.folds_and_repeats, metavar="FOLDSXREPEATS", default="10x1", help=CV)
-@click.option("--positive", metavar="CLASS", help=POSITIVE)
-@click.option("--prevalence", type=click.FloatRange(0, 1, min_open=True, max_open=True), help=PREVALENCE)
+@options.positive_option
+@options.prevalence_option
+@options.threshold_option
+@options.by_option
 @options.cost_option
 @options.jobs_option(1)
 @click.option("-o", "--output", type=options.NEW_FOLDER, help=OUTPUT)
@@ -53,6 +55,8 @@ def evaluate(
     cv: tuple[int, int],
     positive: str | None,
     prevalence: float | None,
+    threshold: tuple[float, ...],
+    by: tuple[str, ...],
     cost: Path | None,
     jobs: int,
     output: Path | None,
@@ -67,12 +71,14 @@ def evaluate(
     """
     if prevalence is not None and positive is None:
         raise click.UsageError("--prevalence needs a class: name it with --positive CLASS")
+    if threshold and positive is None:
+        raise click.UsageError("--threshold needs a class: name it with --positive CLASS")
     data, of_spectra, roles = given.data, given.of_spectra, given.roles
     has_mixture = not structure or MIXTURE in structure
     models = compared(structure, estimation, seed=seed, ordered=ordered or (of_spectra and has_mixture), **model)
     if given.exceeds:
-        for option, value in {"--positive": positive, "--cost": cost}.items():
-            if value is not None:
+        for option, value in {"--positive": positive, "--cost": cost, "--by": by}.items():
+            if value:
                 raise click.UsageError(f"{option} needs all rows in memory: omit it, or increase --memory")
         if report is not None:
             terminal.say(f"no report is written, because {data} is read in batches: increase --memory for a report")
@@ -80,12 +86,14 @@ def evaluate(
         _evaluate_in_batches(with_others, given, cv, seed, output, as_json=as_json)
         return
     from cgnlearn.data.splits import fewer, repeated_splits
+    from cgnlearn.evaluation.calibration import calibration_by_model
     from cgnlearn.evaluation.metrics import summary_text
     from cgnlearn.evaluation.run import Run
     from cgnlearn.evaluation.study import Study
+    from cgnlearn.evaluation.subgroups import subgroups_of
     from cgnlearn.files import write_whole
 
-    read: Any = given.spectra() if of_spectra else given.table()
+    read: Any = given.spectra() if of_spectra else given.table(given.subgroups(by))
     size = {"n_columns": read.X.shape[1], "n_classes": len(set(read.y.tolist()))}
     own = models = with_comparators(models, compare, by_default=not structure, seed=seed, **size)
     if of_spectra:
@@ -100,6 +108,7 @@ def evaluate(
     proposed, raw = MIXTURE if MIXTURE in models else None, read.spectra if of_spectra else None
     asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence, "costs": costs}
     rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "raw": raw}
+    rows["by"] = {} if of_spectra else read.others
     study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))
     if study.undivided:
         terminal.say(study.undivided)
@@ -109,7 +118,10 @@ def evaluate(
     if not study.results:
         raise click.exceptions.Exit(1)
     summaries = _with_common_folds(study)
-    decided, beside = _decided(study), _beside(study)
+    thresholds = threshold or (0.5,)
+    decided, beside = {at: _decided(study, at) for at in thresholds}, _beside(study)
+    calibrated = calibration_by_model(study)
+    in_subgroups = subgroups_of(study, study.chosen, thresholds[0]) if study.chosen else []
     if output is not None:
         write_whole(output / "summary.csv", summary_text(study.summaries))
         if positive is not None:
@@ -120,17 +132,24 @@ def evaluate(
         result = {
             "data": file | counts | {"classes": study.counts, "missing": read.missing},
             "cross_validation": {"folds": len(splits) // cv[1], "repeats": cv[1], "seed": seed},
-            "models": [_model_as_dict(summary, decided, beside, study) for summary in summaries],
+            "models": [_model_as_dict(summary, decided, calibrated, beside, study) for summary in summaries],
         }
-        click.echo(json.dumps(result, indent=1))
+        if in_subgroups:
+            result["subgroups"] = {"model": study.chosen, "levels": [of.as_dict() for of in in_subgroups]}
+        click.echo(json.dumps(finite(result), indent=1))
     else:
         spread = "mean ± standard deviation of the folds"
-        by = ", by spectrum" if study.has_replicates else ""
-        terminal.print_table(summaries, f"{data.name}: {design}, {spread}{by}", beside)
-        if decided:
+        by_spectrum = ", by spectrum" if study.has_replicates else ""
+        terminal.print_table(summaries, f"{data.name}: {design}, {spread}{by_spectrum}", beside)
+        if decided[thresholds[0]]:
             stated = "the prevalence of the data" if prevalence is None else f"a prevalence of {prevalence:g}"
             intervals = f"95% confidence intervals; predictive values (PPV, NPV) at {stated}"
-            terminal.print_decisions(decided, f"{study.positive_class} against the others, {intervals}")
+            for at, of_models in decided.items():
+                called = f", called from {at:g} on" if threshold else ""
+                about = f"{study.positive_class} against the others{called}"
+                terminal.print_decisions(of_models, f"{about}, {intervals}")
+        terminal.print_calibration(calibrated, study.positive_class)
+        print_subgroups(in_subgroups)
         if study.has_replicates:
             folder.print_by_sample(study)
     terminal.print_warnings(study.summaries)
@@ -206,11 +225,11 @@ def _checked(y: Any, positive: str | None, cost: Path | None) -> Costs | None:
     return None if cost is None else read_costs(cost, classes)
 
 
-def _decided(study: Study) -> dict[str, Decisions]:
+def _decided(study: Study, threshold: float) -> dict[str, Decisions]:
     """Quality of the decisions about the positive class, by model; empty without one."""
     from cgnlearn.evaluation.decisions import decisions_by_model
 
-    return {} if study.positive_class is None else decisions_by_model(study, study.positive_class)
+    return {} if study.positive_class is None else decisions_by_model(study, study.positive_class, threshold)
 
 
 def _beside(study: Study) -> terminal.Beside:
@@ -261,14 +280,23 @@ def _with_common_folds(study: Study) -> list[Summary]:
 
 
 def _model_as_dict(
-    summary: Summary, decided: dict[str, Decisions], beside: terminal.Beside, study: Study
+    summary: Summary,
+    decided: Mapping[float, Mapping[str, Decisions]],
+    calibrated: Mapping[str, Calibration | MulticlassCalibration],
+    beside: terminal.Beside,
+    study: Study,
 ) -> dict[str, Any]:
     """All results of a model in plain values; the keys are part of the interface."""
     result, model = summary.as_dict(), summary.model
     if model in beside.auc:
         result["auc"] = beside.auc[model]._asdict()
-    if model in decided:
-        result["decisions"] = decided[model].as_dict()
+    at_thresholds = [of[model].as_dict() | {"threshold": at} for at, of in decided.items() if model in of]
+    if at_thresholds:
+        result["decisions"] = at_thresholds[0]
+    if at_thresholds[1:]:
+        result["other_thresholds"] = at_thresholds[1:]
+    if model in calibrated:
+        result["calibration"] = calibrated[model].as_dict()
     if model in beside.costs:
         result["cost"] = beside.costs[model]._asdict()
     if took := study.seconds(model):

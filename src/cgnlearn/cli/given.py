@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from pathlib import Path
@@ -74,12 +74,24 @@ class Given:
         """Whether the table is to be read in batches."""
         return not self.of_spectra and options.exceeds(self.source, self.memory)
 
-    def table(self) -> Data:
-        """Read a table into memory."""
+    def subgroups(self, by: tuple[str, ...]) -> list[str]:
+        """The columns whose levels are subgroups."""
+        from cgnlearn.tables.options import listed_values
+
+        if by and self.of_spectra:
+            raise click.UsageError("--by is about columns of a table, and spectra have none: omit it")
+        names = listed_values(by, self.source.names) if by else ()
+        with options.column_errors():
+            if names:
+                self.source.refuse_unknown(*((name, "--by") for name in names))
+        return list(names)
+
+    def table(self, others: Sequence[str] = ()) -> Data:
+        """Read a table into memory; ``others``: columns to be read besides, which need not be features."""
         from cgnlearn.tables.read import training_data
 
         with options.column_errors(), waiting(f"reading {self.data}"):
-            data = training_data(self.source, self.roles, drop_missing=self.drop_missing)
+            data = training_data(self.source, self.roles, drop_missing=self.drop_missing, others=others)
         for remark in data.remarks:
             say(remark)
         return data

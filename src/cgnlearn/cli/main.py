@@ -14,6 +14,7 @@ from cgnlearn.cli.predict import predict
 from cgnlearn.cli.reproduce import reproduce
 from cgnlearn.cli.spectra import spectra
 from cgnlearn.cli.terminal import Program
+from cgnlearn.cli.validate import validate
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -27,5 +28,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, evaluate, export, fit, inspect, merge, predict, reproduce, spectra):
+for command in (demo, evaluate, export, fit, inspect, merge, predict, reproduce, spectra, validate):
     main.add_command(command)

@@ -134,12 +134,24 @@ IGNORE = "Columns to exclude, separated by commas."
 CATEGORICAL = "Columns of numbers that are labels, separated by commas. Columns of words always are."
 NA = "Spellings of a missing value, separated by commas, besides empty, NA and ?."
 COST = "Costs of decisions: a csv file with a row for each class and a column for each decision."
+POSITIVE = "Class to distinguish from the others: AUC, sensitivity, specificity, ..."
+PREVALENCE = "Of the positive class where decisions will be made; default: as in the data."
+THRESHOLD = "Probability from which on the positive class is called; may be repeated.  [default: 0.5]"
+BY = "Columns of subgroups, separated by commas, such as sex,site; they need not be features."
 MEMORY = "Files that need more are read in batches, xlsx and npz refused; default: half of the machine's."
 
 id_option = click.option("--id", "row_id", metavar="COLUMN", help=ID)
 sheet_option = click.option("--sheet", metavar="NAME", help="Sheet of an xlsx file; default: the first.")
 na_option = click.option("--na", multiple=True, metavar="WORDS", help=NA)
 cost_option = click.option("--cost", type=EXISTING, help=COST)
+positive_option = click.option("--positive", metavar="CLASS", help=POSITIVE)
+prevalence_option = click.option(
+    "--prevalence", type=click.FloatRange(0, 1, min_open=True, max_open=True), help=PREVALENCE
+)
+threshold_option = click.option(
+    "--threshold", "threshold", multiple=True, type=click.FloatRange(0, 1, min_open=True, max_open=True), help=THRESHOLD
+)
+by_option = click.option("--by", multiple=True, metavar="COLUMNS", help=BY)
 data_options = combined(
     click.argument("data", type=DATA),
     click.option("-t", "--target", help=TARGET),

@@ -112,7 +112,7 @@ def predict(
 
     if output is not None and output.suffix.lower() in NOT_CSV:
         raise click.UsageError(f"{output}: predictions are written as csv: use a name that ends in .csv")
-    predictor = _predictor(model, row_id, **changes)
+    predictor = predictor_of(model, row_id, **changes)
     of_spectra = folder.checked(predictor.model, data)
     if not of_spectra:
         options.refuse_on_table(labels=labels, skip_bad=skip_bad, by_sample=by_sample, correlation=correlation)
@@ -124,7 +124,7 @@ def predict(
             raise click.UsageError("the file is too large for --json and stdout: add --output, or increase --memory")
         n_samples = n_unusual = 0
         with waiting("predicting"), whole_file(output) as file:
-            for part in _matching(predictor, source, needs_id=row_id is not None, n_rows=BATCH_ROWS):
+            for part in matching(predictor, source, needs_id=row_id is not None, n_rows=BATCH_ROWS):
                 predicted = predictor.frame(part, is_first=not n_samples)
                 file.write(_csv(predicted, header=not n_samples).encode())
                 n_unusual += _n_unusual(predicted)
@@ -137,7 +137,7 @@ def predict(
                     predictor, spectra, (1.0 if correlation is None else correlation) if by_sample else None
                 )
             else:
-                [read] = _matching(predictor, source, needs_id=row_id is not None)
+                [read] = matching(predictor, source, needs_id=row_id is not None)
                 predicted = predictor.frame(read)
         n_samples, n_unusual = len(predicted), _n_unusual(predicted)
         if output is not None:
@@ -153,14 +153,15 @@ def predict(
         say(f"{n_samples} samples: {output}")
 
 
-def _predictor(
+def predictor_of(
     path: Path,
     row_id: str | None,
     na: Sequence[str],
-    class_prior: dict[str, float] | None,
-    cost: Path | None,
-    log_density: bool,
+    class_prior: dict[str, float] | None = None,
+    cost: Path | None = None,
+    log_density: bool = False,
 ) -> Predictor:
+    """The model of a file with the options of a command."""
     import numpy as np
 
     from cgnlearn.cli.costs import read_costs
@@ -281,7 +282,14 @@ def _of_spectra(predictor: Predictor, source: Folder, correlation: float | None)
     return pd.DataFrame(columns | predictor.predictions(samples.log_proba) | _typicality_columns(typicality, reason))
 
 
-def _matching(predictor: Predictor, source: Source, *, needs_id: bool, n_rows: int | None = None) -> Iterator[Data]:
+def matching(
+    predictor: Predictor,
+    source: Source,
+    *,
+    needs_id: bool,
+    n_rows: int | None = None,
+    others: Sequence[str] = (),
+) -> Iterator[Data]:
     """The file's columns in the form of the training data, ``n_rows`` at once; None: all."""
     from cgnlearn.tables.read import prediction_parts
     from cgnlearn.tables.text import DataFileError
@@ -292,7 +300,13 @@ def _matching(predictor: Predictor, source: Source, *, needs_id: bool, n_rows: i
     levels: dict[str, Any] = {}
     if columns is not None and model is predictor.classifier:  # a pipeline recodes its columns itself
         levels = {name: own for name, own in zip(columns, schema.levels, strict=True) if own is not None}
-    more: dict[str, Any] = {"needs_id": needs_id, "na": predictor.na, "n_rows": n_rows, "message": say}
+    more: dict[str, Any] = {
+        "needs_id": needs_id,
+        "na": predictor.na,
+        "n_rows": n_rows,
+        "others": others,
+        "message": say,
+    }
     parts = prediction_parts(source, predictor.roles, columns, levels, **more)
     with options.column_errors():
         for data in parts:
@@ -302,13 +316,16 @@ def _matching(predictor: Predictor, source: Source, *, needs_id: bool, n_rows: i
                     "use a file with exactly these"
                 )
             recoded: dict[str, Any] = {}
+            n_unknown: dict[str, int] = {}
             for name, known in levels.items():
                 recoded[name], unknown = _recoded(data, name, known)
+                if unknown:
+                    n_unknown[name] = int(recoded[name].isna().sum() - data.X[name].isna().sum())
                 if unknown and getattr(model, "handle_unknown", "missing") == "error":
                     raise DataFileError(f"{data.path}: {unknown}: correct it")
                 if unknown:
                     say(f"{unknown}: it counts as missing")
-            yield replace(data, X=data.X.assign(**recoded))
+            yield replace(data, X=data.X.assign(**recoded), unknown=n_unknown)
 
 
 def _recoded(data: Data, name: str, levels: Sequence[Any]) -> tuple[Any, str | None]:

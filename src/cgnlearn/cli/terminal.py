@@ -17,6 +17,7 @@ import click
 from cgnlearn.cli.console import console, never_fail, text_column
 
 if TYPE_CHECKING:
+    from cgnlearn.evaluation.calibration import Calibration, MulticlassCalibration
     from cgnlearn.evaluation.decisions import Decisions
     from cgnlearn.evaluation.estimates import Estimate
     from cgnlearn.evaluation.metrics import Summary
@@ -305,7 +306,7 @@ def print_table(summaries: Sequence[Summary], title: str, beside: Beside | None 
         rows.append([summary.model + note, *cells])
     headings = [metric.label for metric in METRICS.values()] + ["AUC"] * bool(auc)
     headings += [f"cost per {unit}"] * bool(costs)
-    _print(title, ["model"], headings, rows)
+    print_rows(title, ["model"], headings, rows)
 
 
 def print_warnings(summaries: Sequence[Summary]) -> None:
@@ -328,7 +329,20 @@ def print_decisions(decisions: Mapping[str, Decisions], title: str) -> None:
     for model, of in decisions.items():
         measures = of.auc, of.sensitivity, of.specificity, of.positive_predictive_value, of.negative_predictive_value
         rows.append([model, *map(_with_interval, measures)])
-    _print(title, ["model"], ["AUC", "sensitivity", "specificity", "PPV", "NPV"], rows)
+    print_rows(title, ["model"], ["AUC", "sensitivity", "specificity", "PPV", "NPV"], rows)
+
+
+def print_calibration(found: Mapping[str, Calibration | MulticlassCalibration], label: str | None) -> None:
+    """Print a table of calibration, with what it says."""
+    rows = []
+    for model, of in found.items():
+        ratio = getattr(of, "observed_expected", None)
+        rows.append([model, *map(_with_interval, ([ratio] if label is not None else []) + [of.slope]), of.words])
+    headings = ["observed/expected", "slope"] if label is not None else ["slope"]
+    about = "all classes" if label is None else f"probabilities of {label}"
+    if rows:
+        title = f"calibration of the {about}, 95% confidence intervals"
+        print_rows(title, ["model"], [*headings, "in words"], rows)
 
 
 def _with_interval(estimate: Estimate | None) -> str:
@@ -349,10 +363,10 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
         ]
         rows.append([part.study.name, part.structure, str(part.n_train), *cells])
     title = "maximum likelihood (ML) and Bayesian averaging (Bayes)"
-    _print(title, ["set", "structure"], ["samples", "accuracy ML", "Bayes", "log loss ML", "Bayes"], rows)
+    print_rows(title, ["set", "structure"], ["samples", "accuracy ML", "Bayes", "log loss ML", "Bayes"], rows)
 
 
-def _print(title: str, words: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_rows(title: str, words: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table with columns of words, then columns of numbers."""
     from rich.table import Table
 

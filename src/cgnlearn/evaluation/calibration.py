@@ -17,8 +17,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logsumexp
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.evaluation.decisions import Predictions
-from cgnlearn.evaluation.estimates import ALPHA, FEWEST_GROUPS, Estimate, Z
+from cgnlearn.evaluation.decisions import Grouping, Predictions, grouping, predictions_by_model
+from cgnlearn.evaluation.estimates import ALPHA, FEWEST_GROUPS, Estimate, Z, inflation
+from cgnlearn.evaluation.study import BASELINE, Study
 from cgnlearn.logistic.recalibration import SMALLEST, bounded, recalibrate
 
 FEWEST_EVENTS = 10  # in either class, for a statement about calibration
@@ -82,16 +83,18 @@ def _fault(slope: Estimate | None, p_value: float | None, ratio: Estimate | None
     found = []
     if slope is not None and slope.low is not None and slope.high is not None and not slope.low <= 1 <= slope.high:
         how = "too extreme" if slope.value < 1 else "too moderate"
-        found.append(f"{how} ({with_interval('slope', slope)})")
+        found.append(f"{how}, {with_interval('slope', slope)}")
     if ratio is not None and ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high:
         how = "too low" if ratio.value > 1 else "too high"
-        found.append(f"{how} ({with_interval('observed/expected', ratio)})")
+        found.append(f"{how}, {with_interval('observed/expected', ratio)}")
     if not found:
         return f"probabilities differ from the observed frequencies (p = {p_value:.3f})"
-    return f"probabilities are {' and '.join(found)}"
+    return f"probabilities are {', and '.join(found)}"
 
 
-def calibration(log_odds: Floats, happened: NDArray[np.bool_], groups: NDArray[Any] | None = None) -> Calibration:
+def calibration(
+    log_odds: Floats, happened: NDArray[np.bool_], groups: NDArray[Any] | None = None, n_folds: int = 1
+) -> Calibration:
     """Calibration of the probabilities of one class.
 
     Parameters
@@ -103,6 +106,8 @@ def calibration(log_odds: Floats, happened: NDArray[np.bool_], groups: NDArray[A
     groups : array (samples,), optional
         Samples that belong together. Intervals are then those of the likelihood divided by the design effect of the
         groups, and the test is that of the groups' scores.
+    n_folds : int
+        Of a cross-validation, whose folds share training samples: intervals are widened. 1: fresh samples.
 
     Examples
     --------
@@ -110,16 +115,16 @@ def calibration(log_odds: Floats, happened: NDArray[np.bool_], groups: NDArray[A
     >>> log_odds = rng.normal(size=400)
     >>> found = calibration(2 * log_odds, rng.random(400) < expit(log_odds))  # twice as sure as is right
     >>> found.words
-    'probabilities are too extreme (slope 0.49 (0.37–0.62))'
+    'probabilities are too extreme, slope 0.49 (0.37–0.62)'
     """
     x, true = np.clip(log_odds, SMALLEST, -SMALLEST), happened.astype(np.intp)
     log_proba = np.column_stack([log_expit(-x), log_expit(x)])
     n, n_events = len(true), int(true.sum())
-    intercept = _intercept(x, happened, groups)
+    intercept = _intercept(x, happened, groups, n_folds)
     expected = float(expit(x).sum())
     ratio = intercept.through(lambda a: float(expit(x + a).sum()) / expected)
     return Calibration(
-        n, n_events, ratio, intercept, slope_of(log_proba, true, groups), p_value(log_proba, true, groups)
+        n, n_events, ratio, intercept, slope_of(log_proba, true, groups, n_folds), p_value(log_proba, true, groups)
     )
 
 
@@ -130,11 +135,13 @@ def log_odds_of(log_proba: Floats, position: int) -> Floats:
     return found
 
 
-def cross_validated(predictions: Predictions, position: int, groups: NDArray[Any] | None = None) -> Calibration:
+def cross_validated(predictions: Predictions, position: int, own: Grouping) -> Calibration:
     """The mean calibration over the repetitions of a cross-validation, with intervals as wide as those of one."""
     parts = [(log_odds_of(log_proba, position), true == position) for log_proba, true in predictions]
-    found = [calibration(*part, groups if number == 0 else None) for number, part in enumerate(parts)]
-    if len(found) == 1 or groups is not None:  # groups are those of the first repetition
+    if own.groups is not None:  # those of the first repetition
+        return calibration(*parts[0], *own)
+    found = [calibration(*part, None, own.n_folds) for part in parts]
+    if len(found) == 1:
         return found[0]
     slopes, p_values = [c.slope for c in found if c.slope], [c.p_value for c in found if c.p_value is not None]
     return Calibration(
@@ -145,6 +152,21 @@ def cross_validated(predictions: Predictions, position: int, groups: NDArray[Any
         _mean(slopes) if slopes else None,
         float(np.median(p_values)) if p_values else None,
     )
+
+
+def calibration_by_model(study: Study) -> dict[str, Calibration | MulticlassCalibration]:
+    """Calibration of each model but the class frequencies; with several classes that of the first repetition."""
+    found: dict[str, Calibration | MulticlassCalibration] = {}
+    label = study.positive_class
+    for model, predicted in predictions_by_model(study).items():
+        if model == BASELINE:
+            continue
+        own = grouping(study, model)
+        if label is not None:
+            found[model] = cross_validated(predicted, study.classes.index(label), own)
+        else:
+            found[model] = multiclass_calibration(*predicted[0], study.classes, *own)
+    return found
 
 
 def _mean(estimates: Sequence[Estimate]) -> Estimate:
@@ -187,20 +209,26 @@ class MulticlassCalibration:
 
 
 def multiclass_calibration(
-    log_proba: Floats, true: NDArray[np.intp], classes: Sequence[str], groups: NDArray[Any] | None = None
+    log_proba: Floats,
+    true: NDArray[np.intp],
+    classes: Sequence[str],
+    groups: NDArray[Any] | None = None,
+    n_folds: int = 1,
 ) -> MulticlassCalibration:
     """Calibration of log probabilities (samples, classes); ``true`` are the positions of the true classes."""
     each = {
-        label: calibration(log_odds_of(log_proba, position), true == position, groups)
+        label: calibration(log_odds_of(log_proba, position), true == position, groups, n_folds)
         for position, label in enumerate(classes)
     }
-    return MulticlassCalibration(slope_of(log_proba, true, groups), p_value(log_proba, true, groups), each)
+    return MulticlassCalibration(slope_of(log_proba, true, groups, n_folds), p_value(log_proba, true, groups), each)
 
 
 # ---- estimates
 
 
-def slope_of(log_proba: Floats, true: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Estimate | None:
+def slope_of(
+    log_proba: Floats, true: NDArray[np.intp], groups: NDArray[Any] | None = None, n_folds: int = 1
+) -> Estimate | None:
     """The slope of log probabilities, with an intercept for each class; None where nothing can be said about it.
 
     Where the classes are separated it is infinite, and its interval has one end.
@@ -216,15 +244,15 @@ def slope_of(log_proba: Floats, true: NDArray[np.intp], groups: NDArray[Any] | N
         return best.log_likelihood - found.log_likelihood
 
     if not np.isfinite(best.slope):
-        effect, error = Effect(), 1.0
+        effect, error = Effect(inflation(n_folds)), 1.0
     else:
         scores = _scores(best(log_proba), bounded(log_proba), true)
-        effect = Effect.of(scores, best.curvature, groups)
+        effect = Effect.of(scores, best.curvature, groups, n_folds)
         error = float(np.sqrt(np.linalg.inv(best.curvature)[-1, -1]))
     return _profile_interval(best.slope, error, effect, below_best, _are_many(true))
 
 
-def _intercept(x: Floats, happened: NDArray[np.bool_], groups: NDArray[Any] | None) -> Estimate:
+def _intercept(x: Floats, happened: NDArray[np.bool_], groups: NDArray[Any] | None, n_folds: int) -> Estimate:
     """The intercept to be added to log odds; infinite without both outcomes."""
     n_events = int(happened.sum())
     has_both = 0 < n_events < len(x)
@@ -235,7 +263,11 @@ def _intercept(x: Floats, happened: NDArray[np.bool_], groups: NDArray[Any] | No
         value, best = float(found.intercept[1]), found.log_likelihood
     p = expit(x + value)
     information = float((p * (1 - p)).sum())
-    effect = Effect.of((happened - p)[:, None], np.array([[information]]), groups) if has_both else Effect()
+    effect = (
+        Effect.of((happened - p)[:, None], np.array([[information]]), groups, n_folds)
+        if has_both
+        else Effect(inflation(n_folds))
+    )
 
     def below_best(a: float) -> float:
         return best - float(log_expit(np.where(happened, x + a, -x - a)).sum())
@@ -251,10 +283,10 @@ class Effect(NamedTuple):
     quantile: float = Z
 
     @classmethod
-    def of(cls, scores: Floats, curvature: Floats, groups: NDArray[Any] | None) -> Effect:
-        """The effect of groups on the last parameter; never below 1."""
+    def of(cls, scores: Floats, curvature: Floats, groups: NDArray[Any] | None, n_folds: int) -> Effect:
+        """The effect of groups, never below 1, and of folds on the last parameter."""
         if groups is None:
-            return cls()
+            return cls(inflation(n_folds))
         sums = _sums(scores, groups)
         n_groups = len(sums)
         if n_groups < FEWEST_GROUPS:
@@ -262,7 +294,7 @@ class Effect(NamedTuple):
         inverse = np.linalg.inv(curvature)
         robust = inverse @ (sums.T @ sums) @ inverse * n_groups / (n_groups - 1)
         ratio = float(robust[-1, -1] / inverse[-1, -1])
-        return cls(max(ratio, 1.0), float(stats.t.isf(ALPHA / 2, n_groups - 1)))
+        return cls(max(ratio, 1.0) * inflation(n_folds), float(stats.t.isf(ALPHA / 2, n_groups - 1)))
 
 
 def _sums(scores: Floats, groups: NDArray[Any]) -> Floats:

@@ -43,7 +43,7 @@ class Grouping(NamedTuple):
     """The groups of the samples of a model's first repetition, in the order of its predictions; None: no groups."""
 
     groups: NDArray[Any] | None
-    n_folds: int
+    n_folds: int  # 1: fresh samples, without a cross-validation
 
     def among(self, samples: NDArray[np.bool_]) -> NDArray[Any] | None:
         """The groups of some of the samples."""
@@ -129,13 +129,13 @@ def decisions(
     return Decisions(round(n_positive), round(n_negative), own_prevalence, auc(parts, grouping), *values)
 
 
-def decisions_by_model(study: Study, label: str) -> dict[str, Decisions]:
+def decisions_by_model(study: Study, label: str, threshold: float = THRESHOLD) -> dict[str, Decisions]:
     """Decisions of each model about one class, where samples of it and of others are predicted."""
     place, found = study.classes.index(label), {}
     for model, predictions in predictions_by_model(study).items():
         parts = one_class(predictions, place)
         if any(0 < happened.sum() < len(happened) for _, happened in parts):
-            found[model] = decisions(parts, study.prevalence, grouping(study, model))
+            found[model] = decisions(parts, study.prevalence, grouping(study, model), threshold)
     return found
 
 

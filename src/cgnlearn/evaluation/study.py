@@ -194,6 +194,7 @@ class Study:
     lines: NDArray[np.intp] | None = None  # of each sample in its file; None: its index
     ids: NDArray[Any] | None = None  # of the samples; None: their lines
     groups: NDArray[Any] | None = None  # such as the subject of each sample
+    by: Mapping[str, Any] = field(default_factory=dict)  # columns whose levels are subgroups, by name
     proposed: str | None = None  # the model to describe, chosen before any result; None: the best one
     positive: str | None = None  # the positive class; None: the rarer one of two
     prevalence: float | None = None  # of the positive class in use; None: as in the data

@@ -1,5 +1,6 @@
 """Displays as in scikit-learn: created by ``from_…``, drawn by ``plot``, which sets ``ax_`` and ``figure_``."""
 
+from cgnlearn.plots.decision_curve import DecisionCurveDisplay
 from cgnlearn.plots.features import ContributionsDisplay, RelevanceDisplay
 from cgnlearn.plots.importance import ImportanceDisplay
 from cgnlearn.plots.path import PathDisplay
@@ -7,9 +8,11 @@ from cgnlearn.plots.ranks import RanksDisplay
 from cgnlearn.plots.reliability import ReliabilityDisplay
 from cgnlearn.plots.spectrum import SpectrumDisplay
 from cgnlearn.plots.structure import StructureDisplay
+from cgnlearn.plots.subgroups import SubgroupsDisplay
 
 __all__ = [
     "ContributionsDisplay",
+    "DecisionCurveDisplay",
     "ImportanceDisplay",
     "PathDisplay",
     "RanksDisplay",
@@ -17,4 +20,5 @@ __all__ = [
     "ReliabilityDisplay",
     "SpectrumDisplay",
     "StructureDisplay",
+    "SubgroupsDisplay",
 ]

@@ -16,6 +16,8 @@ from cgnlearn.plots.style import GREY, LINES, MARKERS, Display, without_frame
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from cgnlearn.evaluation.validation import Validation
+
 
 N_BARS = 20  # of the histograms
 MOST_BANDS = 2  # more would hide each other
@@ -123,6 +125,15 @@ class ReliabilityDisplay(Display):
             event, frequency = str(pos_label), "frequency"
         start = 0.0 if per_class or pos_label is not None else 1 / len(labels)
         return cls(lines, f"Probability of {event}", f"Observed {frequency}", start, n_bins).plot(ax)
+
+    @classmethod
+    def from_validation(cls, validation: Validation, *, name: str = "model", ax: Axes | None = None) -> Self:
+        """Draw the diagram of a validation: of its positive class, or a line for each class."""
+        truth, proba = np.array(validation.classes)[validation.true], np.exp(validation.log_proba)
+        options: dict[str, Any] = {"classes": validation.classes, "name": name, "ax": ax}
+        if validation.positive is None:
+            return cls.from_predictions(truth, proba, per_class=True, **options)
+        return cls.from_predictions(truth, proba, pos_label=validation.positive, **options)
 
     def _size(self) -> tuple[float, float]:
         return 5.2, 5.6

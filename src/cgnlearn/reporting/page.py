@@ -39,28 +39,13 @@ def write_report(
 
     An exception in a part does not lose the others: the page is written without it, then the exception is raised.
     """
-    try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
-    except ImportError as error:
-        raise ImportError("reports need jinja2: pip install 'cgnlearn[report]'") from error
-    from cgnlearn.reporting.figures import VARIABLES
-
-    options: dict[str, Any] = dict.fromkeys(("autoescape", "trim_blocks", "lstrip_blocks"), True)
-    environment = Environment(loader=FunctionLoader(_template), undefined=StrictUndefined, **options)
-    environment.filters |= {"number": _number, "signed": _signed, "percent": _percent}
-    environment.filters |= {"counted": _counted, "contribution": _contribution}
-    values = {
-        "title": title,
-        "version": __version__,
-        "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "palette": {name: (colour, DARK_COLOURS[colour]) for colour, name in VARIABLES.items()},
-        "compared": compared,
-    }
+    pages = environment()
+    values = heading(title) | {"compared": compared}
     text, fault = "", None
     for excluded in range(1 + len(PARTS)):
         try:
             parts = [_part(study, f"s{i}", PARTS[len(PARTS) - excluded :]) for i, study in enumerate(studies)]
-            text = environment.get_template("page.html").render(parts=parts, **values)
+            text = pages.get_template("page.html").render(parts=parts, **values)
             break
         except Exception as error:  # minutes of evaluation are not lost with a part of the page
             fault = fault or error
@@ -69,6 +54,31 @@ def write_report(
         write_whole(path, text)
     if fault is not None:
         raise IncompleteReportError(path) from fault
+
+
+def environment() -> Any:
+    """The templates with their filters."""
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise ImportError("reports need jinja2: pip install 'cgnlearn[report]'") from error
+    options: dict[str, Any] = dict.fromkeys(("autoescape", "trim_blocks", "lstrip_blocks"), True)
+    found = Environment(loader=FunctionLoader(_template), undefined=StrictUndefined, **options)
+    found.filters |= {"number": _number, "signed": _signed, "percent": _percent}
+    found.filters |= {"counted": _counted, "contribution": _contribution}
+    return found
+
+
+def heading(title: str) -> dict[str, Any]:
+    """Title, version, time and colours of a page."""
+    from cgnlearn.reporting.figures import VARIABLES
+
+    return {
+        "title": title,
+        "version": __version__,
+        "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "palette": {name: (colour, DARK_COLOURS[colour]) for colour, name in VARIABLES.items()},
+    }
 
 
 def _template(name: str) -> str:

@@ -53,6 +53,8 @@ class Data:
     n_dropped: int = 0  # rows of the file that are not used
     missing: dict[str, dict[str, int]] = field(default_factory=dict)  # cells by column and spelling
     remarks: tuple[str, ...] = ()  # messages for the user
+    others: dict[str, NDArray[np.object_]] = field(default_factory=dict)  # columns that are no features, as labels
+    unknown: dict[str, int] = field(default_factory=dict)  # cells with a level that a model does not know, by column
 
     def place(self, row: int) -> str:
         return f"{'line' if self.is_text else 'row'} {self.lines[row]}"
@@ -157,8 +159,8 @@ def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_rows:
     return Plan(source, roles, labels, features, drop_missing, missing, tuple(remarks))
 
 
-def training_data(source: Source, roles: Roles, *, drop_missing: bool = False) -> Data:
-    """The training samples of a file, in memory."""
+def training_data(source: Source, roles: Roles, *, drop_missing: bool = False, others: Collection[str] = ()) -> Data:
+    """The training samples of a file, in memory; ``others``: columns to be read besides, as labels."""
     plan = planned(source, roles, drop_missing=drop_missing)
     [part] = plan.parts(None)
     kept = part.kept
@@ -166,6 +168,10 @@ def training_data(source: Source, roles: Roles, *, drop_missing: bool = False) -
     counts = Counter(y.tolist())
     remarks = plan.dropped_rows(counts, len(kept), int(part.target.present.sum()))
     check_target(source.path, roles, counts)
+    more = {}
+    if others:
+        [rows] = source.batches(list(others), None)
+        more = {name: labels(rows, name, roles.na).cells(kept, missing=None) for name in others}
     return Data(
         source.path,
         frame_of_columns(part.features, kept),
@@ -178,6 +184,7 @@ def training_data(source: Source, roles: Roles, *, drop_missing: bool = False) -
         int((~kept).sum()),
         plan.missing,
         (*plan.remarks, *remarks),
+        more,
     )
 
 
@@ -190,12 +197,13 @@ def prediction_parts(
     needs_id: bool = False,
     na: Collection[str] = (),
     n_rows: int | None = None,
+    others: Collection[str] = (),
     message: Callable[[str], Any] = lambda remark: None,
 ) -> Iterator[Data]:
     """A file's rows in the columns of a model, in their order; None: all without another role, as numbers.
 
     ``needs_id``: the column of ids must be present; otherwise it is copied where it is present. ``na``: spellings of a
-    missing value that a cell should have.
+    missing value that a cell should have. ``others``: columns to be read besides, as labels.
     """
     if needs_id:
         source.refuse_unknown((roles.id, "--id"))
@@ -213,7 +221,8 @@ def prediction_parts(
     target = roles.target if is_copied else None
     scans = {name: ColumnScan(name) for name in names}
     copied = [name for name in (roles.id, target) if name is not None]
-    for rows in source.batches([*names, *copied], n_rows):
+    read = list(dict.fromkeys([*names, *copied, *others]))
+    for rows in source.batches(read, n_rows):
         for name, scan in scans.items():
             scan.add(rows, roles.na, as_labels=name in discrete)
             scan.refuse_words("the model was trained on numbers there")
@@ -227,7 +236,8 @@ def prediction_parts(
         }
         of_rows = {name: labels(rows, name, roles.na).cells().astype(str) for name in copied}
         ids, y = of_rows.get(roles.id or ""), of_rows.get(target or "")
-        yield Data(rows.path, frame_of_columns(features), rows.places, rows.is_text, y, ids=ids)
+        more = {name: labels(rows, name, roles.na).cells(missing=None) for name in others}
+        yield Data(rows.path, frame_of_columns(features), rows.places, rows.is_text, y, ids=ids, others=more)
     missing = {name: dict(scan.spellings) for name, scan in scans.items() if scan.spellings}
     for remark in (*_missing_values(missing), *_not_found(na, scans.values())):
         message(remark)
