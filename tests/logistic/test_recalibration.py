@@ -65,3 +65,8 @@ def test_probabilities_of_zero_are_bounded():
     found = recalibrate(log_proba, np.array([0, 1, 1, 0, 1]))
     assert abs(found.slope) < 1e-6
     assert np.isfinite(found(log_proba)).all()
+    with np.errstate(divide="ignore"):
+        certain = np.log(np.eye(3)[[0, 1, 2, 0, 1, 2]])
+    shifted = recalibrate(certain, np.array([0, 1, 2, 1, 2, 0]), 1.0)  # no curvature at the start
+    assert np.isfinite(shifted.intercept).all()
+    assert np.isfinite(shifted.log_likelihood)

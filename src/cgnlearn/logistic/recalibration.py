@@ -21,6 +21,8 @@ ENOUGH = 1e-16  # of the squared Newton decrement: distances to the maximum in s
 NEAR = 1e-4  # of the same: here every step leads closer, while the rise drowns in rounding
 FLAT = 1e-10  # smallest relative curvature; below it the likelihood has no maximum
 
+SMALLEST_CURVATURE = 1e-100  # where all probabilities are 0 or 1
+
 
 class Recalibration(NamedTuple):
     """Intercepts and slope that turn log probabilities into others."""
@@ -118,11 +120,12 @@ def _fit(x: Floats, position: NDArray[np.intp], slope: float | None, begin: Floa
     has_maximum, before = True, np.inf
     for _ in range(MOST_STEPS):
         gradient, curvature = _derivatives(p, x, of_truth, truth_of_slope if fits_slope else None)
-        size = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
+        size = np.sqrt(np.maximum(np.diag(curvature), SMALLEST_CURVATURE))
         relative = curvature / np.outer(size, size)
+        is_flat = bool(np.linalg.eigvalsh(relative)[0] < FLAT)
         # Above -ln 2 every true class has a probability above 1/2: the classes are separated.
-        has_maximum = not fits_slope or (height < -np.log(2) and bool(np.linalg.eigvalsh(relative)[0] > FLAT))
-        step = np.linalg.solve(relative + FLAT * np.eye(len(size)) * (not has_maximum), gradient / size) / size
+        has_maximum = not fits_slope or (height < -np.log(2) and not is_flat)
+        step = np.linalg.solve(relative + FLAT * is_flat * np.eye(len(size)), gradient / size) / size
         decrement = float(gradient @ step)
         if decrement <= ENOUGH or (decrement < NEAR and decrement >= before):
             break
