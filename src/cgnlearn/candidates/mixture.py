@@ -150,8 +150,6 @@ class Mixture:
     def coalitions(self, table: Table, players: Players) -> list[Member]:
         """Log likelihoods of coalitions of features under each member that accepts missing values."""
         able = [part for part in self.parts if part.accepts_missing]
-        if not able:
-            raise ValueError("no member of the mixture integrates features out: add naive_bayes to candidates")
         samples, total = Samples(table, self.transforms), sum(part.weight for part in able)
         return [Member(part.weight / total, part.coalitions(samples, players)) for part in able]
 

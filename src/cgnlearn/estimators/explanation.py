@@ -4,27 +4,50 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from cgnlearn.data.arrays import Floats
+from cgnlearn.data.labels import labels_of, target
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
-from cgnlearn.networks.coalitions import MOST_TABULATED, Players
+from cgnlearn.networks.coalitions import MOST_TABULATED, Players, hiding
 from cgnlearn.networks.components import Mask
-from cgnlearn.networks.densities import normalised
+from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.integration import observed_cells
+from cgnlearn.networks.measurement import Measurement, Risk, entropy
 from cgnlearn.networks.shapley import Attributions, Member, active_players, exact, sampled
 from cgnlearn.progress import followed
 
 CHUNK = 1 << 22  # log probabilities of coalitions in memory at once
+
+
+class Importance(NamedTuple):
+    """Increase of the log loss if features are integrated out, with its 95% confidence interval."""
+
+    increase: Floats
+    low: Floats
+    high: Floats
+
+
+class NextMeasurement(NamedTuple):
+    """The feature to measure next, and what each missing one would be expected to tell."""
+
+    feature: NDArray[np.intp]  # -1: stop
+    fall: Floats  # of the entropy or expected cost, NaN of what is observed: (samples, features)
+    risk: Floats  # present entropy or expected cost: (samples,)
+
 
 Groups = Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
 
 
 class Explanations:
     """Explanations of predictions, for estimators that supply log probabilities of samples with missing values."""
+
+    classes_: NDArray[Any]
 
     @abstractmethod
     def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
@@ -42,6 +65,17 @@ class Explanations:
     @abstractmethod
     def _members(self, table: Table, players: Players) -> list[Member]:
         """The log likelihoods of coalitions under the model, or under each member of a mixture."""
+
+    def _check_integrates(self, what: str) -> None:
+        """Raise an error if the model does not accept missing values."""
+
+    @abstractmethod
+    def _log_density(self, table: Table) -> Floats:
+        """ln p(x | class): (samples, classes)."""
+
+    @abstractmethod
+    def _drawn(self) -> Table:
+        """Complete samples drawn from the density, always the same."""
 
     def _known(self, table: Table) -> Mask:
         """Whether anything is known of each feature: (samples, columns of X)."""
@@ -117,6 +151,7 @@ class Explanations:
         >>> float((values[0, :, 0].sum() - (model.predict_log_proba(X[:1]) - model.class_log_prior_)[0, 0]).round(9))
         0.0
         """
+        self._check_integrates("shapley")
         table = self._table(X)
         players = players_of(groups, table.schema)
         if n_permutations < 4:
@@ -142,6 +177,135 @@ class Explanations:
         rng, n_pairs = np.random.default_rng(random_state), (n_permutations + 1) // 2
         orders = (rng.permutation(len(players)) for _ in range(n_pairs))
         return sampled(members, known, before, after, followed(self, orders, n_pairs))
+
+    def feature_importance(self, X: Any, y: Any, groups: Groups | None = None) -> Importance:
+        """How much the log loss of samples rises if a feature, or group of features, is integrated out.
+
+        Features that carry the same evidence stand in for each other, and each seems unimportant: name them as a group.
+
+        Parameters
+        ----------
+        X, y
+            Samples that were not trained on tell what matters for new ones.
+        groups
+            As in `shapley`.
+
+        Returns
+        -------
+        Importance
+            ``increase`` of the mean log loss and its 95% confidence interval ``low`` to ``high``, which holds for
+            independent samples: (features or groups,).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from cgnlearn import CGNClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> CGNClassifier("tan").fit(X[::2], y[::2]).feature_importance(X[1::2], y[1::2]).increase.round(2)
+        array([0.  , 0.01, 0.04, 0.08])
+        """
+        self._check_integrates("feature_importance")
+        table, labels = self._table(X), labels_of(target(y), self.classes_)
+        if len(labels) != table.n_samples:
+            raise ValueError(f"X has {table.n_samples} samples, y {len(labels)}: give the class of each")
+        players, n = players_of(groups, table.schema), len(labels)
+        before = true_class_log_proba(normalised(self._log_scores(table)), labels)
+        lost = np.zeros((len(players), n))
+        for number, columns in enumerate(players):
+            shown = np.ones((1, table.schema.n_columns), bool)
+            shown[:, list(columns)] = False
+            hidden = hiding(table, np.broadcast_to(shown, (n, table.schema.n_columns)))
+            lost[number] = before - true_class_log_proba(normalised(self._log_scores(hidden)), labels)
+        mean = lost.mean(axis=1)
+        half = np.full(len(mean), np.nan)
+        if n > 1:
+            half = stdtrit(n - 1, 0.975) * lost.std(axis=1, ddof=1) / np.sqrt(n)
+        return Importance(mean, mean - half, mean + half)
+
+    def next_measurement(
+        self, X: Any, costs: Any = None, *, decision_costs: Any = None, least: float = 0.01
+    ) -> NextMeasurement:
+        """Which missing feature of each sample to measure next, and what each would be expected to tell.
+
+        The fall of a feature is the present entropy of the classes (or the least expected cost of a decision) less its
+        mean after the measurement, over the values that the feature may have given what is observed. Without
+        ``decision_costs`` the feature with the greatest fall per cost is next, and to stop is best if no fall exceeds
+        ``least``; with them the one whose fall exceeds its own cost by most, if any does.
+
+        Parameters
+        ----------
+        X : array or data frame (samples, features)
+            Samples with missing values.
+        costs : mapping from columns to costs, or array (features,), optional
+            Positive costs of the measurements; None: 1 each, or 0 with ``decision_costs``. Features that a mapping does
+            not name cannot be measured.
+        decision_costs : array (decisions, classes), optional
+            Cost of each decision for a sample of each class, in the units of ``costs``.
+        least : float
+            Fall of the entropy, in nats, below which nothing more is measured.
+
+        Returns
+        -------
+        NextMeasurement
+            ``feature``: index of the feature to measure next, -1 to stop: (samples,); ``fall``: (samples, features),
+            NaN for features that are observed or cannot be measured; ``risk``: the present entropy or expected cost.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from cgnlearn import CGNClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CGNClassifier("tan").fit(X, y)
+        >>> found = model.next_measurement([[5.8, np.nan, np.nan, np.nan]])
+        >>> found.feature, found.fall.round(2)
+        (array([3]), array([[ nan, 0.32, 0.58, 0.67]]))
+        """
+        self._check_integrates("next_measurement")
+        table = self._table(X)
+        risk = entropy if decision_costs is None else self._least_cost(decision_costs)
+        price = self._prices(costs, 1.0 if decision_costs is None else 0.0, table.schema)
+        present = risk(normalised(self._log_scores(table)))
+        fall = np.full((table.n_samples, table.schema.n_columns), np.nan)
+        observed, drawn = observed_cells(table), None
+        for column in np.flatnonzero(np.isfinite(price) & ~observed.all(axis=0)).tolist():
+            rows = np.flatnonzero(~observed[:, column])
+            typical = np.zeros(1)
+            if table.schema.levels[column] is None:
+                drawn = self._drawn() if drawn is None else drawn
+                typical = drawn.values[:, table.schema.position[column]]
+            measurement = Measurement(table.rows(rows), column, self._log_density, self._log_scores, typical)
+            fall[rows, column] = present[rows] - measurement.expected_risk(risk)
+        worth = fall / price if decision_costs is None else fall - price
+        worth = np.where(np.isnan(fall), -np.inf, worth)
+        best = worth.argmax(axis=1)
+        at_best = np.arange(len(best)), best
+        goes_on = fall[at_best] > least if decision_costs is None else worth[at_best] > 0
+        return NextMeasurement(np.where(goes_on, best, -1), fall, present)
+
+    def _prices(self, costs: Any, default: float, schema: Schema) -> Floats:
+        """Cost of each measurement, NaN where it cannot be measured: (columns,)."""
+        if costs is None:
+            return np.full(schema.n_columns, default)
+        price = np.full(schema.n_columns, np.nan)
+        if isinstance(costs, Mapping):
+            for node, cost in costs.items():
+                price[column_of(node, schema)] = cost
+        else:
+            given = np.asarray(costs, dtype=float)
+            if given.shape != price.shape:
+                raise ValueError(f"costs must have one number for each of the {len(price)} columns, or be a mapping")
+            price[:] = given
+        if not (price[~np.isnan(price)] > 0).all() or np.isinf(price).any():
+            raise ValueError("costs must be positive numbers: omit features that cannot be measured")
+        return price
+
+    def _least_cost(self, decision_costs: Any) -> Risk:
+        cost = np.asarray(decision_costs, dtype=float)
+        if cost.ndim != 2 or cost.shape[1] != len(self.classes_) or not np.isfinite(cost).all():
+            raise ValueError(
+                f"decision_costs must have a row for each decision and {len(self.classes_)} columns, one for each class"
+            )
+        return lambda log_proba: np.asarray((np.exp(log_proba) @ cost.T).min(axis=-1))
 
 
 def players_of(groups: Groups | None, schema: Schema) -> list[tuple[int, ...]]:

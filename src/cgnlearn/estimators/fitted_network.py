@@ -123,12 +123,15 @@ class FittedNetwork(Predictions):
         joint += self.class_log_prior_
         return joint
 
-    def _members(self, table: Table, players: Players) -> list[Member]:
+    def _check_integrates(self, what: str) -> None:
+        check_is_fitted(self, "statistics_")
         if not self._learner.accepts_missing:
             raise ValueError(
-                f"shapley integrates features out, which {self._learner!r} cannot: use a single structure, such as "
+                f"{what} integrates features out, which {self._learner!r} cannot: use a single structure, such as "
                 "that of structure_"
             )
+
+    def _members(self, table: Table, players: Players) -> list[Member]:
         return [Member(1.0, coalitions_of(self._model, table, players) * self.likelihood_power_)]
 
     def _known(self, table: Table) -> Mask:

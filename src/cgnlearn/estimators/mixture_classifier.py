@@ -292,6 +292,11 @@ class CGNClassifierCV(Predictions, Watched):
     def _log_scores(self, table: Table) -> Floats:
         return self._mixture.log_proba(table)
 
+    def _check_integrates(self, what: str) -> None:
+        check_is_fitted(self, "statistics_")
+        if not any(part.accepts_missing for part in self._mixture.parts):
+            raise ValueError(f"{what} integrates features out, which no member can: add naive_bayes to candidates")
+
     def _members(self, table: Table, players: Players) -> list[Member]:
         return self._mixture.coalitions(table, players)
 
