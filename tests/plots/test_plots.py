@@ -1,5 +1,7 @@
 """Displays show the values of the model."""
 
+from itertools import pairwise
+
 import matplotlib as mpl
 import numpy as np
 import polars as pl
@@ -12,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from cgnlearn import Band, BandAverage, CGNClassifier, CGNClassifierCV, Jan, Structure
 from cgnlearn.plots import (
     ContributionsDisplay,
+    EffectDisplay,
     ImportanceDisplay,
     PathDisplay,
     RanksDisplay,
@@ -340,3 +343,86 @@ def test_displays_say_what_they_need(iris, mixture):
         with pytest.raises(ValueError, match=message) as caught:
             draw()
         assert "\n" not in str(caught.value)
+
+
+# ---- Shapley values and effects
+
+
+def test_a_waterfall_goes_from_the_prior_to_the_prediction(iris):
+    X, y = iris
+    for model in (CGNClassifier("tan").fit(X, y), CGNClassifierCV(candidates=["naive_bayes", "logistic"]).fit(X, y)):
+        display = drawn(ContributionsDisplay.from_estimator(model, X, 70, method="shapley", of=2, against=1))
+        log_proba = model.predict_log_proba(X.iloc[[70]])[0]
+        bars = display.ax_.patches
+        assert len(bars) == 6
+        assert bars[0].get_width() == pytest.approx(display.prior_log_odds)
+        for before, after in pairwise(bars[:-1]):
+            assert after.get_x() == pytest.approx(before.get_x() + before.get_width())
+        assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(log_proba[2] - log_proba[1])
+        assert (bars[-1].get_x(), bars[-1].get_width()) == (0, pytest.approx(log_proba[2] - log_proba[1]))
+        names = [label.get_text() for label in display.ax_.get_yticklabels()]
+        assert (names[0], names[-1]) == ("class prior", "sample")
+
+
+def test_groups_of_features_in_a_waterfall(iris):
+    X, y = iris
+    model = CGNClassifier("tan").fit(X, y)
+    petal = {"petal": ["petal length (cm)", "petal width (cm)"]}
+    display = drawn(ContributionsDisplay.from_estimator(model, X, 70, method="shapley", groups=petal))
+    assert display.names == ["petal", "others"]
+    with pytest.raises(ValueError, match='groups need method="shapley"'):
+        ContributionsDisplay.from_estimator(model, X, 70, groups=petal)
+    with pytest.raises(ValueError, match='method must be "chain" or "shapley"'):
+        ContributionsDisplay.from_estimator(model, X, 70, method="other")
+
+
+def test_an_effect_is_the_prediction_from_one_feature(iris):
+    X, y = iris
+    model = CGNClassifier("tan").fit(X, y)
+    display = drawn(EffectDisplay.from_estimator(model, X, "petal width (cm)"))
+    H = np.full((121, 4), np.nan)
+    H[:, 3] = display.values
+    proba = model.predict_proba(type(X)(H, columns=X.columns))
+    np.testing.assert_allclose(display.log_odds, np.log(proba) - np.log1p(-proba), atol=1e-3)
+    assert display.values[0] < X["petal width (cm)"].min() < X["petal width (cm)"].max() < display.values[-1]
+    assert len(display.ax_.get_legend().get_texts()) == 3
+    np.testing.assert_allclose(display.prior_log_odds, np.log(0.5), atol=1e-9)
+
+
+def test_of_two_classes_one_curve_is_drawn_and_of_a_discrete_feature_points():
+    rng = np.random.default_rng(0)
+    y = np.array(["ill", "well"])[np.arange(60) % 2]
+    colour = np.where(rng.random(60) < np.where(y == "ill", 0.8, 0.3), "red", "blue")
+    X = pl.DataFrame({"colour": colour, "size": rng.normal(size=60)})
+    model = CGNClassifier().fit(X, y)
+    display = drawn(EffectDisplay.from_estimator(model, X, "colour"))
+    assert display.classes == ["well"]
+    assert display.values.tolist() == ["blue", "red"]
+    assert display.rug.tolist() == [(colour == "blue").sum(), (colour == "red").sum()]
+    assert display.log_odds[0, 0] > 0 > display.log_odds[1, 0]
+    other = drawn(EffectDisplay.from_estimator(model, X, 1, of="ill"))
+    assert other.classes == ["ill"]
+    assert other.ax_.get_ylabel() == "log odds of ill"
+
+
+def test_a_panel_of_effects_begins_with_the_most_important_feature(iris):
+    X, y = iris
+    model = CGNClassifier("tan").fit(X, y)
+    displays = EffectDisplay.panel(model, X, y, most=3)
+    increase = model.feature_importance(X, y).increase
+    assert [display.name for display in displays] == X.columns[np.argsort(-increase)[:3]].tolist()
+    assert displays[0].ax_.get_title(loc="left").startswith(f"{increase.max():+.3f} nats (")
+    drawn(displays[0])
+
+
+def test_effects_that_cannot_be_drawn_say_why(iris):
+    X, y = iris
+    model = CGNClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="'z' is no column of X"):
+        EffectDisplay.from_estimator(model, X, "z")
+    with pytest.raises(ValueError, match=r"'z' is none of the classes \[0, 1, 2\]"):
+        EffectDisplay.from_estimator(model, X, 0, of="z")
+    with pytest.raises(ValueError, match="an effect integrates features out, which TANAverage"):
+        EffectDisplay.from_estimator(CGNClassifier("tan_average").fit(X, y), X, 0)
+    with pytest.raises(ValueError, match="has no value in X"):
+        EffectDisplay.from_estimator(model, X.assign(**{X.columns[0]: np.nan}), 0)

@@ -127,7 +127,7 @@ class Measurement:
             places, found = grid, log_given[..., label]
             for _ in range(MOST_STEPS):
                 best = found.argmax(axis=1)
-                beside = np.clip(best + [[-1], [1]], 0, places.shape[1] - 1)
+                beside = np.clip(best + np.array([[-1], [1]]), 0, places.shape[1] - 1)
                 centre[:, label] = places[rows, best]
                 if (found[rows, best] - found[rows, beside] < RESOLVED).all():
                     break

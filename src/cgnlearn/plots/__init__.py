@@ -1,6 +1,7 @@
 """Displays as in scikit-learn: created by ``from_…``, drawn by ``plot``, which sets ``ax_`` and ``figure_``."""
 
 from cgnlearn.plots.decision_curve import DecisionCurveDisplay
+from cgnlearn.plots.effects import EffectDisplay
 from cgnlearn.plots.features import ContributionsDisplay, RelevanceDisplay
 from cgnlearn.plots.importance import ImportanceDisplay
 from cgnlearn.plots.path import PathDisplay
@@ -13,6 +14,7 @@ from cgnlearn.plots.subgroups import SubgroupsDisplay
 __all__ = [
     "ContributionsDisplay",
     "DecisionCurveDisplay",
+    "EffectDisplay",
     "ImportanceDisplay",
     "PathDisplay",
     "RanksDisplay",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +43,8 @@ def two_classes(estimator: Any, one: Any, of: Any, against: Any) -> tuple[int, i
 class ContributionsDisplay(Display):
     """Contribution of each feature to the log odds of two classes: bars, or a line along m/z over the spectrum.
 
+    As a waterfall, bars begin where the one above ends, from the log odds of the class prior to those of the sample.
+
     Parameters
     ----------
     log_odds : array (features,)
@@ -60,6 +62,8 @@ class ContributionsDisplay(Display):
         Label of the positions.
     remainder : float
         What the contributions of a mixture lack of its log odds.
+    waterfall : bool
+        Whether bars are drawn as a waterfall.
     """
 
     def __init__(
@@ -73,10 +77,11 @@ class ContributionsDisplay(Display):
         values: ArrayLike | None = None,
         axis: str = "m/z",
         remainder: float = 0.0,
+        waterfall: bool = False,
     ) -> None:
         self.log_odds = np.asarray(log_odds, dtype=float)
         self.names, self.of, self.against, self.axis = list(names), of, against, axis
-        self.prior_log_odds, self.remainder = prior_log_odds, remainder
+        self.prior_log_odds, self.remainder, self.waterfall = prior_log_odds, remainder, waterfall
         self.positions, self.values = (
             None if given is None else np.asarray(given, dtype=float) for given in (positions, values)
         )
@@ -90,6 +95,8 @@ class ContributionsDisplay(Display):
         *,
         of: Any = None,
         against: Any = None,
+        method: Literal["chain", "shapley"] = "chain",
+        groups: Mapping[str, Sequence[Any]] | None = None,
         positions: ArrayLike | None = None,
         axis: str = "m/z",
         ax: Axes | None = None,
@@ -104,6 +111,11 @@ class ContributionsDisplay(Display):
             Index of the sample in X.
         of, against : class labels, optional
             None: the most probable class and the second most probable.
+        method : {"chain", "shapley"}
+            ``"chain"``: `contributions`, each given the features before it, as bars. ``"shapley"``: `shapley` values,
+            which depend on no order, as a waterfall.
+        groups : mapping from names to columns, optional
+            Features that are taken as one, with ``method="shapley"``; those that no group names are "others".
         positions, axis
             As in `ContributionsDisplay`.
         ax : matplotlib axes, optional
@@ -117,19 +129,33 @@ class ContributionsDisplay(Display):
         >>> display.of, display.against
         ('1', '2')
         """
+        if method not in ("chain", "shapley"):
+            raise ValueError(f'method must be "chain" or "shapley", not {method!r}')
+        if groups is not None and (method == "chain" or positions is not None):
+            raise ValueError('groups need method="shapley", and have no positions')
         one = readable(_safe_indexing(X, [row]))
-        (parts,), (remainder,) = weighted_contributions(estimator, one)
+        if method == "chain":
+            (parts,), (remainder,) = weighted_contributions(estimator, one)
+        else:
+            needs(estimator, "shapley", "the contributions of features")
+            (parts,) = estimator.shapley(one, groups)
+            remainder = np.zeros(parts.shape[1])
         first, second = two_classes(estimator, one, of, against)
-        names = [str(name) for name in getattr(estimator, "feature_names_in_", range(len(parts)))]
+        listed = list(groups) if groups else getattr(estimator, "feature_names_in_", range(len(parts)))
+        names = [str(name) for name in listed]
+        names += ["others"] * (len(parts) - len(names))
         values = None if positions is None else np.asarray(one, dtype=float)[0]
         of, against = (str(estimator.classes_.tolist()[i]) for i in (first, second))
         of_features, before, rest = (
             part[..., first] - part[..., second] for part in (parts, estimator.class_log_prior_, remainder)
         )
-        return cls(of_features, names, of, against, float(before), positions, values, axis, float(rest)).plot(ax)
+        around = positions, values, axis, float(rest), method == "shapley"
+        return cls(of_features, names, of, against, float(before), *around).plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        return (6.4, 1.2 + 0.26 * min(len(self.names) + 2, MOST_BARS + 3)) if self.positions is None else (8.0, 3.4)
+        if self.positions is not None:
+            return 8.0, 3.4
+        return 6.4, 1.2 + 0.26 * min(len(self.names) + (3 if self.waterfall else 2), MOST_BARS + 3)
 
     def _draw(self, ax: Axes) -> None:
         label = f"log odds   ← {self.against}    {self.of} →"
@@ -160,11 +186,39 @@ class ContributionsDisplay(Display):
             bars.append((f"{len(rest)} others", float(self.log_odds[rest].sum())))
         if self.remainder:
             bars.append(("remainder of the mixture", self.remainder))
+        if self.waterfall:
+            self._draw_waterfall(ax, bars)
+            return
         names, values = zip(*bars, ("class prior", self.prior_log_odds), strict=True)
         colours = [BLUE if value >= 0 else ORANGE for value in values]
         ax.barh(range(len(names)), values, color=colours, height=0.72)
         ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
+        ax.axvline(0, color=GREY, linewidth=0.8)
+        without_frame(ax)
+
+    def _draw_waterfall(self, ax: Axes, bars: list[tuple[str, float]]) -> None:
+        """Bars that begin where the one above ends, from the class prior down to the sample."""
+        names = ["class prior", *(name for name, _ in bars), "sample"]
+        steps = np.array([self.prior_log_odds, *(value for _, value in bars)])
+        ends = np.cumsum(steps)
+        starts = ends - steps
+        total = float(ends[-1])
+        colours = [GREY, *(BLUE if value >= 0 else ORANGE for _, value in bars), INK]
+        ax.barh(range(len(names)), [*steps, total], left=[*starts, 0.0], color=colours, height=0.72)
+        for i, end in enumerate(ends):
+            ax.plot([end, end], [i - 0.36, i + 1.36], color=GREY, linewidth=0.8)
+        for i, (value, end) in enumerate(zip([*steps, total], [*ends, total], strict=True)):
+            right = value >= 0
+            offset = (3 if right else -3, 0)
+            side = "left" if right else "right"
+            look: dict[str, Any] = {"va": "center", "ha": side, "fontsize": 8, "color": INK}
+            ax.annotate(f"{value:+.2f}", (end, i), xytext=offset, textcoords="offset points", **look)
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        low, high = min(0.0, starts.min(), ends.min()), max(0.0, starts.max(), ends.max())
+        beyond = 0.14 * (high - low)  # room for the numbers
+        ax.set_xlim(low - beyond * (low < 0 or bool((steps < 0).any())), high + beyond)
         ax.axvline(0, color=GREY, linewidth=0.8)
         without_frame(ax)
 
