@@ -149,3 +149,21 @@ def test_a_categorical_column_with_few_values_leaves_every_candidate_in_the_mixt
     model = CGNClassifierCV(candidates=["naive_bayes", "complete", "tan"], transforms=["none"]).fit(frame, y)
     assert not any(model.cv_results_["reason"])
     assert model.score(frame, y) > 0.95
+
+
+def test_the_order_of_levels_does_not_matter():
+    """A missing level above an observed feature, below which a continuous feature is missing too."""
+    rng = np.random.default_rng(0)
+    stage = rng.integers(0, 3, 120)
+    a = 2.0 * stage + rng.normal(size=120)
+    b = a + rng.normal(size=120)
+    X = pd.DataFrame({"stage": np.array(["I", "II", "III"])[stage], "a": a, "b": b, "c": b + rng.normal(size=120)})
+    y = (a + rng.normal(size=120) > 2).astype(int)
+    new = pd.DataFrame({"stage": [None] * 5, "a": a[:5], "b": np.nan, "c": b[:5]})
+    found = []
+    for levels in (["I", "II", "III"], ["III", "I", "II"]):
+        kind = pd.CategoricalDtype(levels)
+        model = CGNClassifier({"stage": [], "a": ["stage"], "b": ["a"], "c": ["b"]})
+        model.fit(X.astype({"stage": kind}), y)
+        found.append(model.predict_log_proba(new.astype({"stage": kind})))
+    np.testing.assert_allclose(*found, rtol=1e-10)

@@ -10,7 +10,6 @@ from cgnlearn import Band, BandAverage, Box, CGNClassifier, CGNClassifierCV, Jan
 
 LEVELS = {"sex": ["f", "m"], "stage": ["I", "II", "III"], "site": ["a, b", '"c"', "<script>alert(1)</script>", "😀"]}
 RANGES = Prior.from_ranges({"benign": {"d": (-2, 2, 30)}, "other": {"age (years)": (30, 90), "d": (-3, 2)}})
-SLOW = ("mixture, incomplete",)
 
 
 def table(n, seed, *, missing=0.0, unknown=False, numeric=False):
@@ -69,6 +68,11 @@ CASES = {
     "TAN, ranges": (lambda: CGNClassifier("tan", sharing=0.4, prior=RANGES), False, True),
     "naive Bayes, ranges": (lambda: CGNClassifier(sharing=0.4, prior=RANGES), False, True),
     "selective naive Bayes, ranges": (lambda: CGNClassifier("selective_naive_bayes", prior=RANGES), False, True),
+    "a chain with levels": (
+        lambda: CGNClassifier({4: [], 5: [4], 0: [5], 1: [5], 6: [5], 2: [0], 3: [2]}),
+        True,
+        True,
+    ),
     "band": (lambda: CGNClassifier(Band(3)), False, True),
     "box, discriminative": (lambda: CGNClassifier(Box(2), estimation="discriminative"), False, True),
     "forward search": (lambda: CGNClassifier("fwgjan"), False, True),
@@ -89,7 +93,15 @@ CASES = {
     ),
 }
 
-EVERY_CASE = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES]
+QUICK = [
+    "naive Bayes, indicators",
+    "TAN, counted separately",
+    "complete, paper",
+    "box, discriminative",
+    "any structure, ml",
+]
+QUICK += ["a chain with levels", "selective naive Bayes", "TAN average", "band average", "mixture"]
+EVERY_CASE = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 
 
 @cache

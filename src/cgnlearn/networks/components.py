@@ -141,11 +141,14 @@ class Component:
 
     def _sum_along(self, table: Table, missing: list[int], seen: int) -> Floats:
         """`_sum_over` in a forest, from the leaves up, with the levels of a feature and its parent at a time."""
-        # The nearest missing discrete ancestor of each column, through continuous features that are missing too.
+        # The missing discrete feature on which the scale of each column depends, through any continuous features, and
+        # that on which its density does: none if its parent is observed.
+        of_scale: dict[int | None, int | None] = {None: None}
         ancestor: dict[int, int | None] = {}
         for column, parents in zip(self.columns, self.parents, strict=True):
-            above = None if parents & seen else next((self.columns[i] for i in bits(parents)), None)
-            ancestor[column] = above if above is None or above in missing else ancestor[above]
+            above = next((self.columns[i] for i in bits(parents)), None)
+            of_scale[column] = column if column in missing else of_scale[above] if column in self.node_of else None
+            ancestor[column] = None if parents & seen else of_scale[above]
         own, below = {}, {}  # log densities of a missing feature given its ancestor, and of all columns given it
         for column in missing:
             upper = ancestor[column]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from cgnlearn.files import write_whole
 from cgnlearn.portable.document import description
+from cgnlearn.portable.json_text import as_json
+from cgnlearn.portable.page import page
 
-ENDINGS = (".json",)  # in the order of messages
+ENDINGS = (".json", ".html")  # in the order of messages
 
 
 def export(model: Any, path: str | Path, *, title: str | None = None, about: str | None = None) -> None:
@@ -19,7 +20,7 @@ def export(model: Any, path: str | Path, *, title: str | None = None, about: str
     ----------
     model : CGNClassifier or CGNClassifierCV
     path : str or Path
-        The ending is the format: ``.json``, the portable description.
+        The ending is the format: ``.json``, the portable description; ``.html``, a calculator for a browser.
     title, about : str, optional
         What the model is, and what it is for, in words.
 
@@ -31,8 +32,8 @@ def export(model: Any, path: str | Path, *, title: str | None = None, about: str
     >>> X, y = load_iris(return_X_y=True)
     >>> path = Path(tempfile.mkdtemp(), "iris.json")
     >>> export(CGNClassifier("tan").fit(X, y), path, title="Iris")
-    >>> json.loads(path.read_text())["title"]
-    'Iris'
+    >>> path.read_text()[:29]
+    '{"format":"cgnlearn-portable"'
     """
     write_whole(path, content(model, Path(path).suffix, title=title, about=about))
 
@@ -40,15 +41,11 @@ def export(model: Any, path: str | Path, *, title: str | None = None, about: str
 def content(model: Any, ending: str, *, title: str | None = None, about: str | None = None) -> bytes:
     """The content of a file with this ending."""
     check_ending(ending)
-    return as_json(description(model, title=title, about=about)).encode()
+    found = description(model, title=title, about=about)
+    return (page(found) if ending.lower() == ".html" else as_json(found)).encode()
 
 
 def check_ending(ending: str) -> None:
     """Raise unless it is the ending of a format."""
     if ending.lower() not in ENDINGS:
         raise ValueError(f"the ending must be {', '.join(ENDINGS)}, not {ending!r}: choose another path")
-
-
-def as_json(value: Any) -> str:
-    """JSON without spaces, in ASCII."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)

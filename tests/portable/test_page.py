@@ -1,0 +1,149 @@
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cgnlearn import CGNClassifier
+from cgnlearn.portable.document import description
+from cgnlearn.portable.json_text import as_json
+from cgnlearn.portable.page import page, resource
+from tests.portable.browser import probed
+from tests.portable.cases import CASES, QUICK, cells, fitted, samples, table
+
+HOSTILE = "</script><script>alert(1)</script> \"quoted\" 'it' & %MODEL% 😀, <!--"
+
+
+def embedded(text):
+    return json.loads(re.search(r'id="model">(.*?)</script>', text, re.DOTALL)[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*unknown from training", "ignore:.*is observed in")
+@pytest.mark.browser
+@pytest.mark.parametrize("names", [QUICK, pytest.param([*CASES], marks=pytest.mark.slow)], ids=["quick", "every"])
+def test_the_browser_predicts_the_same(names, tmp_path):
+    given = [{"model": description(fitted(name)), "rows": cells(samples(name, 30))} for name in names]
+    text = as_json(given).replace("<", "\\u003c")
+    whole = (
+        f"<!doctype html><title></title><body><script>{resource('reader.js')}\nconst given = {text};</script></body>"
+    )
+    found = probed(
+        whole, "return given.map(({ model, rows }) => rows.map(row => cgnReader(model).predict(row)));", tmp_path
+    )
+    for name, log_proba in zip(names, found, strict=True):
+        expected = fitted(name).predict_proba(samples(name, 30))
+        np.testing.assert_allclose(np.exp(log_proba), expected, atol=1e-9, rtol=0, err_msg=name)
+
+
+def test_nothing_in_a_name_ends_its_element():
+    X, y = table(60, 0, numeric=True)
+    model = CGNClassifier().fit(X.rename(columns={"d": HOSTILE}), np.where(y == "other", HOSTILE, y))
+    found = description(model, title=HOSTILE, about=HOSTILE)
+    text = page(found)
+    assert embedded(text) == found
+    assert text.count("<script") == 3
+    assert "https://" not in text
+    assert "<title>&lt;/script&gt;" in text
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.slow), 1200])
+def test_a_person_gets_a_number(tmp_path, width):
+    X, y = table(150, 0)
+    X = X.rename(columns={"d": HOSTILE})
+    model = CGNClassifier("tan").fit(X, y)
+    text = page(description(model, title=HOSTILE, about=f"First.\n\n{HOSTILE}"))
+    found = probed(
+        text,
+        """
+        const shown = () => [...document.querySelectorAll(".probability .number")].map(each => each.textContent);
+        const steps = () => [...document.querySelectorAll(".step .number")].map(each => each.textContent);
+        const set = (i, value) => {
+            const field = document.getElementById("field-" + i);
+            field.value = value;
+            field.dispatchEvent(new Event("input"));
+        };
+        const empty = shown();
+        set(0, "61,5"); set(3, "2.5"); set(5, "2"); set(1, "much"); set(2, "1e9");
+        const invalid = document.getElementById("field-1").getAttribute("aria-invalid");
+        const far = shown(), warned = document.getElementById("warnings").textContent;
+        set(2, "");
+        const filled = shown(), explained = steps();
+        const slider = document.getElementById("slider");
+        document.getElementById("class").selectedIndex = 1;
+        document.getElementById("class").dispatchEvent(new Event("change"));
+        slider.value = "2.2";
+        slider.dispatchEvent(new Event("input"));
+        const other = shown();
+        const labelled = [...document.querySelectorAll("#fields input, #fields select, #slider, #class")]
+            .every(field => field.labels.length === 1);
+        const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+        const title = document.getElementById("title").textContent;
+        const label = document.querySelector("label[for=field-3]").textContent;
+        return { empty, invalid, warned, filled, explained, other, labelled, wide, title, label };
+        """,
+        tmp_path,
+        width,
+    )
+
+    def expected(of, *values):
+        row = pd.DataFrame([values], columns=X.columns).astype({name: X[name].dtype for name in X})
+        return pytest.approx((100 * of.predict_proba(row)[0]).tolist(), abs=0.0501)
+
+    def percents(texts):
+        return [float(re.sub(r"[^0-9.]", "", text)) for text in texts]
+
+    given = (61.5, None, None, 2.5, None, "III", None)
+    assert percents(found["empty"]) == expected(model, *[None] * 7)
+    assert percents(found["filled"]) == expected(model, *given)
+    assert percents(found["explained"][-1:])[0] == max(percents(found["filled"]))
+    share = np.exp(model.class_log_prior_)
+    most = 1 / (1 + np.exp(-2.2))
+    share = np.where(np.arange(3) == 1, most, (1 - most) * share / (1 - share[1]))
+    assert percents(found["other"]) == expected(model.with_class_prior(share), *given)
+    assert found["invalid"] == "true"
+    assert "Outside the training data: it's 5'" in found["warned"]
+    assert found["labelled"]
+    assert found["wide"] <= 0
+    assert (found["title"], found["label"]) == (HOSTILE, HOSTILE)
+
+
+@pytest.mark.browser
+def test_rows_of_a_wide_table_are_pasted(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 70)), columns=[f"m/z {i}" for i in range(70)])
+    y = (X["m/z 3"] + rng.normal(size=80) > 0).to_numpy()
+    model = CGNClassifier(likelihood_power=0.3).fit(X, y)
+    pasted = X[:3].iloc[:, ::-1].to_csv(index=False, sep=";").replace(";", ";", 1)
+    found = probed(
+        page(description(model)),
+        f"""
+        const area = document.getElementById("pasted");
+        area.value = {json.dumps(pasted)};
+        area.dispatchEvent(new Event("input"));
+        const rows = [...document.getElementById("which").options].map(each => each.textContent);
+        area.value = "1;2;3";
+        area.dispatchEvent(new Event("input"));
+        return {{ rows, warned: document.getElementById("warnings").textContent }};
+        """,
+        tmp_path,
+    )
+    best = model.predict_proba(X[:3])
+    for text, proba in zip(found["rows"], best, strict=True):
+        assert f"{str(proba.argmax() == 1).lower()} {100 * proba.max():.1f}" in text
+    assert "a row has 3 cells, but the model has 70 columns" in found["warned"]
+
+
+@pytest.mark.browser
+def test_a_model_that_needs_every_value_says_so(tmp_path):
+    found = probed(
+        page(description(fitted("TAN average"))),
+        """
+        const before = document.getElementById("probabilities").textContent;
+        document.getElementById("typical").click();
+        return [before, document.querySelectorAll(".probability").length];
+        """,
+        tmp_path,
+    )
+    assert found == ["This model needs a value for every feature.", 3]
