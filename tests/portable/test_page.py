@@ -29,7 +29,12 @@ def test_the_browser_predicts_the_same(names, tmp_path):
         f"<!doctype html><title></title><body><script>{resource('reader.js')}\nconst given = {text};</script></body>"
     )
     found = probed(
-        whole, "return given.map(({ model, rows }) => rows.map(row => cgnReader(model).predict(row)));", tmp_path
+        whole,
+        """return given.map(({ model, rows }) => {
+            const reader = cgnReader(model);
+            return rows.map(row => reader.predict(row));
+        });""",
+        tmp_path,
     )
     for name, log_proba in zip(names, found, strict=True):
         expected = fitted(name).predict_proba(samples(name, 30))
