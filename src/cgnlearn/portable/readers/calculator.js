@@ -15,9 +15,9 @@
   let shares = model.class_log_prior.map(Math.exp);
   let follows = true; // the most probable class is shown, until one is chosen
 
-  function element(kind, attributes = {}, ...content) {
+  function element(kind, properties = {}, ...content) {
     const found = document.createElement(kind);
-    Object.entries(attributes).forEach(([name, value]) => found.setAttribute(name, value));
+    Object.entries(properties).forEach(([name, value]) => found.setAttribute(name, value));
     found.append(...content);
     return found;
   }
