@@ -17,8 +17,8 @@ from measuring import parser, publish, versions
 COLUMNS = 6
 FRESH = 500  # samples for each fit
 UNITS = (0.001, 1.0, 1000.0)
-MOST = {10: 3, 20: 200, 50: 100, 200: 40, 1000: 12}  # fits, by training samples; of ten, no typicality is below 5 %
-FEWEST = 3
+MOST = {10: 2, 20: 200, 50: 100, 200: 40, 1000: 12}  # fits, by training samples; of ten, no typicality is below 5 %
+FEWEST = 2
 SOURCES = ("normal", "skewed", "heavy-tailed")
 GRAPH = {0: [], 1: [0], 2: [0, 1], 3: [2], 4: [2, 3], 5: []}
 STRUCTURES = {

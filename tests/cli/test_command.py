@@ -100,6 +100,7 @@ def test_help_has_sections():
     assert "Prediction:" in run("predict", "--help").stdout
     for name, command in main.commands.items():
         said = run(name, "--help").stdout
+        assert not re.findall(r"^  [A-Z]+$", said, flags=re.MULTILINE), name  # an argument is no option
         for option in [opt for param in command.params for opt in param.opts if opt.startswith("--")] + ["--help"]:
             assert len(re.findall(rf"^  .*{option}\b", said, flags=re.MULTILINE)) >= 1, (name, option)
 

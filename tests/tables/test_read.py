@@ -214,7 +214,7 @@ def test_columns_that_cannot_be_features_are_excluded_with_a_message(tmp_path):
     data = read(path)
     assert list(data.X.columns) == ["word", "height"]
     told = "\n".join(data.remarks)
-    assert "'name', which holds names of rows such as 'patient 0': name one with --id; --categorical name" in told
+    assert "'name', which holds names of rows such as 'patient 0': name one with --id name; --categorical name" in told
     assert "2 columns 'born', 'seen', which hold dates or times such as '1940-01-11': convert them to numbers" in told
     assert "'income', which holds numbers with signs between the digits such as '$ 2,037'" in told
     assert "'share', which holds percentages such as '0.5 %'" in told
@@ -282,7 +282,7 @@ def test_a_column_that_differs_by_case_is_suggested(tmp_path):
     assert "did you mean 'CAD'?" in refused(path, target="cad", error=ColumnError)
 
 
-def test_advice_can_be_pasted_into_a_shell(tmp_path):
+def test_advice_can_be_pasted_into_a_shell(rng, tmp_path):
     path = tmp_path / "data.csv"
     days = [f"2024-01-{i % 28 + 1}" for i in range(40)]
     frame = pd.DataFrame({"Visit, first": days, "a b": np.arange(40) % 3, "class": ["x", "y"] * 20})
@@ -298,6 +298,12 @@ def test_advice_can_be_pasted_into_a_shell(tmp_path):
     frame["a b"] = [*np.arange(39.0), "<5"]
     frame.to_csv(path, index=False)
     assert "(--na '<5')" in refused(path, ignore=("Visit, first",))
+    limited = frame.assign(x=rng.normal(size=40), **{"a b": [f"<{i % 7 + 2}" for i in range(40)]})
+    limited.to_csv(path, index=False)
+    assert "declare them missing with --na '<2'; --categorical 'a b'" in " ".join(read(path).remarks)
+    limited.assign(**{"a b": [f"patient {i}" for i in range(40)]}).to_csv(path, index=False)
+    assert "name one with --id 'a b'; --categorical 'a b'" in " ".join(read(path).remarks)
+    frame.to_csv(path, index=False)
     assert "(--categorical 'a b')" in refused(path, ignore=("Visit, first",))
 
 

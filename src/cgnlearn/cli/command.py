@@ -40,7 +40,8 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options in sections, those of single structures last."""
         found: dict[str, list[tuple[str, str]]] = {title: [] for title in OPTIONS}
-        records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        records = {param.name: param.get_help_record(ctx) for param in options}
         for title, names in OPTIONS.items():
             found[title] = [record for name in names if (record := records.pop(name, None)) is not None]
         found["Output"] += filter(None, records.values())  # --help

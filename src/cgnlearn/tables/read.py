@@ -312,7 +312,8 @@ def _excluded(unfit: Mapping[str, str], scans: Mapping[str, ColumnScan]) -> list
         example = f"{'holds' if len(names) == 1 else 'hold'} {what} such as {scans[names[0]].example!r}"
         levels, silent = option("--categorical", names[0]), option("--ignore", names[0])
         options = f"{levels} if they are levels, {silent} to silence this message"
-        lines.append(f"{head}, which {example}: {ADVICE[what]}; {options}")
+        advice = ADVICE[what].format(na=option("--na", str(scans[names[0]].example)), id=option("--id", names[0]))
+        lines.append(f"{head}, which {example}: {advice}; {options}")
     return lines
 
 

@@ -25,16 +25,16 @@ FORMS = {
     "two numbers in a cell": re.compile(rf"{NUMBER}\s?/\s?{NUMBER}"),
 }
 WITH_UNIT = re.compile(rf"([$€£¥])\s?{NUMBER}|{NUMBER}\s?([$€£¥]|°?[^\W\d_][\w/²³·^*-]*)")
-ADVICE = {  # what to do about columns that are excluded
+ADVICE = {  # what to do about columns that are excluded, with an option for a cell or a column
     DATES: "convert them to numbers, such as days since the first",
     "numbers with signs between the digits": "write them as plain numbers",
     "percentages": "write them without the sign",
-    "values beyond a limit": "replace them by numbers, or declare them missing with --na",
+    "values beyond a limit": "replace them by numbers, or declare them missing with {na}",
     "two numbers in a cell": "put them into two columns",
     UNIT: "write them without the unit",
-    MIXED: "correct them, or declare them missing with --na",
-    ROW_NAMES: "name one with --id",
-    ROW_NUMBERS: "name one with --id; if it measures something, rename it or order the rows otherwise",
+    MIXED: "correct them, or declare them missing with {na}",
+    ROW_NAMES: "name one with {id}",
+    ROW_NUMBERS: "name one with {id}; if it measures something, rename it or order the rows otherwise",
     UNCLEAR: "write them without marks between the thousands",
 }
 
