@@ -18,7 +18,7 @@ COLUMNS = 6
 FRESH = 500  # samples for each fit
 UNITS = (0.001, 1.0, 1000.0)
 MOST = {10: 2, 20: 200, 50: 100, 200: 40, 1000: 12}  # fits, by training samples; of ten, no typicality is below 5 %
-FEWEST = 2
+FEWEST = {10: 2, 20: 8, 50: 6, 200: 3, 1000: 2}
 SOURCES = ("normal", "skewed", "heavy-tailed")
 GRAPH = {0: [], 1: [0], 2: [0, 1], 3: [2], 4: [2, 3], 5: []}
 STRUCTURES = {
@@ -67,7 +67,7 @@ def shares(make, source, n, most, missing, seconds, unit=1.0, columns=COLUMNS):
     """Shares of fresh samples below 1 % and 5 %, of outliers by six standard deviations below 1 %, and the fits."""
     found, start = [], time.process_time()
     for seed in range(most):
-        if seed >= FEWEST and time.process_time() - start > seconds:
+        if seed >= FEWEST.get(n, 2) and time.process_time() - start > seconds:
             break
         rng = np.random.default_rng(seed)
         X, y = drawn(source, n, columns, rng)
