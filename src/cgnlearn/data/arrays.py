@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import helmert
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]  # indexes of columns, or of samples
 
 FEW_CELLS = 4  # up to which one pass per cell is faster than sorting
+
+
+@cache
+def contrasts_of(n_classes: int) -> Floats:
+    """Orthonormal coordinates of scores of the classes, up to a constant of each sample: (contrasts, classes)."""
+    found: Floats = helmert(n_classes)
+    found.flags.writeable = False
+    return found
 
 
 def effective(weights: Floats) -> Floats:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.data.arrays import Floats
@@ -18,6 +19,7 @@ from cgnlearn.logistic.correction import Discriminative
 from cgnlearn.networks.coalitions import Players, coalitions_of
 from cgnlearn.networks.components import Mask
 from cgnlearn.networks.estimation import Estimation
+from cgnlearn.networks.intervals import Intervals, intervals_of
 from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.networks.model import Model, NotExactError
 from cgnlearn.networks.moments import numeric_libraries
@@ -27,6 +29,7 @@ from cgnlearn.networks.shapley import Member
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
 from cgnlearn.networks.typicality import Reference, n_draws, spread_labels
+from cgnlearn.networks.uncertainty import class_frequencies
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import SearchState
 
@@ -137,6 +140,14 @@ class FittedNetwork(Predictions):
     def _known(self, table: Table) -> Mask:
         known = super()._known(table)
         return np.ones_like(known) if self._missing_indicator else known
+
+    def _intervals(self, table: Table, level: float) -> Intervals:
+        scores = self._model.log_densities(table).times(self.likelihood_power_)
+        if self._given_class_prior is None:
+            scores += class_frequencies(self.statistics_.classes + self._estimation.dirichlet)
+        else:
+            scores = replace(scores, mean=scores.mean + self.class_log_prior_)
+        return intervals_of(scores, softmax(self._log_scores(table)), level)
 
     def _log_density(self, table: Table) -> Floats:
         return self._generative.log_likelihood(table)

@@ -25,7 +25,8 @@ from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.explanation import Explanations
 from cgnlearn.networks.agreement import Agreement, agreements
 from cgnlearn.networks.densities import normalised
-from cgnlearn.networks.estimation import class_prior_of
+from cgnlearn.networks.estimation import class_prior_of, is_number
+from cgnlearn.networks.intervals import Intervals
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import Ranking, Reference
@@ -90,6 +91,13 @@ def _warn_of_weights(table: Table) -> None:
     )
 
 
+def probability(value: Any, name: str) -> float:
+    """A number between 0 and 1, after checks."""
+    if not is_number(value) or not 0 < value < 1:
+        raise ValueError(f"{name} must be a number between 0 and 1, such as 0.9, not {value!r}")
+    return float(value)
+
+
 class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Reading of samples and predictions, for estimators that supply log probabilities and densities of a table."""
 
@@ -112,6 +120,10 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
     @abstractmethod
     def _log_density(self, table: Table) -> Floats:
         """ln p(x | class): (samples, classes)."""
+
+    @abstractmethod
+    def _intervals(self, table: Table, level: float) -> Intervals:
+        """Intervals of the class probabilities."""
 
     @abstractmethod
     def _leave_one_out(self, table: Table) -> Floats:
@@ -190,6 +202,35 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         """The most probable class of every sample."""
         best = np.argmax(self._log_scores(self._table(X)), axis=1)
         return self.classes_[best]
+
+    def predict_interval(self, X: Any, level: float = 0.9, *, return_std: bool = False) -> Any:
+        """Credible interval of the probability of every class: (samples, classes, 2).
+
+        It says how far the probability could be off because the training samples are few: the probability that the
+        model would have with all the data there could ever be lies inside with chance ``level``, as far as the model
+        is right. It says nothing about how often the predicted class is wrong: that is the probability itself.
+
+        Parameters
+        ----------
+        X : array or data frame (samples, features)
+        level : float between 0 and 1
+        return_std : bool
+            Whether to return also the standard deviation of the log odds of each class: (samples, classes).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from cgnlearn import CGNClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CGNClassifier(sharing=1.0).fit(X[::5], y[::5])
+        >>> model.predict_proba(X[[70]]).round(2)
+        array([[0.  , 0.54, 0.46]])
+        >>> model.predict_interval(X[[70]])[0, 1].round(2)
+        array([0.3 , 0.74])
+        """
+        found = self._intervals(self._table(X), probability(level, "level"))
+        interval = np.stack([found.low, found.high], axis=-1)
+        return (interval, found.log_odds_std) if return_std else interval
 
     def score_samples(self, X: Any) -> Floats:
         """Log density ln p(x), with likelihood power 1: (samples,). Low where a sample is unlike the training data.

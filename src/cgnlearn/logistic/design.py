@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from cgnlearn.data.arrays import Columns, Floats
+from cgnlearn.data.arrays import Columns, Floats, contrasts_of
 from cgnlearn.data.table import Table
-from cgnlearn.logistic.optimiser import Point, Samples, contrasts_of
+from cgnlearn.logistic.optimiser import Point, Samples
 
 CHUNK = 1 << 22  # numbers in one batch of a prediction
 CONSTANT = 8 * np.finfo(float).eps  # deviation of a constant feature, relative to its greatest absolute value

@@ -9,15 +9,13 @@ logits that sum to 0, one fewer than there are classes. The norm of δ is the sa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import helmert
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from scipy.optimize import minimize
 
-from cgnlearn.data.arrays import Columns, Floats, effective
+from cgnlearn.data.arrays import Columns, Floats, contrasts_of, effective
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 
 MOST_DENSE = 600  # parameters whose Hessian is factorised whole
@@ -30,14 +28,6 @@ SHORTEST = 1e-9  # part of a step in a line search
 MANY = 100  # parameters from which a Hessian is worth keeping for the next step
 MOST_PRODUCTS = 30  # of a Hessian with a direction in one step; with more, the whole Hessian is cheaper
 STEP_ERROR = 1e-2  # relative, of a step found by such products
-
-
-@cache
-def contrasts_of(n_classes: int) -> Floats:
-    """Orthonormal rows, each of sum 0: (contrasts, classes)."""
-    found: Floats = helmert(n_classes)
-    found.flags.writeable = False
-    return found
 
 
 class Point(NamedTuple):

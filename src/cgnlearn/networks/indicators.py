@@ -17,6 +17,7 @@ from cgnlearn.networks.estimation import Estimation, SampleNotAcceptableError
 from cgnlearn.networks.model import LeaveOneOut, Model
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.uncertainty import Cumulants, LogDensities, categorical_cumulants
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,14 @@ class Indicators:
         for _, log_density in self.log_densities(table):
             total += log_density
         return total
+
+    def posterior(self, table: Table) -> LogDensities:
+        """The posterior of the sum of the log probabilities."""
+        total = np.zeros((3, table.n_samples, table.schema.n_classes))
+        for column, counts in zip(self.columns, self.counts, strict=True):
+            state = table.missing(column).astype(np.intp)
+            total += [part.T[state] for part in categorical_cumulants(counts + self.dirichlet)]
+        return LogDensities.independent(Cumulants(*total))
 
     def leave_one_out(self, table: Table) -> Floats:
         """Leave-one-out log probabilities of training samples, summed over the columns: (samples, classes)."""
@@ -108,6 +117,9 @@ class Indicated:
 
     def log_likelihood(self, table: Table) -> Floats:
         return self.features.log_likelihood(table) + self.indicators.log_likelihood(table)
+
+    def log_densities(self, table: Table) -> LogDensities:
+        return self.features.log_densities(table) + self.indicators.posterior(table)
 
     def contributions(self, table: Table) -> Floats:
         by_column = self.features.contributions(table)

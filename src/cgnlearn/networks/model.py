@@ -9,6 +9,7 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
 from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.uncertainty import LogDensities
 
 
 class LeaveOneOut(NamedTuple):
@@ -49,6 +50,9 @@ class Model(Protocol):
 
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class): (samples, classes)."""
+
+    def log_densities(self, table: Table) -> LogDensities:
+        """The posterior of ln p(x | class, parameters); raises `NoPosteriorError` where there is none."""
 
     def contributions(self, table: Table) -> Floats:
         """Log density of each feature: (samples, columns of X, classes)."""

@@ -24,6 +24,7 @@ from cgnlearn.networks.model import LeaveOneOut, NotExactError
 from cgnlearn.networks.solver import Solver
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.uncertainty import LogDensities, log_densities_of
 
 MOST_REFITS = 2000  # factorisations for leave-one-out, one for each sample and solver
 WORTH_A_LATTICE = 100_000  # numbers in the windows of a chain; fewer are factorised in no time
@@ -158,6 +159,9 @@ class Network:
         for solver in self.solvers:
             total += solver.log_likelihood(table)
         return total
+
+    def log_densities(self, table: Table) -> LogDensities:
+        return log_densities_of(self, table)
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
         if isinstance(self.estimation, Bayes) and self.estimation.prior.location == "paper":

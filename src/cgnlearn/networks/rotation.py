@@ -32,6 +32,7 @@ from cgnlearn.networks.prior import Hyperparameters, Prior
 from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.uncertainty import LogDensities, block_covariance, block_cumulants, correlation_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +172,32 @@ class RotatedBlock:
                 log_density[rows, label] = self._log_density(at, before, after)
         return log_density
 
+    def log_densities(self, table: Table) -> LogDensities:
+        """The posterior of the joint log densities."""
+        n_classes, size = table.schema.n_classes, self.rotation.size
+        mean, third = np.empty((2, table.n_samples, n_classes))
+        covariance = np.empty((table.n_samples, n_classes, n_classes))
+        for rows, configuration, inside, outside in self._parts(table):
+            strength, first = self.posterior.strength[configuration], self.posterior.shape[configuration]
+            white = np.stack(
+                [
+                    whiten(factor, inside - centre[:, None])
+                    for factor, centre in zip(
+                        self.factor[configuration], self.posterior.centre[configuration], strict=True
+                    )
+                ]
+            )
+            products = np.einsum("car,dar->rcd", white, white) + outside[:, None, None] / self.multiple
+            found = block_cumulants(
+                np.einsum("rcc->rc", products), 1 / strength, first, self.log_det[configuration], size
+            )
+            mean[rows], third[rows] = found.mean, (1 - self.estimation.sharing) * found.third
+            covariance[rows] = block_covariance(products, first, size) * correlation_of(
+                self.posterior, configuration, self.estimation
+            )
+            np.einsum("rcc->rc", covariance)[rows] = found.variance
+        return LogDensities.of(mean, covariance, third)
+
     def leave_one_out(self, table: Table) -> Floats:
         """Leave-one-out log densities of training samples, which are all inside: (samples, classes)."""
         log_density = np.empty((table.schema.n_classes, table.n_samples)).T
@@ -246,6 +273,13 @@ class RotatedNetwork:
         total = self.discrete.log_likelihood(table)
         for block in self.blocks:
             total += block.log_likelihood(table)
+        return total
+
+    def log_densities(self, table: Table) -> LogDensities:
+        _require_complete(table)
+        total = self.discrete.log_densities(table)
+        for block in self.blocks:
+            total += block.log_densities(table)
         return total
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:

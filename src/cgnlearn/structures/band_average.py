@@ -20,6 +20,7 @@ from cgnlearn.networks.model import LeaveOneOut, NotExactError
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure, check_order
+from cgnlearn.networks.uncertainty import LogDensities, around
 from cgnlearn.structures.band import discrete_network, every_family, require_complete_order
 from cgnlearn.structures.learner import Learner, with_evidence
 
@@ -153,6 +154,14 @@ class AveragedBand:
         for rows, _, found in self._log_densities(table):
             total[rows] += found.sum(axis=1).T
         return total
+
+    @cached_property
+    def _heaviest(self) -> Network:
+        return Network.of(self.structure, self.statistics, self.estimation)
+
+    def log_densities(self, table: Table) -> LogDensities:
+        """Those of the most probable structure, around the average."""
+        return around(self.log_likelihood(table), self._heaviest, table)
 
     def contributions(self, table: Table) -> Floats:
         contributions = self.discrete.contributions(table)

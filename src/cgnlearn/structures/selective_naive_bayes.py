@@ -25,6 +25,7 @@ from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.uncertainty import LogDensities, log_densities_of
 from cgnlearn.structures.learner import Learner, with_evidence
 
 ROWS = 4096  # samples of one task
@@ -126,6 +127,9 @@ class Selection:
             compiled = (1 + table.schema.n_classes) * table.values.size >= COMPILED_PAYS
             (self._add_continuous if compiled else _add_few)(total, table, self._students)
         return total
+
+    def log_densities(self, table: Table) -> LogDensities:
+        return log_densities_of(self.own, table, self.inclusion_probability)
 
     @cached_property
     def _students(self) -> _Students | None:

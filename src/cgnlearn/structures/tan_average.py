@@ -23,6 +23,7 @@ from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.uncertainty import LogDensities, around
 from cgnlearn.structures.arborescence import eliminated, heaviest_parents, log_arc_probabilities
 from cgnlearn.structures.learner import Learner, with_evidence
 from cgnlearn.structures.pairs import conditional_scale, pair_families, pair_scores
@@ -200,6 +201,10 @@ class ForestAverage:
                         at = part.label, 1 + parent, place[column]
                         found[at][part.rows] = log_densities[i] - alone[part.label, place[column], part.rows]
         return found
+
+    def log_densities(self, table: Table) -> LogDensities:
+        """Those of the most probable structure, around the average."""
+        return around(self.log_likelihood(table), self._heaviest, table)
 
     def contributions(self, table: Table) -> Floats:
         raise ValueError("an average over forests has no contributions by feature: fit its structure_ instead")

@@ -1,0 +1,98 @@
+"""Intervals of class probabilities, from the posterior of log densities.
+
+Scores of the classes get a shifted gamma distribution with their mean, variance and third cumulant, one of each class,
+joined by the correlations of a normal distribution. With two classes the quantiles of a probability are those of one
+number; with more they are taken over draws, which are always the same.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from cgnlearn.data.arrays import Floats, contrasts_of
+from cgnlearn.networks.densities import normalised
+from cgnlearn.networks.uncertainty import LogDensities, square_roots
+
+N_DRAWS = 200
+MOST_SKEWED = 4.0  # skewness of a shifted gamma distribution up to which its quantiles are approximated well
+CHUNK = 1 << 21  # numbers that are held at once
+
+
+class Intervals(NamedTuple):
+    """Intervals of the probability of every class."""
+
+    low: Floats  # (samples, classes)
+    high: Floats
+    log_odds_std: Floats  # standard deviation of ln p / (1 - p)
+
+
+@cache
+def normal_draws(n_contrasts: int) -> Floats:
+    """Standard normal draws, each coordinate at the middle of equal parts of the distribution: (draws, contrasts)."""
+    rng = np.random.default_rng(0)
+    ranks = np.stack([rng.permutation(N_DRAWS) for _ in range(n_contrasts)], axis=1)
+    found: Floats = ndtri((ranks + 0.5) / N_DRAWS)
+    found.flags.writeable = False
+    return found
+
+
+def scores_at(normal: Floats, scores: LogDensities) -> Floats:
+    """Scores of the classes for standard normal contrasts (draws, contrasts): (draws, samples, classes)."""
+    across = contrasts_of(scores.mean.shape[1])
+    roots = square_roots(scores.covariance) @ across  # (samples, contrasts, classes)
+    deviation = np.sqrt(np.square(roots).sum(axis=1))
+    positive = np.maximum(deviation, np.finfo(float).tiny)
+    skewness = np.clip(scores.third / positive**3, -MOST_SKEWED, MOST_SKEWED)
+    standard = np.einsum("da,sac->dsc", normal, roots) / positive
+    found: Floats = scores.mean + deviation * gamma_quantile(standard, skewness)
+    return found
+
+
+def gamma_quantile(normal: Floats, skewness: Floats) -> Floats:
+    """Quantiles of a gamma distribution with mean 0 and variance 1, by those of the normal (Wilson and Hilferty 1931).
+
+    >>> gamma_quantile(np.array([-1.645, 1.645]), np.array([1.0])).round(2)
+    array([-1.32,  1.88])
+    """
+    skewness = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)
+    sixth = skewness / 6
+    found: Floats = 2 / skewness * (np.maximum(1 + sixth * (normal - sixth), 0.0) ** 3 - 1)
+    return found
+
+
+def intervals_of(scores: LogDensities, proba: Floats, level: float) -> Intervals:
+    """Intervals of softmax probabilities of scores, which contain the predicted ones."""
+    n_samples, n_classes = proba.shape
+    normal = two_sided(level) if n_classes == 2 else normal_draws(n_classes - 1)
+    found = Intervals(*np.empty((3, n_samples, n_classes)))
+    step = max(1, CHUNK // (len(normal) * n_classes))
+    for start in range(0, n_samples, step):
+        rows = slice(start, start + step)
+        part = LogDensities(scores.mean[rows], scores.covariance[rows], scores.third[rows])
+        log_proba = normalised(scores_at(normal, part))
+        if n_classes == 2:
+            low, high = np.exp(log_proba.min(axis=0)), np.exp(log_proba.max(axis=0))
+            std = np.repeat(np.sqrt(2 * part.covariance[:, 0]), 2, axis=1)
+        else:
+            low, high, std = summary(log_proba, level)
+        found.low[rows] = np.minimum(low, proba[rows])
+        found.high[rows] = np.maximum(high, proba[rows])
+        found.log_odds_std[rows] = std
+    return found
+
+
+def two_sided(level: float) -> Floats:
+    """Normal quantiles that an interval lies between: (2, 1)."""
+    return ndtri(np.array([[(1 - level) / 2], [(1 + level) / 2]]))
+
+
+def summary(log_proba: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+    """Quantiles of probabilities over draws (draws, samples, classes), and the deviation of their log odds."""
+    low, high = np.quantile(log_proba, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    others = np.exp(log_proba) @ (1 - np.eye(log_proba.shape[2]))  # not 1 - p, which rounds to 0
+    log_odds = log_proba - np.log(np.maximum(others, np.finfo(float).tiny))
+    return np.exp(low), np.exp(high), log_odds.std(axis=0)
