@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import polygamma
 
-from cgnlearn.candidates.candidate import COPIES, Candidate, Fitted, Profile, Samples, Settings, Skipped
+from cgnlearn.candidates.candidate import COPIES, Candidate, Fitted, Profile, Samples, Settings, Skipped, Training
 from cgnlearn.data.arrays import Floats
+from cgnlearn.networks.uncertainty import Cumulants, LogDensities, log_mean_exponential
 
 Codes = NDArray[np.integer[Any]]
 
@@ -149,6 +151,26 @@ class AODE:
         of_parents = np.log(alone) + given_parent.sum(axis=3)
         return _log_mean(of_parents, observed).T
 
+    def log_densities(self, codes: Codes) -> LogDensities:
+        """The posterior of the log likelihood, with the cumulants of the parents' Dirichlet distributions, averaged."""
+        pairs = self.pairs
+        variance, third = found = np.zeros((2, len(codes), len(pairs.counts)))
+        different = pairs.column[:, None] != pairs.column
+        n_parents = np.maximum((codes >= 0).sum(axis=1), 1)
+        for label, alone in enumerate(self._alone):
+            mass, level = pairs.counts[label] + self.backoff * alone, pairs.alone[label] + self.dirichlet
+            total = (pairs.together[label] + self.backoff)[:, pairs.column]
+            of_column = (pairs.observed[label] + self.dirichlet * np.array(pairs.n_levels))[pairs.column]
+            for order in (1, 2):
+                given = np.where(different, polygamma(order, mass) - polygamma(order, total), 0.0)
+                own = polygamma(order, level) - polygamma(order, of_column)
+                for part in pairs.chunks(len(codes)):
+                    held = pairs.indicators(codes[part])
+                    of_parents = held * (held @ given.T + own)
+                    found[order - 1, part, label] = of_parents.sum(axis=1) / n_parents[part]
+        mean = self.log_likelihood(codes) - log_mean_exponential(variance, third)
+        return LogDensities.independent(Cumulants(mean, variance, third))
+
     def leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats | None = None) -> Floats:
         """Leave-one-out `log_likelihood` of the counted samples: it differs in a sample's own class."""
         found = self.log_likelihood(codes)
@@ -202,6 +224,9 @@ class FittedAODE(Fitted):
 
     def log_likelihood(self, samples: Samples) -> Floats:
         return np.stack([model.log_likelihood(samples[self.transform].codes) for model in self.models])
+
+    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
+        return [model.log_densities(samples[self.transform].codes) for model in self.models]
 
     def leave_one_out(self, samples: Samples) -> Floats:
         table = samples[self.transform]

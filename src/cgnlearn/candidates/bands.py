@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cgnlearn.candidates.candidate import Fitted, Profile, Samples, Settings, Skipped
+from cgnlearn.candidates.candidate import Fitted, Profile, Samples, Settings, Skipped, Training
 from cgnlearn.candidates.networks import MISSING, NO_EVIDENCE, NetworkCandidate, grid
 from cgnlearn.data.arrays import Floats
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.indicators import Indicators
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import Statistics, collect
+from cgnlearn.networks.uncertainty import LogDensities
 from cgnlearn.structures.band import Band, Box, EveryK, Ordered, every_family
 from cgnlearn.structures.band_average import BandAverage
 from cgnlearn.structures.learner import Learner
@@ -37,6 +38,9 @@ class FittedBands(Fitted):
 
     def log_likelihood(self, samples: Samples) -> Floats:
         return self._log_likelihood(samples, leave_one_out=False)
+
+    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
+        return [self.network(setting).log_densities(samples[self.transform]) for setting in range(len(self.ks))]
 
     def leave_one_out(self, samples: Samples) -> Floats:
         return self._log_likelihood(samples, leave_one_out=True)

@@ -18,6 +18,7 @@ from cgnlearn.data.transforms import Transform, learned
 from cgnlearn.networks import densities
 from cgnlearn.networks.coalitions import Likelihoods, Players, evaluated
 from cgnlearn.networks.prior import Prior
+from cgnlearn.networks.uncertainty import LogDensities
 from cgnlearn.structures.fixed import FEW_COLUMNS
 
 Settings = Mapping[str, Any]  # candidate, transform, and what the grid varies, by name
@@ -50,6 +51,14 @@ class Samples:
     def log_jacobian(self, transform: str) -> Floats | None:
         """Log Jacobian of a transform at every value: (samples, continuous columns)."""
         return self.transforms[transform].log_jacobian(self.table)
+
+
+class Training(NamedTuple):
+    """Training samples that a fitted model keeps."""
+
+    samples: Samples
+    proba: Floats  # class probabilities of the samples, held out: (samples, classes)
+    times: float  # number of samples for which each stands, if these are a part of more
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,10 @@ class Fitted(ABC):
 
         NaN for settings whose estimates do not exist.
         """
+
+    @abstractmethod
+    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
+        """The posterior of `log_likelihood`, of each setting; raises `NoPosteriorError` if it needs ``training``."""
 
     @abstractmethod
     def leave_one_out(self, samples: Samples) -> Floats:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from cgnlearn.candidates.candidate import (
     Samples,
     Settings,
     Skipped,
+    Training,
     frequencies,
 )
 from cgnlearn.candidates.power import likelihood_power
@@ -27,9 +29,11 @@ from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import Expansion
 from cgnlearn.logistic.optimiser import MOST_CURVATURE, MOST_DENSE
 from cgnlearn.logistic.path import fits, penalties, steps
+from cgnlearn.logistic.uncertainty import Curved
 from cgnlearn.networks.coalitions import Likelihoods, Players, additive
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
+from cgnlearn.networks.uncertainty import LogDensities, NoPosteriorError
 
 N_STEPS = 8  # bins, at whose edges the terms step
 MOST_FEATURES = 1000  # besides the columns themselves
@@ -53,11 +57,37 @@ class FittedLogistic(Fitted):
     transform: str
     expansion: Expansion
     odds: LinearOdds  # in addition to the log frequencies of the classes
+    penalties: Floats  # (settings,), all finite
+    dirichlet: float  # pseudo-count of a class
 
     has_density = False
 
     def log_likelihood(self, samples: Samples) -> Floats:
         return self.odds.log_odds(self.expansion, samples[self.transform])
+
+    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
+        if training is None:
+            raise NoPosteriorError(
+                "intervals of a mixture with a logistic regression need the training samples, which this model does "
+                "not hold: fit it again, or save it with them"
+            )
+        features = self.expansion(samples[self.transform]).values
+        return [
+            LogDensities(log_odds, curved.covariance(features), np.zeros_like(log_odds))
+            for log_odds, curved in zip(self.log_likelihood(samples), self._curved(training), strict=True)
+        ]
+
+    def _curved(self, training: Training) -> list[Curved]:
+        """Inverse Hessians of the settings, which are kept for the next call."""
+        known: tuple[Training, list[Curved]] | None = self.__dict__.get("_known")
+        if known is not None and known[0] is training:
+            return known[1]
+        table = training.samples[self.transform]
+        design = Design.of(self.expansion(table).values, table, frequencies(table, self.dirichlet))
+        # The curvature is that at held-out probabilities: at its own, a fit that separates the classes has none.
+        found = [Curved.of(design, training.proba, float(penalty), None, training.times) for penalty in self.penalties]
+        self.__dict__["_known"] = training, found
+        return found
 
     def leave_one_out(self, samples: Samples) -> Floats:
         raise NotExactError("logistic regression has no exact leave-one-out: take folds")
@@ -74,10 +104,16 @@ class FittedLogistic(Fitted):
         return replace(found, constant=odds.intercept[:, None])
 
     def restricted(self, which: Sequence[int]) -> FittedLogistic:
-        return replace(self, odds=self.odds[list(which)])
+        return replace(self, odds=self.odds[list(which)], penalties=self.penalties[list(which)])
 
     def merged(self, powers: Floats) -> tuple[FittedLogistic, Floats]:
-        return replace(self, odds=self.odds.total(powers)), np.ones(1)
+        total = powers.sum(keepdims=True)
+        shares = powers / total
+        penalty = np.exp((shares * np.log(self.penalties)).sum(keepdims=True))
+        return replace(self, odds=self.odds.total(shares), penalties=penalty), total
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without inverse Hessians
 
 
 @dataclass(frozen=True)
@@ -161,7 +197,8 @@ class LogisticCandidate(Candidate):
     def fit(self, samples: Samples) -> FittedLogistic:
         expansion, design = self._design(samples[self.transform])
         path = penalties(design.samples) if self.path is None else self.path
-        return FittedLogistic(self.transform, expansion, design.odds(list(fits(design.samples, path))))
+        odds = design.odds(list(fits(design.samples, path)))
+        return FittedLogistic(self.transform, expansion, odds, np.array(path), self.dirichlet)
 
     def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
         expansion, design = self._design(samples[self.transform])
@@ -175,7 +212,8 @@ class LogisticCandidate(Candidate):
 
         path = penalties(design.samples) if self.path is None else self.path
         found = list(steps(design.samples, path, log_likelihood))
-        fitted = FittedLogistic(self.transform, expansion, design.odds([step.point for step in found]))
+        odds, path = design.odds([step.point for step in found]), np.array([step.penalty for step in found])
+        fitted = FittedLogistic(self.transform, expansion, odds, path, self.dirichlet)
         likelihoods = [step.log_proba - class_log_prior for step in found]
         return HeldOut(
             replace(self, path=tuple(step.penalty for step in found)),

@@ -99,6 +99,7 @@ class Mixture:
     parts: tuple[Part, ...]  # weights sum to one over all of them
     density: tuple[Density, ...]  # weights sum to one over all of them; empty if no candidate is a density
     class_log_prior: Floats  # (classes,)
+    weight_draws: Floats  # weights of the parts in Bayesian bootstraps: (draws, parts)
     power: float = 1.0  # of the likelihood ratios p(c | x) / p(c) of the mixture, at least 1
 
     def with_class_log_prior(self, class_log_prior: Floats) -> Mixture:
@@ -108,7 +109,7 @@ class Mixture:
     def log_proba(self, table: Table) -> Floats:
         """ln p(class | x): (samples, classes)."""
         found = np.empty((table.n_samples, table.schema.n_classes))
-        for which, samples, able in _chunks(Samples(table, self.transforms), self.parts):
+        for which, samples, able in chunks(Samples(table, self.transforms), self.parts):
             of_parts = [
                 part.log_joint([fitted.log_likelihood(samples) for fitted in part.fits], self.class_log_prior)
                 for part in able
@@ -130,7 +131,7 @@ class Mixture:
         if not self.density:
             raise NotExactError(NO_DENSITY)
         found = np.empty((table.n_samples, table.schema.n_classes))
-        for which, samples, able in _chunks(Samples(table, self.transforms), self.density):
+        for which, samples, able in chunks(Samples(table, self.transforms), self.density):
             found[which] = mixed_density(able, samples, [part.fitted.log_likelihood(samples) for part in able])
         return found
 
@@ -159,7 +160,7 @@ class Mixture:
         A member that is no sum over features contributes nothing.
         """
         found = np.zeros((table.n_samples, table.schema.n_columns, table.schema.n_classes))
-        for which, samples, able in _chunks(Samples(table, self.transforms), self.parts):
+        for which, samples, able in chunks(Samples(table, self.transforms), self.parts):
             total = sum(part.weight for part in able)
             for part in able:
                 if (of_part := part.contributions(samples)) is not None:
@@ -181,7 +182,7 @@ def raised(log_proba: Floats, class_log_prior: Floats, power: float) -> Floats:
     return log_proba if power == 1 else normalised(power * log_proba + (1 - power) * class_log_prior)
 
 
-def _chunks(
+def chunks(
     samples: Samples, parts: tuple[AnyPart, ...]
 ) -> Iterator[tuple[NDArray[np.intp], Samples, tuple[AnyPart, ...]]]:
     """Chunks of samples, and the parts that can predict them: not all accept missing values."""
@@ -224,6 +225,7 @@ def assembled(
     samples: Samples,
     all_samples: Samples,
     dirichlet: float,
+    weight_draws: Floats,  # (draws, candidates)
 ) -> Assembled:
     """Fit the members to all samples; ``samples`` are those compared on, ``scores`` those of the merged candidates."""
     table = samples.table
@@ -253,7 +255,8 @@ def assembled(
     power = 1.0
     if len(parts) > 1:
         power = mixture_power(held_out, class_log_prior, table.labels, table.effective_weights)
-    mixture = Mixture(transforms, tuple(parts), densities, frequencies(all_samples.table, dirichlet), power)
+    log_prior, drawn = frequencies(all_samples.table, dirichlet), weight_draws[:, np.flatnonzero(weights)]
+    mixture = Mixture(transforms, tuple(parts), densities, log_prior, drawn, power)
     held_out = raised(held_out, class_log_prior, power)
     if not dense:
         return Assembled(mixture, held_out, None)

@@ -20,6 +20,7 @@ from cgnlearn.candidates.candidate import (
     Samples,
     Settings,
     Skipped,
+    Training,
 )
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
@@ -31,6 +32,7 @@ from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.sampling import draw, drawable
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.together import Together
+from cgnlearn.networks.uncertainty import LogDensities
 from cgnlearn.structures.fixed import FEW_COLUMNS, Complete, Jan, NaiveBayes
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import GreedyJan
@@ -88,6 +90,9 @@ class FittedNetworks(Fitted):
         if self._together is not None and self._together.suits(table):
             return self._together.log_likelihood(table)
         return np.stack([model.log_likelihood(table) for model in self.models])
+
+    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
+        return [model.log_densities(samples[self.transform]) for model in self.models]
 
     def leave_one_out(self, samples: Samples) -> Floats:
         check_leave_one_out(self.learner)

@@ -65,6 +65,18 @@ class Evidence:
         kept: Floats = found / found.sum()
         return kept
 
+    def weight_draws(self, scores: Scores, weights: Floats, n_draws: int) -> Floats:
+        """Weights of the members around ``weights``, as they vary over the bootstraps: (draws, candidates).
+
+        Half of the weights is by pseudo-BMA+, which has a value for every bootstrap.
+        """
+        kept = np.flatnonzero(weights)
+        truth = np.vstack([scores.truth, scores.second])[:, kept]
+        drawn = softmax(self.drawn @ truth, axis=1)
+        found = np.zeros((n_draws, len(weights)))
+        found[:, kept] = np.maximum(weights[kept] + (drawn - drawn.mean(axis=0))[:n_draws] / 2, 0.0)
+        return found / found.sum(axis=1, keepdims=True)
+
 
 def stacking(truth: Floats, weights: Floats) -> Floats:
     """Weights of the mixture with the least log loss, under a weak Dirichlet prior, by EM."""

@@ -21,7 +21,7 @@ from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import HandleUnknown, Table
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.fitted_network import FittedNetwork
-from cgnlearn.estimators.prediction import COMPUTED, fitting
+from cgnlearn.estimators.prediction import COMPUTED, fitting, samples_to_keep
 from cgnlearn.logistic.correction import fit_discriminative
 from cgnlearn.networks.estimation import SampleNotAcceptableError, estimation_of, is_number
 from cgnlearn.networks.indicators import without_indicators
@@ -226,6 +226,7 @@ class CGNClassifier(FittedNetwork, Watched):
                 self.discriminative_ = fit_discriminative(
                     self._learner.model(self.statistics_, self._estimation), table
                 )
+            self._samples = samples_to_keep(table)
             _ = self._model  # raises here if the estimates do not exist
             if self.statistics_.incomplete:
                 self._warn_of_few_samples()
@@ -298,7 +299,7 @@ class CGNClassifier(FittedNetwork, Watched):
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)
             # Recentred, as the first call may have had a single sample.
             self.statistics_ = ((self.statistics_ if decay == 1 else decay * self.statistics_) + more).recentred()
-            for outdated in (*COMPUTED, "_reference"):
+            for outdated in (*COMPUTED, "_reference", "_samples"):
                 self.__dict__.pop(outdated, None)
             return self
         if classes is None:

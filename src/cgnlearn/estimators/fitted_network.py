@@ -19,8 +19,8 @@ from cgnlearn.logistic.correction import Discriminative
 from cgnlearn.networks.coalitions import Players, coalitions_of
 from cgnlearn.networks.components import Mask
 from cgnlearn.networks.estimation import Estimation
-from cgnlearn.networks.intervals import Intervals, intervals_of
 from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
+from cgnlearn.networks.intervals import Intervals, intervals_of
 from cgnlearn.networks.model import Model, NotExactError
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.network import Network
@@ -51,7 +51,7 @@ class FittedNetwork(Predictions):
         if not hasattr(self, "discriminative_"):
             return model
         assert isinstance(model, Network)
-        return Discriminative(model, self.discriminative_)
+        return Discriminative(model, self.discriminative_, getattr(self, "_samples", None))
 
     def _generative_of(self, learner: Learner, statistics: Statistics) -> Model:
         model = learner.model(statistics, self._estimation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import cached_property
 from html import escape
 from typing import Any, Literal, Self
 
@@ -13,11 +14,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from cgnlearn.candidates.candidate import Candidate, HeldOut, Profile, Samples, Skipped, held_out_frequencies
+from cgnlearn.candidates.candidate import (
+    Candidate,
+    HeldOut,
+    Profile,
+    Samples,
+    Skipped,
+    Training,
+    held_out_frequencies,
+)
 from cgnlearn.candidates.comparison import Comparison, Scores, results
 from cgnlearn.candidates.merging import as_one, members, merged
 from cgnlearn.candidates.mixture import NO_DENSITY, Mixture, assembled
 from cgnlearn.candidates.registry import CANDIDATES, suited
+from cgnlearn.candidates.uncertainty import mixture_intervals
 from cgnlearn.candidates.weights import Evidence
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import readable
@@ -25,10 +35,11 @@ from cgnlearn.data.levels import NO_LEVELS
 from cgnlearn.data.splits import stratified_part
 from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
-from cgnlearn.estimators.prediction import Predictions, fitting, without_weightless
+from cgnlearn.estimators.prediction import Predictions, fitting, samples_to_keep, without_weightless
 from cgnlearn.networks.coalitions import Players
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
+from cgnlearn.networks.intervals import N_DRAWS, Intervals
 from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.prior import Prior
@@ -257,6 +268,7 @@ class CGNClassifierCV(Predictions, Watched):
             weights = (np.arange(len(of_candidates)) == best).astype(float)
         else:
             weights = evidence.mixture_weights(merged_scores, 0, self.max_members)  # 0 are the class frequencies
+        weight_draws = evidence.weight_draws(merged_scores, weights, N_DRAWS)
         every_member = members(of_candidates, merged_scores, weights)
         places = {id(each): i for i, each in enumerate(held_out)}
         of_settings = [np.zeros(len(each.log_likelihood)) for each in held_out]
@@ -267,9 +279,10 @@ class CGNClassifierCV(Predictions, Watched):
         self.best_ = every_member[best]
         self.members_ = sorted((each for each in every_member if each.weight > 0), key=lambda each: -each.weight)
         self.weights_ = np.array([each.weight for each in self.members_])
+        self._samples = samples_to_keep(table)
         all_samples = samples if is_all else Samples(table, transforms)
         self._mixture, self.oof_log_proba_, self._reference = assembled(
-            of_candidates, merged_scores, weights, samples, all_samples, self._dirichlet
+            of_candidates, merged_scores, weights, samples, all_samples, self._dirichlet, weight_draws
         )
 
     # ---- prediction
@@ -299,6 +312,21 @@ class CGNClassifierCV(Predictions, Watched):
 
     def _members(self, table: Table, players: Players) -> list[Member]:
         return self._mixture.coalitions(table, players)
+
+    def _intervals(self, table: Table, level: float) -> Intervals:
+        mass = self.statistics_.classes + self._dirichlet if self._class_prior is None else None
+        return mixture_intervals(self._mixture, table, level, self._training, mass)
+
+    @cached_property
+    def _training(self) -> Training | None:
+        """The training samples, if the model holds them."""
+        if not hasattr(self, "_samples"):
+            return None
+        kept = replace(self._samples, labels=None)
+        is_all = len(self.oof_log_proba_) == kept.n_samples  # more would not have been compared
+        log_proba = self.oof_log_proba_ if is_all else self._mixture.log_proba(kept)
+        times = len(self.tuning_indices_) / self._samples.n_samples
+        return Training(Samples(self._samples, self._mixture.transforms), np.exp(log_proba), max(1.0, times))
 
     def _log_density(self, table: Table) -> Floats:
         return self._mixture.log_density(table)

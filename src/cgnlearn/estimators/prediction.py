@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import as_cells, headings, readable
 from cgnlearn.data.labels import group_numbers
+from cgnlearn.data.splits import stratified_sample
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.explanation import Explanations
@@ -31,8 +32,10 @@ from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import Ranking, Reference
 
-COMPUTED = ("_model", "_ranking")  # from what else is fitted, when it is needed: neither copied nor stored
+COMPUTED = ("_model", "_ranking", "_training")  # from what else is fitted, when it is needed: neither copied nor stored
 
+LEAST_KEPT, MOST_KEPT = 1000, 10_000  # training samples that a model keeps of more
+KEPT = 20_000_000  # values of all of them
 FEW_SAMPLES = 1.5  # as which all samples together hardly should count
 LEAST_MEAN_WEIGHT, MOST_MEAN_WEIGHT = 0.1, 10.0  # of weights that may be frequencies
 
@@ -91,6 +94,13 @@ def _warn_of_weights(table: Table) -> None:
     )
 
 
+def samples_to_keep(table: Table) -> Table:
+    """The training samples that a fitted model keeps: all, or some of very many, at random within each class."""
+    assert table.labels is not None
+    most = max(LEAST_KEPT, min(MOST_KEPT, KEPT // max(1, table.schema.n_columns)))
+    return table if table.n_samples <= most else table.rows(stratified_sample(table.labels, most))
+
+
 def probability(value: Any, name: str) -> float:
     """A number between 0 and 1, after checks."""
     if not is_number(value) or not 0 < value < 1:
@@ -107,6 +117,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
     statistics_: Statistics
     handle_unknown: HandleUnknown
     _handle_unknown: HandleUnknown  # as it was at the fit
+    _samples: Table  # training samples; models from statistics alone, and saved without samples, have none
 
     @property
     @abstractmethod

@@ -8,17 +8,19 @@ with s the Bayesian log densities and φ the structure's features: logistic regr
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
-from cgnlearn.data.arrays import Floats
+from cgnlearn.data.arrays import Floats, contrasts_of
 from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import Table
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import features_of
-from cgnlearn.logistic.path import N_FOLDS, penalties, steps
+from cgnlearn.logistic.optimiser import fitted
+from cgnlearn.logistic.path import N_FOLDS, leave_one_out, penalties, steps
+from cgnlearn.logistic.uncertainty import Curved
 from cgnlearn.networks import densities
 from cgnlearn.networks.densities import true_class_log_proba
 from cgnlearn.networks.model import LeaveOneOut, Model, NotExactError
@@ -26,8 +28,10 @@ from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import collect
 from cgnlearn.networks.structure import Structure
+from cgnlearn.networks.uncertainty import LogDensities, NoPosteriorError
 
 MOST_BYTES = 2 << 30  # of the features of all training samples
+LEAST_POWER = 1e-4  # likelihood power of a network for the spread of its log odds
 SMALL = 300  # parameters for which one thread is as fast as several
 
 
@@ -47,6 +51,7 @@ class Discriminative:
 
     network: Network
     correction: Correction
+    training: Table | None = None  # training samples, for `log_densities`
 
     @property
     def structure(self) -> Structure:
@@ -70,6 +75,29 @@ class Discriminative:
         total *= self.correction.likelihood_power
         total += self.correction.log_odds(partial(features_of, self.network), table)
         return total
+
+    def log_densities(self, table: Table) -> LogDensities:
+        """Normal, with the Hessian of the penalised loss; where δ = 0, that of the network with its power."""
+        mean, power = self.log_likelihood(table), self.correction.likelihood_power
+        if np.isinf(self.correction.penalty):
+            return replace(self.network.log_densities(table).times(max(power, LEAST_POWER)), mean=mean)
+        offset = self.network.log_likelihood(table) @ contrasts_of(mean.shape[1]).T
+        covariance = self._curved.covariance(features_of(self.network, table).values, offset)
+        return LogDensities(mean, covariance, np.zeros_like(mean))
+
+    @cached_property
+    def _curved(self) -> Curved:
+        if self.training is None:
+            raise NoPosteriorError(
+                'intervals with estimation="discriminative" need the training samples, which this model does not '
+                "hold: fit it again, or save it with them"
+            )
+        samples, penalty = (design := design_of(self.network, self.training)).samples, self.correction.penalty
+        point = fitted(samples, penalty, samples.origin)
+        # The curvature is that at held-out probabilities: at its own, a fit that separates the classes has none.
+        held_out = leave_one_out(samples, penalty, point).log_proba
+        times = float(self.network.statistics.classes.sum() / samples.weights.sum())
+        return Curved.of(design, np.exp(held_out), penalty, point.power, max(1.0, times))
 
     def contributions(self, table: Table) -> Floats:
         contributions = self.network.contributions(table)

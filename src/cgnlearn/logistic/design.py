@@ -97,6 +97,13 @@ class Design(NamedTuple):
         basis, rotated = _span(values) if values.shape[1] > len(values) else (None, values[:, np.isfinite(scale)])
         return cls(Samples.of(rotated, table.labels, table.weights, log_prior, offset), values, centre, scale, basis)
 
+    def coordinates(self, values: Floats) -> Floats:
+        """Features of new samples as rows of the design matrix: (samples, 1 + features)."""
+        standard = (values - self.centre) / self.scale
+        standard[np.isnan(standard)] = 0.0  # missing values are at the mean
+        inside = standard[:, np.isfinite(self.scale)] if self.basis is None else standard @ self.values.T @ self.basis
+        return np.concatenate([np.ones((len(values), 1)), inside], axis=1)
+
     def odds(self, points: list[Point]) -> LinearOdds:
         """Log odds of several fits."""
         across = contrasts_of(self.samples.n_contrasts + 1)

@@ -186,7 +186,8 @@ def leave_one_out(samples: Samples, penalty: float, point: Point) -> LeaveOneOut
     proba = np.exp(samples.log_proba(contrasts))
     curvature = samples.curvature(proba)
     hessian = samples.hessian(curvature, penalty)
-    leverage = _leverage(samples, point, hessian)
+    moves = samples.powers[0] < point.power < samples.powers[1]  # at a bound the likelihood power is fixed
+    leverage = leverages(samples.design, samples.offset, inverse_of(hessian if moves else hessian[:-1, :-1]), moves)
     leverage *= samples.weights[:, None, None]
     effective = float(np.einsum("sab,sba->", leverage, curvature))
     system = np.eye(samples.n_contrasts) - leverage @ curvature
@@ -195,25 +196,25 @@ def leave_one_out(samples: Samples, penalty: float, point: Point) -> LeaveOneOut
     return LeaveOneOut(samples.log_proba(contrasts + moved), effective, near)
 
 
-def _leverage(samples: Samples, point: Point, hessian: Floats) -> Floats:
-    """Leverage of every sample: (samples, contrasts, contrasts)."""
-    design, offset, n = samples.design, samples.offset, samples.n_contrasts
-    size = design.shape[1]
+def leverages(design: Floats, offset: Floats, inverse: Floats, has_power: bool) -> Floats:
+    """Covariance of the contrasts of every sample under an inverse Hessian: (samples, contrasts, contrasts).
+
+    ``has_power``: the last parameter is the likelihood power.
+    """
+    size, n = design.shape[1], offset.shape[1]
     found = np.zeros((len(design), n, n))
-    moves = samples.powers[0] < point.power < samples.powers[1]  # at a bound the likelihood power is fixed
-    inverse = _inverse(hessian if moves else hessian[:-1, :-1])
     for a in range(n):
         for b in range(a + 1):
             block = inverse[a * size : (a + 1) * size, b * size : (b + 1) * size]
             found[:, a, b] = found[:, b, a] = np.einsum("sf,sf->s", design @ block, design)
-    if moves:
+    if has_power:
         across = design @ inverse[-1, :-1].reshape(n, size).T
         found += across[:, :, None] * offset[:, None, :] + offset[:, :, None] * across[:, None, :]
         found += inverse[-1, -1] * offset[:, :, None] * offset[:, None, :]
     return found
 
 
-def _inverse(matrix: Floats) -> Floats:
+def inverse_of(matrix: Floats) -> Floats:
     """Inverse of a positive definite matrix."""
     lower = np.tril(dpotri(cholesky(matrix), lower=True)[0])
     found: Floats = lower + np.tril(lower, -1).T

@@ -11,10 +11,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
 from cgnlearn.data.arrays import Floats, contrasts_of
-from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.uncertainty import LogDensities, square_roots
 
 N_DRAWS = 200
@@ -41,14 +40,16 @@ def normal_draws(n_contrasts: int) -> Floats:
 
 
 def scores_at(normal: Floats, scores: LogDensities) -> Floats:
-    """Scores of the classes for standard normal contrasts (draws, contrasts): (draws, samples, classes)."""
+    """Scores of the classes for standard normal contrasts (draws, contrasts): (samples, classes, draws)."""
     across = contrasts_of(scores.mean.shape[1])
     roots = square_roots(scores.covariance) @ across  # (samples, contrasts, classes)
     deviation = np.sqrt(np.square(roots).sum(axis=1))
     positive = np.maximum(deviation, np.finfo(float).tiny)
     skewness = np.clip(scores.third / positive**3, -MOST_SKEWED, MOST_SKEWED)
-    standard = np.einsum("da,sac->dsc", normal, roots) / positive
-    found: Floats = scores.mean + deviation * gamma_quantile(standard, skewness)
+    standard = (roots / positive[:, None]).swapaxes(1, 2) @ normal.T
+    found: Floats = gamma_quantile(standard, skewness[:, :, None])
+    found *= deviation[:, :, None]
+    found += scores.mean[:, :, None]
     return found
 
 
@@ -60,7 +61,11 @@ def gamma_quantile(normal: Floats, skewness: Floats) -> Floats:
     """
     skewness = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)
     sixth = skewness / 6
-    found: Floats = 2 / skewness * (np.maximum(1 + sixth * (normal - sixth), 0.0) ** 3 - 1)
+    root = np.maximum(sixth * normal + (1 - sixth * sixth), 0.0)
+    found: Floats = root * root
+    found *= root
+    found -= 1
+    found *= 2 / skewness
     return found
 
 
@@ -73,12 +78,12 @@ def intervals_of(scores: LogDensities, proba: Floats, level: float) -> Intervals
     for start in range(0, n_samples, step):
         rows = slice(start, start + step)
         part = LogDensities(scores.mean[rows], scores.covariance[rows], scores.third[rows])
-        log_proba = normalised(scores_at(normal, part))
+        proba_at = probabilities(scores_at(normal, part))
         if n_classes == 2:
-            low, high = np.exp(log_proba.min(axis=0)), np.exp(log_proba.max(axis=0))
+            low, high = proba_at.min(axis=2), proba_at.max(axis=2)
             std = np.repeat(np.sqrt(2 * part.covariance[:, 0]), 2, axis=1)
         else:
-            low, high, std = summary(log_proba, level)
+            low, high, std = summary(proba_at, level)
         found.low[rows] = np.minimum(low, proba[rows])
         found.high[rows] = np.maximum(high, proba[rows])
         found.log_odds_std[rows] = std
@@ -90,9 +95,25 @@ def two_sided(level: float) -> Floats:
     return ndtri(np.array([[(1 - level) / 2], [(1 + level) / 2]]))
 
 
-def summary(log_proba: Floats, level: float) -> tuple[Floats, Floats, Floats]:
-    """Quantiles of probabilities over draws (draws, samples, classes), and the deviation of their log odds."""
-    low, high = np.quantile(log_proba, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    others = np.exp(log_proba) @ (1 - np.eye(log_proba.shape[2]))  # not 1 - p, which rounds to 0
-    log_odds = log_proba - np.log(np.maximum(others, np.finfo(float).tiny))
-    return np.exp(low), np.exp(high), log_odds.std(axis=0)
+def probabilities(scores: Floats) -> Floats:
+    """Softmax over the classes, in place: (samples, classes, draws)."""
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores
+
+
+def summary(proba: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+    """Quantiles of probabilities over draws (samples, classes, draws), and the deviation of their log odds."""
+    least = np.finfo(float).tiny
+    others = (1 - np.eye(proba.shape[1])) @ proba  # not 1 - p, which rounds to 0
+    log_odds = np.log(np.maximum(proba, least) / np.maximum(others, least))
+    std = log_odds.std(axis=2)
+    log_odds.sort(axis=2)
+    n = proba.shape[2]
+    below = (1 - level) / 2 * n - 0.5  # of draws at the middle of n equal parts
+    first = int(np.clip(np.floor(below), 0, n - 2))
+    share = np.clip(below - first, 0.0, 1.0)
+    low = (1 - share) * log_odds[..., first] + share * log_odds[..., first + 1]
+    high = (1 - share) * log_odds[..., n - 1 - first] + share * log_odds[..., n - 2 - first]
+    return expit(low), expit(high), std

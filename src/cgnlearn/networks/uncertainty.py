@@ -51,12 +51,15 @@ def regression_cumulants(excess: Any, extra: Any, shape: Any, spread: Any) -> Cu
     of_scale = Cumulants(
         psi(shape) / 2 - np.log(np.pi * np.asarray(spread)) / 2, polygamma(1, shape) / 4, polygamma(2, shape) / 8
     )
+    both, square = extra + excess, extra * extra
+    weighted = shape * excess
     return Cumulants(
-        of_scale.mean - extra / 2 - shape * excess,
-        of_scale.variance + extra**2 / 2 + excess * (2 * shape * extra + shape * excess - 1),
+        of_scale.mean - extra / 2 - weighted,
+        of_scale.variance + square / 2 - excess + weighted * (both + extra),
         of_scale.third
-        - extra**3
-        + excess * (3 * extra + 1.5 * excess - shape * (6 * extra * (extra + excess) + 2 * excess**2)),
+        - extra * square
+        + excess * (1.5 * both + 1.5 * extra)
+        - weighted * (6 * extra * both + 2 * excess * excess),
     )
 
 
@@ -133,8 +136,11 @@ class LogDensities:
         A power below 1 says that the features hold less information than the model believes, about the parameters
         too: with the training samples under the same power, the variance of a score is that many times as large.
         """
-        variance = power * max(power, 1.0)
-        return LogDensities(power * self.mean, variance * self.covariance, variance**1.5 * self.third)
+        return self.scaled(power, power / np.sqrt(min(power, 1.0)))
+
+    def scaled(self, mean: float, deviation: float) -> LogDensities:
+        """With means and standard deviations times a factor each."""
+        return LogDensities(mean * self.mean, deviation**2 * self.covariance, deviation**3 * self.third)
 
 
 def total_comonotone(parts: list[LogDensities]) -> LogDensities:
@@ -173,6 +179,19 @@ def log_densities_of(network: Network, table: Table, inclusion: Floats | None = 
     if observed is not None and inclusion is None:
         mean = network.log_likelihood(table) - (sums.predictive - mean)
     return LogDensities.of(mean, sums.covariance, sums.third)
+
+
+def log_mean_exponential(variance: Floats, third: Floats) -> Floats:
+    """ln E exp(l - E l) of a log density l with a gamma distribution, reflected and shifted.
+
+    >>> log_mean_exponential(np.array([1.0]), np.array([-2.0])).round(3)  # exponential
+    array([0.307])
+    """
+    skewness = np.maximum(-third, 0.0) / np.maximum(variance, np.finfo(float).tiny) ** 1.5
+    skewness = np.maximum(skewness, 1e-3)
+    shape, scale = 4 / skewness**2, np.sqrt(variance) * skewness / 2
+    found: Floats = shape * (scale - np.log1p(scale))
+    return found
 
 
 def class_frequencies(mass: Floats) -> LogDensities:
@@ -278,7 +297,11 @@ class _Nodes(NamedTuple):
         unit, present = np.ones((m, 1)), np.zeros(m, bool)
         for terms in solver.terms(table):
             at = place[terms.columns]
-            here = (terms.label, at[:, None], np.arange(table.n_samples)[terms.rows])
+            consecutive = len(at) == m and bool((np.diff(at) == 1).all())
+            if consecutive and isinstance(terms.rows, slice):  # without copies of the indexes
+                here: Any = (terms.label, slice(None), terms.rows)
+            else:
+                here = (terms.label, at[:, None], np.arange(table.n_samples)[terms.rows])
             residual[here] = terms.residual / np.sqrt(terms.spread)
             extra[here] = np.asarray(terms.leverage) - 1
             shape[terms.label, at], spread[terms.label, at] = terms.shape, terms.spread
