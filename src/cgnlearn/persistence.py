@@ -13,6 +13,7 @@ import json
 import platform
 import zipfile
 from collections.abc import Mapping
+from copy import copy
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from cgnlearn.files import write_whole
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.type_names import TYPES, named, nodes, placed
 
-FORMAT = 5  # increased when older and newer versions cannot read each other's files
+FORMAT = 6  # increased when older and newer versions cannot read each other's files
 HEADER = "header.json"
 MODEL = "model.json"
 SCHEMA = "schema.json"  # skops' name of model.json
@@ -38,7 +39,14 @@ class ModelFileError(ValueError):
     """A file that cannot be loaded, or is not safe to load."""
 
 
-def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Mapping[str, Any] | None = None) -> None:
+def save(
+    model: Any,
+    path: str | Path,
+    *,
+    minimum_cell: float = 0.0,
+    columns: Mapping[str, Any] | None = None,
+    with_samples: bool = True,
+) -> None:
     """Write a fitted classifier, a Pipeline that ends in one, or statistics to a file.
 
     Parameters
@@ -51,6 +59,9 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Ma
         Refuse statistics with a non-empty cell (a class, with levels of discrete features) of fewer samples.
     columns : mapping, optional
         Roles of the columns of the training file, in plain values, for `read_header`.
+    with_samples : bool
+        Whether the file holds the training samples (at most 10,000), which `predict_set` of a `CGNClassifier` and
+        intervals of logistic regressions need; without them these raise an error.
 
     Examples
     --------
@@ -69,6 +80,8 @@ def save(model: Any, path: str | Path, *, minimum_cell: float = 0.0, columns: Ma
         model = model.shareable(minimum_cell)
     elif minimum_cell:
         raise ValueError("minimum_cell is for statistics: save the model's statistics_")
+    if not with_samples:
+        model = _without_samples(model)
     header = _header_of(model) | {"columns": dict(columns or {})}
     try:
         dumped = skops_io.dumps(model)
@@ -159,6 +172,22 @@ def classifier_of(model: Any) -> Any:
     return last
 
 
+def _without_samples(model: Any) -> Any:
+    """A copy of a classifier, or of a pipeline that ends in one, that holds no training samples."""
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(model, Statistics):
+        return model
+    model = copy(model)
+    if isinstance(model, Pipeline):
+        *steps, (name, last) = model.steps
+        model.steps = [*steps, (name, _without_samples(last))]
+    else:
+        classifier_of(model)
+        model._drop_samples()
+    return model
+
+
 def _statistics_of(model: Any) -> Statistics:
     found: Statistics = model if isinstance(model, Statistics) else classifier_of(model).statistics_
     return found
@@ -178,6 +207,7 @@ def _header_of(model: Any) -> dict[str, Any]:
         "n_features": int(getattr(model, "n_features_in_", schema.n_columns)),
         "feature_names": None if names is None else [str(name) for name in names],
         "training_rows": float(statistics.classes.sum()),
+        "training_samples_held": 0 if model is statistics else classifier_of(model)._n_samples_kept,
         "training_sha256": training_checksum(model),
     }
 

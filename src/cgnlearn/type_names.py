@@ -59,6 +59,7 @@ TYPES = {
     "square-root": "cgnlearn.spectra.steps.SquareRoot",
     "statistics": "cgnlearn.networks.statistics.Statistics",
     "structure": "cgnlearn.networks.structure.Structure",
+    "table": "cgnlearn.data.table.Table",
     "tan": "cgnlearn.structures.tan.TAN",
     "tan-average": "cgnlearn.structures.tan_average.TANAverage",
     "trim": "cgnlearn.spectra.steps.Trim",

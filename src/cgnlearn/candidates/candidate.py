@@ -121,7 +121,7 @@ class Fitted(ABC):
 
     @abstractmethod
     def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
-        """The posterior of `log_likelihood`, of each setting; raises `NoPosteriorError` if it needs ``training``."""
+        """The posterior of `log_likelihood`, of each setting; raises `NoSamplesError` if it needs ``training``."""
 
     @abstractmethod
     def leave_one_out(self, samples: Samples) -> Floats:

@@ -33,7 +33,7 @@ from cgnlearn.logistic.uncertainty import Curved
 from cgnlearn.networks.coalitions import Likelihoods, Players, additive
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
-from cgnlearn.networks.uncertainty import LogDensities, NoPosteriorError
+from cgnlearn.networks.uncertainty import LogDensities, NoSamplesError
 
 N_STEPS = 8  # bins, at whose edges the terms step
 MOST_FEATURES = 1000  # besides the columns themselves
@@ -67,7 +67,7 @@ class FittedLogistic(Fitted):
 
     def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
         if training is None:
-            raise NoPosteriorError(
+            raise NoSamplesError(
                 "intervals of a mixture with a logistic regression need the training samples, which this model does "
                 "not hold: fit it again, or save it with them"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -45,6 +45,9 @@ class Table:
     codes: NDArray[np.int32]  # of levels (samples, discrete columns); -1: missing
     labels: NDArray[np.intp] | None = None  # class codes
     weights: NDArray[np.float64] | None = None  # None: 1 each
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without cached properties
 
     @property
     def n_samples(self) -> int:

@@ -13,11 +13,13 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.table import Table, to_training_type
+from cgnlearn.data.table import Table, concatenated, to_training_type
 from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.logistic.correction import Discriminative
 from cgnlearn.networks.coalitions import Players, coalitions_of
 from cgnlearn.networks.components import Mask
+from cgnlearn.networks.conformal import full_p_values, held_out, held_out_p_values
+from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.networks.intervals import Intervals, intervals_of
@@ -29,7 +31,7 @@ from cgnlearn.networks.shapley import Member
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
 from cgnlearn.networks.typicality import Reference, n_draws, spread_labels
-from cgnlearn.networks.uncertainty import class_frequencies
+from cgnlearn.networks.uncertainty import NoSamplesError, class_frequencies
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import SearchState
 
@@ -148,6 +150,34 @@ class FittedNetwork(Predictions):
         else:
             scores = replace(scores, mean=scores.mean + self.class_log_prior_)
         return intervals_of(scores, softmax(self._log_scores(table)), level)
+
+    def _p_values(self, table: Table, per_class: bool) -> Floats:
+        training = getattr(self, "_samples", None)
+        if training is None:
+            raise NoSamplesError(
+                "prediction sets need the training samples, which this model does not hold: it was saved without "
+                "them, or fitted from statistics or in parts; fit it to samples with fit"
+            )
+        if isinstance(self._model, Discriminative):
+            held_out_log_proba = self._model.held_out_log_proba
+        elif training.n_samples < self.statistics_.classes.sum():
+            held_out_log_proba = held_out(self._model, training, self.likelihood_power_)
+        else:
+            return full_p_values(training, table, self._model_with, self.likelihood_power_, per_class)
+        assert training.labels is not None
+        log_proba = normalised(self._log_scores(table))
+        return held_out_p_values(held_out_log_proba, training.labels, log_proba, per_class)
+
+    def _model_with(self, more: Table) -> Model:
+        """The model of the training samples and some more."""
+        if self._learner.is_additive:
+            added = collect(more, self.statistics_.families)
+            return self._generative_of(self._learner, (self.statistics_ + added).recentred())
+        every = concatenated([self._samples, more])
+        assert self._samples.labels is not None and more.labels is not None
+        every = replace(every, labels=np.concatenate([self._samples.labels, more.labels]))
+        learner = self._learner.resolved(every, self._estimation)
+        return self._generative_of(learner, collect(every, learner.families(every.schema)))
 
     def _log_density(self, table: Table) -> Floats:
         return self._generative.log_likelihood(table)

@@ -37,6 +37,7 @@ from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
 from cgnlearn.estimators.prediction import Predictions, fitting, samples_to_keep, without_weightless
 from cgnlearn.networks.coalitions import Players
+from cgnlearn.networks.conformal import held_out_p_values
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.intervals import N_DRAWS, Intervals
@@ -279,7 +280,7 @@ class CGNClassifierCV(Predictions, Watched):
         self.best_ = every_member[best]
         self.members_ = sorted((each for each in every_member if each.weight > 0), key=lambda each: -each.weight)
         self.weights_ = np.array([each.weight for each in self.members_])
-        self._samples = samples_to_keep(table)
+        self._samples, self._tuning_labels = samples_to_keep(table), compared.labels
         all_samples = samples if is_all else Samples(table, transforms)
         self._mixture, self.oof_log_proba_, self._reference = assembled(
             of_candidates, merged_scores, weights, samples, all_samples, self._dirichlet, weight_draws
@@ -316,6 +317,9 @@ class CGNClassifierCV(Predictions, Watched):
     def _intervals(self, table: Table, level: float) -> Intervals:
         mass = self.statistics_.classes + self._dirichlet if self._class_prior is None else None
         return mixture_intervals(self._mixture, table, level, self._training, mass)
+
+    def _p_values(self, table: Table, per_class: bool) -> Floats:
+        return held_out_p_values(self.oof_log_proba_, self._tuning_labels, self._log_scores(table), per_class)
 
     @cached_property
     def _training(self) -> Training | None:

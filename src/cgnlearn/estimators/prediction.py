@@ -117,6 +117,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
     statistics_: Statistics
     handle_unknown: HandleUnknown
     _handle_unknown: HandleUnknown  # as it was at the fit
+    _is_weighted: bool = False  # whether training samples had weights
     _samples: Table  # training samples; models from statistics alone, and saved without samples, have none
 
     @property
@@ -135,6 +136,10 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
     @abstractmethod
     def _intervals(self, table: Table, level: float) -> Intervals:
         """Intervals of the class probabilities."""
+
+    @abstractmethod
+    def _p_values(self, table: Table, per_class: bool) -> Floats:
+        """Conformal p-values of the classes: (samples, classes)."""
 
     @abstractmethod
     def _leave_one_out(self, table: Table) -> Floats:
@@ -187,6 +192,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         """Read the samples of a fit, and their groups."""
         X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
         table = self._read_first(X, y, sample_weight)
+        self._is_weighted = table.weights is not None
         if table.weights is not None:
             _warn_of_weights(table)
         return table, None if groups is None else group_numbers(groups, table.n_samples)
@@ -242,6 +248,51 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         found = self._intervals(self._table(X), probability(level, "level"))
         interval = np.stack([found.low, found.high], axis=-1)
         return (interval, found.log_odds_std) if return_std else interval
+
+    def predict_set(self, X: Any, coverage: float = 0.9, *, per_class: bool = True) -> NDArray[np.bool_]:
+        """Set of classes that contains the true one with chance ``coverage`` at least: (samples, classes).
+
+        A class is in the set if its p-value of `conformal_p_values` is above 1 - coverage. Several classes mean that
+        the features cannot tell them apart; none means that the sample is unlike the training samples of every class.
+
+        Parameters
+        ----------
+        X : array or data frame (samples, features)
+        coverage : float between 0 and 1
+        per_class : bool
+            Whether the guarantee holds for the samples of each class, or only for all of them together.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from cgnlearn import CGNClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CGNClassifier("complete").fit(X[::2], y[::2])
+        >>> model.predict_set(X[[1, 133]], coverage=0.95)
+        array([[ True, False, False],
+               [False,  True,  True]])
+        """
+        return np.asarray(self.conformal_p_values(X, per_class=per_class) > 1 - probability(coverage, "coverage"))
+
+    def conformal_p_values(self, X: Any, *, per_class: bool = True) -> Floats:
+        """Share of the training samples that fit their class no better than each sample fits it: (samples, classes).
+
+        With the true class, p-values are at most α with a chance of at most α, whatever the model, if the samples are
+        exchangeable with the training samples (full conformal prediction): no samples are set aside for it. With
+        ``per_class`` samples are compared with those of the class alone, and n of them give at least 1 / (n + 1).
+
+        A `CGNClassifier` tries each sample with each class and holds out the sample and all training samples in turn,
+        exactly, which takes a fit for each. What it has chosen from the training samples (a search, ``"cv"``) stays.
+        The p-values are approximate for `CGNClassifierCV`, ``estimation="discriminative"`` and more than 10,000
+        training samples, where held-out training samples are compared with predictions of the model of all of them.
+        """
+        table = self._table(X)
+        if self._is_weighted:
+            raise ValueError(
+                "samples with weights are not exchangeable, so prediction sets have no guarantee: fit without "
+                "sample_weight"
+            )
+        return self._p_values(table, per_class)
 
     def score_samples(self, X: Any) -> Floats:
         """Log density ln p(x), with likelihood power 1: (samples,). Low where a sample is unlike the training data.
@@ -335,6 +386,16 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         other.__dict__.update(fitted)
         other._take_class_prior(given)
         return other
+
+    @property
+    def _n_samples_kept(self) -> int:
+        """Number of training samples that the model holds, for prediction sets and some intervals."""
+        return self._samples.n_samples if hasattr(self, "_samples") else 0
+
+    def _drop_samples(self) -> None:
+        """Forget the training samples, without which `predict_set` and some intervals raise an error."""
+        for name in (*COMPUTED, "_samples"):
+            self.__dict__.pop(name, None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name not in COMPUTED}

@@ -18,7 +18,7 @@ from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import Table
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import features_of
-from cgnlearn.logistic.optimiser import fitted
+from cgnlearn.logistic.optimiser import Point, fitted
 from cgnlearn.logistic.path import N_FOLDS, leave_one_out, penalties, steps
 from cgnlearn.logistic.uncertainty import Curved
 from cgnlearn.networks import densities
@@ -28,7 +28,7 @@ from cgnlearn.networks.moments import numeric_libraries
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.statistics import collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.uncertainty import LogDensities, NoPosteriorError
+from cgnlearn.networks.uncertainty import LogDensities, NoSamplesError
 
 MOST_BYTES = 2 << 30  # of the features of all training samples
 LEAST_POWER = 1e-4  # likelihood power of a network for the spread of its log odds
@@ -86,18 +86,28 @@ class Discriminative:
         return LogDensities(mean, covariance, np.zeros_like(mean))
 
     @cached_property
-    def _curved(self) -> Curved:
+    def _refitted(self) -> tuple[Design, Point, Floats]:
+        """The regression, its solution and leave-one-out log probabilities."""
         if self.training is None:
-            raise NoPosteriorError(
-                'intervals with estimation="discriminative" need the training samples, which this model does not '
-                "hold: fit it again, or save it with them"
+            raise NoSamplesError(
+                'with estimation="discriminative", intervals and prediction sets need the training samples, which this '
+                "model does not hold: fit it again, or save it with them"
             )
         samples, penalty = (design := design_of(self.network, self.training)).samples, self.correction.penalty
         point = fitted(samples, penalty, samples.origin)
+        return design, point, leave_one_out(samples, penalty, point).log_proba
+
+    @cached_property
+    def _curved(self) -> Curved:
+        design, point, log_proba = self._refitted
+        times = float(self.network.statistics.classes.sum() / design.samples.weights.sum())
         # The curvature is that at held-out probabilities: at its own, a fit that separates the classes has none.
-        held_out = leave_one_out(samples, penalty, point).log_proba
-        times = float(self.network.statistics.classes.sum() / samples.weights.sum())
-        return Curved.of(design, np.exp(held_out), penalty, point.power, max(1.0, times))
+        return Curved.of(design, np.exp(log_proba), self.correction.penalty, point.power, max(1.0, times))
+
+    @property
+    def held_out_log_proba(self) -> Floats:
+        """Leave-one-out log probabilities of the training samples, with the network's densities held out too."""
+        return self._refitted[2]
 
     def contributions(self, table: Table) -> Floats:
         contributions = self.network.contributions(table)

@@ -31,7 +31,11 @@ CHUNK = 1 << 20  # numbers that are held at once
 
 
 class NoPosteriorError(ValueError):
-    """The model has no posterior distribution, or not what is needed to compute it."""
+    """The model has no posterior distribution of its parameters."""
+
+
+class NoSamplesError(ValueError):
+    """The model does not hold the training samples that are needed."""
 
 
 class Cumulants(NamedTuple):
