@@ -212,8 +212,8 @@ class LogisticCandidate(Candidate):
 
         path = penalties(design.samples) if self.path is None else self.path
         found = list(steps(design.samples, path, log_likelihood))
-        odds, path = design.odds([step.point for step in found]), np.array([step.penalty for step in found])
-        fitted = FittedLogistic(self.transform, expansion, odds, path, self.dirichlet)
+        odds, tried = design.odds([step.point for step in found]), np.array([step.penalty for step in found])
+        fitted = FittedLogistic(self.transform, expansion, odds, tried, self.dirichlet)
         likelihoods = [step.log_proba - class_log_prior for step in found]
         return HeldOut(
             replace(self, path=tuple(step.penalty for step in found)),

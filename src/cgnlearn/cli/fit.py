@@ -17,6 +17,7 @@ from cgnlearn.cli.models import chosen
 from cgnlearn.cli.terminal import counted, fitting, print_expected_time, say, waiting
 
 OUTPUT = "Path of the model, such as model.skops; a path that ends in .stats gets the statistics, for merge."
+WITHOUT = "Leave the training samples out of the file: predict --sets, and some intervals, need them."
 MINIMUM = "For .stats: refuse non-empty cells with fewer samples."
 
 
@@ -25,8 +26,9 @@ MINIMUM = "For .stats: refuse non-empty cells with fewer samples."
 @options.model_options(many=False)
 @click.option("-o", "--output", type=options.NEW_FILE, required=True, help=OUTPUT)
 @click.option("--minimum-cell", type=click.FloatRange(0), default=0.0, show_default=True, help=MINIMUM)
+@click.option("--without-samples", is_flag=True, help=WITHOUT)
 @options.json_option
-def fit(given: Given, output: Path, minimum_cell: float, as_json: bool, **asked: Any) -> None:
+def fit(given: Given, output: Path, minimum_cell: float, without_samples: bool, as_json: bool, **asked: Any) -> None:
     """Fit a classifier and save it.
 
     DATA is a table, or a folder (zip, tar) of raw spectra with --labels; the model then predicts raw spectra.
@@ -73,7 +75,7 @@ def fit(given: Given, output: Path, minimum_cell: float, as_json: bool, **asked:
     described = description(model)  # raises before anything is written if maximum likelihood does not exist
     with waiting("saving"):
         saved = model.statistics_ if of_statistics else whole or model
-        save(saved, output, minimum_cell=minimum_cell, columns=roles.as_dict())
+        save(saved, output, minimum_cell=minimum_cell, columns=roles.as_dict(), with_samples=not without_samples)
     n_samples = float(model.statistics_.classes.sum())
     if as_json:
         more = {"path": str(output), "rows": n_samples, "columns": roles.as_dict(), "missing": missing}

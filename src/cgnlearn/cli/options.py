@@ -35,6 +35,17 @@ def number_or_cv(kind: type[int] | type[float]) -> Callable[[Any], Any]:
     return convert
 
 
+def share(value: Any) -> float:
+    """The type of an option that is a number between 0 and 1."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = float("nan")
+    if not 0 < number < 1:
+        raise click.BadParameter(f"{value!r} is not a number between 0 and 1, such as 0.9")
+    return number
+
+
 def probabilities(value: str) -> dict[str, float]:
     """The type of an option such as cancer=0.01,normal=0.99."""
     found: dict[str, float] = {}

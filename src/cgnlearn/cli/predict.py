@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from cgnlearn.tables.roles import Roles
 
 CLASS_PRIOR = "Class probabilities where the samples come from, if other than in training."
+INTERVAL = (
+    "Add an interval of the probability of the predicted class, at this level, such as 0.9: columns low and high."
+)
+SETS = "Add the classes that cannot be ruled out: a set that contains the true one with this chance, such as 0.9."
+CANNOT_TELL, NO_CLASS = "cannot tell", "none"  # sets of all classes, and of none
 NOT_CSV = (".xlsx", ".xls", ".parquet", ".npz", ".gz", ".zip")
 UNUSUAL = 0.01  # samples below this typicality are marked
 
@@ -36,6 +42,8 @@ class Predictor(NamedTuple):
     roles: Roles
     costs: Costs | None
     log_density: bool = False
+    interval: float | None = None  # level
+    sets: float | None = None  # coverage
     na: Sequence[str] = ()  # given with the command
 
     @property
@@ -53,6 +61,22 @@ class Predictor(NamedTuple):
             columns |= {"decision": np.array(self.costs.decisions)[best], "expected_cost": expected}
         return columns | dict(zip(map(_heading, self.classes), np.exp(log_proba).T, strict=True))
 
+    def _interval(self, X: Any, predicted: Any) -> dict[str, Any]:
+        """Ends of the interval of the probability of the predicted class."""
+        import numpy as np
+
+        found = self.classifier.predict_interval(_features(self.model, X), self.interval)
+        at = np.array([self.classes.index(label) for label in predicted], np.intp)
+        return dict(zip(("low", "high"), found[np.arange(len(at)), at].T, strict=True))
+
+    def _sets(self, X: Any) -> list[str]:
+        """Classes of each prediction set, in words."""
+        found = self.classifier.predict_set(_features(self.model, X), self.sets)
+        return [
+            _in_words([label for label, is_in in zip(self.classes, row, strict=True) if is_in], len(row))
+            for row in found
+        ]
+
     def frame(self, data: Data, *, is_first: bool = True) -> pd.DataFrame:
         """Predictions for samples; a message comes with the first of them only."""
         import pandas as pd
@@ -62,6 +86,10 @@ class Predictor(NamedTuple):
         if data.ids is not None:
             columns["id"] = data.ids
         predicted = self.predictions(self.model.predict_log_proba(X))
+        if self.interval is not None:
+            predicted |= self._interval(X, predicted["predicted"])
+        if self.sets is not None:
+            predicted["set"] = self._sets(X)
         if self.log_density:
             predicted["log_density"] = self.model.score_samples(X)
         typicality, reason = _typicality(self.model, X)
@@ -79,6 +107,8 @@ class Predictor(NamedTuple):
 @options.na_option
 @click.option("--class-prior", type=options.probabilities, metavar="CLASS=P,...", help=CLASS_PRIOR)
 @options.cost_option
+@click.option("--interval", type=options.share, metavar="LEVEL", help=INTERVAL)
+@click.option("--sets", type=options.share, metavar="COVERAGE", help=SETS)
 @click.option("--log-density", is_flag=True, help="Add the log density of each row.")
 @options.sheet_option
 @folder.labels_option
@@ -106,6 +136,8 @@ def predict(
     For each row: the most probable class, the probability of every class, and the typicality (share of the training
     samples with no higher density). Rows with a typicality below 1% are marked as unusual. The typicality of a sample
     is that of its least typical spectrum, times their number.
+
+    A set of all classes is called "cannot tell"; "none" fits no class.
     """
     from cgnlearn.files import whole_file, write_whole
     from cgnlearn.tables.read import BATCH_ROWS
@@ -114,6 +146,8 @@ def predict(
         raise click.UsageError(f"{output}: predictions are written as csv: use a name that ends in .csv")
     predictor = predictor_of(model, row_id, **changes)
     of_spectra = folder.checked(predictor.model, data)
+    if by_sample and (predictor.interval is not None or predictor.sets is not None):
+        raise click.UsageError("--interval and --sets are for single spectra: omit them, or --by-sample")
     if not of_spectra:
         options.refuse_on_table(labels=labels, skip_bad=skip_bad, by_sample=by_sample, correlation=correlation)
     elif sheet is not None:
@@ -122,13 +156,14 @@ def predict(
     if source is not None and options.exceeds(source, memory):
         if output is None or as_json:
             raise click.UsageError("the file is too large for --json and stdout: add --output, or increase --memory")
-        n_samples = n_unusual = 0
+        n_samples, n_unusual, counts = 0, 0, Counter[str]()
         with waiting("predicting"), whole_file(output) as file:
             for part in matching(predictor, source, needs_id=row_id is not None, n_rows=BATCH_ROWS):
                 predicted = predictor.frame(part, is_first=not n_samples)
                 file.write(_csv(predicted, header=not n_samples).encode())
                 n_unusual += _n_unusual(predicted)
                 n_samples += len(predicted)
+                counts.update(predicted.get("set", ()))
     else:
         with waiting("predicting"):
             if source is None:
@@ -139,13 +174,15 @@ def predict(
             else:
                 [read] = matching(predictor, source, needs_id=row_id is not None)
                 predicted = predictor.frame(read)
-        n_samples, n_unusual = len(predicted), _n_unusual(predicted)
+        n_samples, n_unusual, counts = len(predicted), _n_unusual(predicted), Counter(predicted.get("set", ()))
         if output is not None:
             write_whole(output, _csv(predicted))
         elif not as_json:
             click.echo(_csv(predicted), nl=False)
         if as_json:
             click.echo(json.dumps(_as_dict(predictor, predicted, output), indent=1))
+    if counts:
+        say(_abstentions(counts, predictor.classes))
     if n_unusual:
         unusual = f"{n_unusual} of {n_samples} samples are unlike the training data (typicality below 1%)"
         say(f"{unusual}: do not rely on their predictions")
@@ -160,6 +197,8 @@ def predictor_of(
     class_prior: dict[str, float] | None = None,
     cost: Path | None = None,
     log_density: bool = False,
+    interval: float | None = None,
+    sets: float | None = None,
 ) -> Predictor:
     """The model of a file with the options of a command."""
     import numpy as np
@@ -178,7 +217,7 @@ def predictor_of(
         prior = np.array(_completed(class_prior, classes))
         model = _with_class_prior(model, prior / prior.sum())
     costs = None if cost is None else read_costs(cost, classes)
-    return Predictor(model, classifier_of(model), roles, costs, log_density, listed_values(na))
+    return Predictor(model, classifier_of(model), roles, costs, log_density, interval, sets, listed_values(na))
 
 
 def _completed(given: dict[str, float], classes: Sequence[str]) -> list[float]:
@@ -200,6 +239,27 @@ def _with_class_prior(model: Any, prior: Any) -> Any:
         return model.with_class_prior(prior)
     *steps, (name, last) = model.steps
     return Pipeline([*steps, (name, _with_class_prior(last, prior))])
+
+
+def _features(model: Any, X: Any) -> Any:
+    """Samples as the last step of a pipeline reads them."""
+    from sklearn.pipeline import Pipeline
+
+    return _features(model[-1], model[:-1].transform(X)) if isinstance(model, Pipeline) else X
+
+
+def _in_words(labels: list[str], n_classes: int) -> str:
+    """A prediction set."""
+    if len(labels) == n_classes:
+        return CANNOT_TELL
+    return " or ".join(labels) if labels else NO_CLASS
+
+
+def _abstentions(counts: Counter[str], classes: Sequence[str]) -> str:
+    """How often the sets have one class, several or none."""
+    n, n_one = counts.total(), sum(counts[label] for label in classes)
+    several = n - n_one - counts[NO_CLASS]
+    return f"sets of {n} samples: {n_one} have one class, {several} more than one, {counts[NO_CLASS]} none"
 
 
 def _typicality(model: Any, X: Any) -> tuple[Any, str | None]:

@@ -380,5 +380,5 @@ class CGNClassifier(FittedNetwork, Watched):
         self._missing_indicator = bool(self.missing_indicator)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies and files hold the statistics and no samples; the model is computed from them where it is needed.
+        # Copies and files hold the statistics; the model is computed from them where it is needed.
         return super().__getstate__() | ({"_reference": self._typical} if "_reference" in vars(self) else {})

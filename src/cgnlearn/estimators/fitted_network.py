@@ -174,7 +174,8 @@ class FittedNetwork(Predictions):
             added = collect(more, self.statistics_.families)
             return self._generative_of(self._learner, (self.statistics_ + added).recentred())
         every = concatenated([self._samples, more])
-        assert self._samples.labels is not None and more.labels is not None
+        assert self._samples.labels is not None
+        assert more.labels is not None
         every = replace(every, labels=np.concatenate([self._samples.labels, more.labels]))
         learner = self._learner.resolved(every, self._estimation)
         return self._generative_of(learner, collect(every, learner.families(every.schema)))

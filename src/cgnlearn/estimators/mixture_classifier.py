@@ -280,6 +280,7 @@ class CGNClassifierCV(Predictions, Watched):
         self.best_ = every_member[best]
         self.members_ = sorted((each for each in every_member if each.weight > 0), key=lambda each: -each.weight)
         self.weights_ = np.array([each.weight for each in self.members_])
+        assert compared.labels is not None
         self._samples, self._tuning_labels = samples_to_keep(table), compared.labels
         all_samples = samples if is_all else Samples(table, transforms)
         self._mixture, self.oof_log_proba_, self._reference = assembled(

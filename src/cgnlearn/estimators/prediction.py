@@ -241,9 +241,9 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         >>> X, y = load_iris(return_X_y=True)
         >>> model = CGNClassifier(sharing=1.0).fit(X[::5], y[::5])
         >>> model.predict_proba(X[[70]]).round(2)
-        array([[0.  , 0.54, 0.46]])
+        array([[0.  , 0.73, 0.27]])
         >>> model.predict_interval(X[[70]])[0, 1].round(2)
-        array([0.3 , 0.74])
+        array([0.33, 0.95])
         """
         found = self._intervals(self._table(X), probability(level, "level"))
         interval = np.stack([found.low, found.high], axis=-1)

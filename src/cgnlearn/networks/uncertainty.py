@@ -130,9 +130,7 @@ class LogDensities:
 
     def __add__(self, other: LogDensities) -> LogDensities:
         """The sum of independent ones."""
-        return LogDensities(
-            self.mean + other.mean, self.covariance + other.covariance, self.third + other.third
-        )
+        return LogDensities(self.mean + other.mean, self.covariance + other.covariance, self.third + other.third)
 
     def times(self, power: float) -> LogDensities:
         """With a likelihood power.
