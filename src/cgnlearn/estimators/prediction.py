@@ -243,7 +243,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         >>> model.predict_proba(X[[70]]).round(2)
         array([[0.  , 0.73, 0.27]])
         >>> model.predict_interval(X[[70]])[0, 1].round(2)
-        array([0.33, 0.95])
+        array([0.31, 0.96])
         """
         found = self._intervals(self._table(X), probability(level, "level"))
         interval = np.stack([found.low, found.high], axis=-1)
