@@ -38,11 +38,19 @@ def mixture_intervals(
             for scores, weight in zip(of_parts, weights.T, strict=True):
                 part = LogDensities(scores.mean[rows], scores.covariance[rows], scores.third[rows])
                 total += weight * probabilities(scores_at(normal, part))
-            low, high, std = summary(total, level)
+            low, high, std = summary(_raised(total, mixture.class_log_prior, mixture.power), level)
             here = which[rows]
             found.low[here], found.high[here] = np.minimum(low, proba[here]), np.maximum(high, proba[here])
             found.log_odds_std[here] = std
     return found
+
+
+def _raised(proba: Floats, class_log_prior: Floats, power: float) -> Floats:
+    """As `cgnlearn.candidates.mixture.raised`, of probabilities: (samples, classes, draws)."""
+    if power == 1:
+        return proba
+    log_proba = np.log(np.maximum(proba, np.finfo(float).tiny))
+    return probabilities(power * log_proba + ((1 - power) * class_log_prior)[:, None])
 
 
 def _scores(

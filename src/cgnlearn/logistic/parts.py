@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from cgnlearn.data.arrays import Floats
-from cgnlearn.logistic.optimiser import MOST_STEPS, SHORTEST, SMALLEST, Samples, cholesky, contrasts_of, solved_by
+from cgnlearn.data.arrays import Floats, contrasts_of
+from cgnlearn.logistic.optimiser import MOST_STEPS, SHORTEST, SMALLEST, Samples, cholesky, solved_by
 from cgnlearn.networks.densities import normalised
 
 MOST_NUMBERS = 1 << 20  # samples × parts × classes at once: what is computed from them stays in the cache
