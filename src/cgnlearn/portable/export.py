@@ -9,8 +9,9 @@ from cgnlearn.files import write_whole
 from cgnlearn.portable.document import description
 from cgnlearn.portable.json_text import as_json
 from cgnlearn.portable.page import page
+from cgnlearn.portable.r_code import r_code
 
-ENDINGS = (".json", ".html")  # in the order of messages
+ENDINGS = (".json", ".html", ".R")  # in the order of messages
 
 
 def export(model: Any, path: str | Path, *, title: str | None = None, about: str | None = None) -> None:
@@ -20,7 +21,8 @@ def export(model: Any, path: str | Path, *, title: str | None = None, about: str
     ----------
     model : CGNClassifier or CGNClassifierCV
     path : str or Path
-        The ending is the format: ``.json``, the portable description; ``.html``, a calculator for a browser.
+        The ending is the format: ``.json``, the portable description; ``.html``, a calculator for a browser;
+        ``.R``, a function for R.
     title, about : str, optional
         What the model is, and what it is for, in words.
 
@@ -42,10 +44,11 @@ def content(model: Any, ending: str, *, title: str | None = None, about: str | N
     """The content of a file with this ending."""
     check_ending(ending)
     found = description(model, title=title, about=about)
-    return (page(found) if ending.lower() == ".html" else as_json(found)).encode()
+    render = {".html": page, ".r": r_code}.get(ending.lower(), as_json)
+    return render(found).encode()
 
 
 def check_ending(ending: str) -> None:
     """Raise unless it is the ending of a format."""
-    if ending.lower() not in ENDINGS:
+    if ending.lower() not in map(str.lower, ENDINGS):
         raise ValueError(f"the ending must be {', '.join(ENDINGS)}, not {ending!r}: choose another path")
