@@ -62,6 +62,11 @@ class Explanations:
     def _log_scores(self, table: Table) -> Floats:
         """ln p(class | x) up to a constant of each sample: (samples, classes)."""
 
+    @property
+    def _power(self) -> float:
+        """Power of the likelihood ratios of a mixture."""
+        return 1.0
+
     @abstractmethod
     def _members(self, table: Table, players: Players) -> list[Member]:
         """The log likelihoods of coalitions under the model, or under each member of a mixture."""
@@ -172,11 +177,11 @@ class Explanations:
         known = np.stack([by_column[:, list(columns)].any(axis=1) for columns in players], axis=1)
         members = self._members(table, players)
         if len(active_players(members)) <= MOST_TABULATED:
-            values = exact(members, known, before, after)
+            values = exact(members, known, before, after, self._power)
             return Attributions(values, np.zeros_like(values))
         rng, n_pairs = np.random.default_rng(random_state), (n_permutations + 1) // 2
         orders = (rng.permutation(len(players)) for _ in range(n_pairs))
-        return sampled(members, known, before, after, followed(self, orders, n_pairs))
+        return sampled(members, known, before, after, followed(self, orders, n_pairs), self._power)
 
     def feature_importance(self, X: Any, y: Any, groups: Groups | None = None) -> Importance:
         """How much the log loss of samples rises if a feature, or group of features, is integrated out.

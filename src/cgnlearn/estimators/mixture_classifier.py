@@ -312,6 +312,10 @@ class CGNClassifierCV(Predictions, Watched):
         if not any(part.accepts_missing for part in self._mixture.parts):
             raise ValueError(f"{what} integrates features out, which no member can: add naive_bayes to candidates")
 
+    @property
+    def _power(self) -> float:
+        return self._mixture.power
+
     def _members(self, table: Table, players: Players) -> list[Member]:
         return self._mixture.coalitions(table, players)
 

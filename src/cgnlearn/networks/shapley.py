@@ -34,15 +34,16 @@ class Attributions(NamedTuple):
     errors: Floats
 
 
-def exact(members: Sequence[Member], known: Mask, before: Floats, after: Floats) -> Floats:
+def exact(members: Sequence[Member], known: Mask, before: Floats, after: Floats, power: float = 1.0) -> Floats:
     """Shapley values from all coalitions: (players, classes, samples).
 
     ``known`` (samples, players) is false where nothing of a player is known, shown or not. ``before`` (classes,) and
-    ``after`` (samples, classes) are the log probabilities without and with all that is known.
+    ``after`` (samples, classes) are the log probabilities without and with all that is known; ``power`` is that of the
+    mixture's likelihood ratios.
     """
     found = np.zeros((known.shape[1], *after.T.shape))
     players = active_players(members)
-    worth = _mixed([_log_proba(each.likelihoods.every(players), before) for each in members], members)
+    worth = _mixed([_log_proba(each.likelihoods.every(players), before) for each in members], members, before, power)
     shown = masks(len(players))
     for rows, own in _by_pattern(known[:, players]):
         n_shown = shown[:, own].sum(axis=1)
@@ -86,14 +87,19 @@ def marginal_weights(n_players: int) -> Floats:
 
 
 def sampled(
-    members: Sequence[Member], known: Mask, before: Floats, after: Floats, orders: Iterable[NDArray[np.intp]]
+    members: Sequence[Member],
+    known: Mask,
+    before: Floats,
+    after: Floats,
+    orders: Iterable[NDArray[np.intp]],
+    power: float = 1.0,
 ) -> Attributions:
     """Shapley values from random orders, each with its reverse; arguments as of `exact`.
 
     Of a single model, whose log likelihoods are sums over small pieces, only the normaliser is sampled: differences
     between classes, which are log odds, are exact.
     """
-    fixed = _of_log_likelihoods(members[0].likelihoods) if len(members) == 1 else None
+    fixed = _of_log_likelihoods(members[0].likelihoods) if len(members) == 1 and power == 1 else None
     total, squares = np.zeros((2, known.shape[1], *after.T.shape))
     n_pairs = 0
     for order in orders:
@@ -102,7 +108,7 @@ def sampled(
         for one in (order, order[::-1]):
             along = [each.likelihoods.along(one) for each in members]
             own = along[0].copy() if fixed is not None else 0.0
-            worth = _mixed([_log_proba(each, before) for each in along], members)
+            worth = _mixed([_log_proba(each, before) for each in along], members, before, power)
             for row, n_known in enumerate(np.cumsum(known[:, one], axis=1)):
                 first, last = np.searchsorted(n_known, [1, n_known[-1]])
                 worth[: 1 + first, :, row], worth[1 + last :, :, row] = before, after[row]
@@ -133,12 +139,15 @@ def _log_proba(total: Floats, before: Floats) -> Floats:
     return total
 
 
-def _mixed(log_proba: list[Floats], members: Sequence[Member]) -> Floats:
+def _mixed(log_proba: list[Floats], members: Sequence[Member], before: Floats, power: float) -> Floats:
     """Log probabilities of a mixture from those of its members."""
     total = log_proba[0]
     if len(members) > 1:
         total += np.log(members[0].weight)
         for each, member in zip(log_proba[1:], members[1:], strict=True):
             np.logaddexp(total, each + np.log(member.weight), out=total)
+        total -= np.logaddexp.reduce(total, axis=1, keepdims=True)
+    if power != 1:
+        total = power * total + (1 - power) * before[:, None]
         total -= np.logaddexp.reduce(total, axis=1, keepdims=True)
     return total
