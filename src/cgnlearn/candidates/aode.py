@@ -248,6 +248,7 @@ class AODECandidate(Candidate):
 
     name = "aode"
     label = "each feature with one other in turn, in bins (AODE)"
+    gain = 0.07
     has_density = False
 
     @classmethod

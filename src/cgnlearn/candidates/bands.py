@@ -102,6 +102,7 @@ class BandCandidate(OrderedCandidate):
 
     name = "band"
     label = "each feature with its neighbours (bands)"
+    gain = 0.2
     sharings = (0.0, 1.0)  # a lattice each
     learner: Ordered
     kind: ClassVar[type[Ordered]] = Band
@@ -147,6 +148,7 @@ class BandAverageCandidate(OrderedCandidate):
 
     name = "band_average"
     label = "each feature with its neighbours, averaged over their number (band average)"
+    gain = 0.1
     make = BandAverage
     chooses_by_evidence = True
     speed = 8e5

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from cgnlearn.networks.model import NotExactError
 
 FOLDS = 5
 NOTHING = "nothing can be learned: weights of samples or variances of columns are too small"
+TOO_LATE = "the time_limit was over before it began"
 NO_FOLDS = "no class has two samples, so there are no folds"
 
 
@@ -48,6 +50,7 @@ class Comparison:
         cv: int | None,  # folds for all candidates; None: leave-one-out where it is exact, else `n_folds`
         seed: int,
         n_folds: int = FOLDS,
+        deadline: float = np.inf,  # on the clock of `time.monotonic`; candidates after the second are not begun then
     ) -> None:
         self.samples = samples
         self.candidates = candidates
@@ -55,6 +58,7 @@ class Comparison:
         self.has_leave_one_out = cv is None and samples.groups is None  # it would split groups
         self.n_folds = cv or n_folds
         self.seed = seed
+        self.deadline = deadline
 
     @property
     def table(self) -> Table:
@@ -94,6 +98,8 @@ class Comparison:
         yield from run(delayed(self._held_out_or_skipped)(candidate) for candidate in self.candidates)
 
     def _held_out_or_skipped(self, candidate: Candidate) -> HeldOut | Skipped:
+        if monotonic() > self.deadline and all(candidate is not each for each in self.candidates[:2]):
+            return Skipped(candidate.name, candidate.transform, TOO_LATE)
         try:
             return self._held_out(candidate)
         except Exception as error:  # KeyboardInterrupt and SystemExit are none and end the fit

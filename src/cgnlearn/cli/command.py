@@ -13,7 +13,7 @@ from cgnlearn.cli.options import Output
 
 OPTIONS = {
     "Data": ("target", "row_id", "groups", "ignore", "categorical", "na", "drop_missing", "sheet", "memory"),
-    "Model": ("structure", "estimation", "ordered", "prior", "seed"),
+    "Model": ("structure", "estimation", "ordered", "time_limit", "prior", "seed"),
     "Evaluation": (
         "compare",
         "cv",

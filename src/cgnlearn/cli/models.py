@@ -22,6 +22,7 @@ def compared(
     *,
     seed: int,
     ordered: bool,
+    time_limit: float | None = None,
     prior: Path | None = None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -30,6 +31,8 @@ def compared(
         _refuse_options_of_networks(estimation=estimation, **options)
     if ordered and structures and MIXTURE not in structures:
         raise _not_ordered()
+    if time_limit is not None and structures and not set(structures) - set(NETWORKS):
+        raise _no_limit()
     models: dict[str, Any] = {}
     known = prior_of(prior)
     for structure in dict.fromkeys(structures or (MIXTURE,)):
@@ -38,7 +41,7 @@ def compared(
                 model = classifier(structure, name, seed=seed, prior=known, **options)
                 models[label(structure, name, **options)] = model
         else:
-            models[structure] = tuned(structure, seed, ordered, known)
+            models[structure] = tuned(structure, seed, ordered, known, time_limit)
     return models
 
 
@@ -66,6 +69,7 @@ def chosen(
     *,
     seed: int,
     ordered: bool,
+    time_limit: float | None = None,
     prior: Path | None = None,
     **options: Any,
 ) -> Any:
@@ -73,9 +77,11 @@ def chosen(
     if structure in NETWORKS:
         if ordered:
             raise _not_ordered()
+        if time_limit is not None:
+            raise _no_limit()
         return classifier(structure, estimation or "bayes", seed=seed, prior=prior_of(prior), **options)
     _refuse_options_of_networks(estimation=estimation, **options)
-    return tuned(structure or MIXTURE, seed, ordered, prior_of(prior))
+    return tuned(structure or MIXTURE, seed, ordered, prior_of(prior), time_limit)
 
 
 def prior_of(path: Path | None) -> Any:
@@ -90,16 +96,21 @@ def prior_of(path: Path | None) -> Any:
         raise click.UsageError(f"--prior {error}") from None
 
 
-def tuned(name: str, seed: int, ordered: bool, prior: Any = None) -> Any:
+def tuned(name: str, seed: int, ordered: bool, prior: Any = None, time_limit: float | None = None) -> Any:
     """The mixture of all candidates, or of one."""
     from cgnlearn import CGNClassifierCV
 
     candidates = None if name == MIXTURE else [name]
-    return CGNClassifierCV(candidates=candidates, ordered=ordered, prior=prior, random_state=seed)
+    settings = {"ordered": ordered, "prior": prior, "time_limit": time_limit, "random_state": seed}
+    return CGNClassifierCV(candidates=candidates, **settings)
 
 
 def _not_ordered() -> click.UsageError:
     return click.UsageError(f"--ordered is for the {MIXTURE}: omit --structure, or name band or box without --ordered")
+
+
+def _no_limit() -> click.UsageError:
+    return click.UsageError(f"--time-limit is for the {MIXTURE}: omit --structure, or omit --time-limit")
 
 
 def _refuse_options_of_networks(**options: Any) -> None:

@@ -184,6 +184,7 @@ K_MAX = "Largest order that --k cv tries, or that band_average averages over.  [
 ESTIMATION = "Exact Bayesian averaging, maximum likelihood, or penalised conditional likelihood."
 SHARING = "How much the classes share slopes and variances.  [default: 0]"
 LOCATION = "Where the prior expects the means.  [default: pooled]"
+TIME_LIMIT = "For comparing the candidates of a fit of the mixture; what takes longer is skipped."
 PRIOR = "Reference ranges: a table with columns class, feature, low, high (95 %) and worth (in samples)."
 POWER = "Power of the features' likelihood, or cv to choose it by cross-validation.  [default: 1]"
 
@@ -195,6 +196,7 @@ def model_options(*, many: bool, of_samples: bool = True) -> Decorator:
     names = click.Choice(NAMES if of_samples else NETWORKS)
     estimation = f"{ESTIMATION}{again}  [default: {'ml, bayes' if many else 'bayes'}]"
     ordered = click.option("--ordered", is_flag=True, help="The order of the columns is meaningful, as in spectra.")
+    limit = click.option("--time-limit", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help=TIME_LIMIT)
     return combined(
         click.option("-s", "--structure", type=names, multiple=many, help=structure),
         click.option("--k", type=number_or_cv(int), metavar="NUMBER|CV", help=K),
@@ -204,7 +206,7 @@ def model_options(*, many: bool, of_samples: bool = True) -> Decorator:
         click.option("--prior-location", type=click.Choice(("pooled", "paper", "cell")), help=LOCATION),
         click.option("--prior", type=EXISTING, metavar="FILE", help=PRIOR),
         click.option("--likelihood-power", type=number_or_cv(float), metavar="NUMBER|CV", help=POWER),
-        *([ordered] if of_samples else []),
+        *([ordered, limit] if of_samples else []),
         seed_option,
     )
 

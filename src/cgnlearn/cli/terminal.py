@@ -260,7 +260,7 @@ def print_expected_time(model: Any, X: Any, y: Any, n_fits: int = 1, jobs: int =
         seconds = expected_seconds(model, X, y) * n_fits / (jobs if jobs > 0 else os.cpu_count() or 1)
         if seconds > MINUTES_FROM:
             fits = f"{n_fits} fits" if n_fits > 1 else "a fit"
-            say(f"{fits} of the mixture may take {duration(seconds)}: a single --structure is faster")
+            say(f"{fits} of the mixture may take {duration(seconds)}: --time-limit or a single --structure is faster")
 
 
 def finish(run: Run[Any], what: str, jobs: int) -> bool:
