@@ -293,6 +293,26 @@ def test_fit_predict_inspect(patients, tmp_path):
     assert (tmp_path / "graph.dot").read_text().startswith("digraph")
 
 
+def test_predict_names_the_next_measurement(patients, tmp_path):
+    path, frame = patients
+    model, new = tmp_path / "model.skops", tmp_path / "new.csv"
+    works("fit", path, "-t", "diagnosis", "-s", "naive_bayes", "-o", model)
+    some = frame.drop(columns="diagnosis").iloc[:3].astype(object)
+    some["ratio"] = None
+    some.iloc[0, 1:] = None
+    some.to_csv(new, index=False)
+    rows = list(csv.DictReader(io.StringIO(works("predict", model, new, "--next"))))
+    assert rows[1]["next_measurement"] in ("ratio", "")
+    assert rows[0]["next_measurement"] in frame.columns
+    assert 0 < float(rows[0]["expected_fall"]) < 0.7
+    assert "next_measurement" not in works("predict", model, new)
+    chosen = works("predict", model, new, "--next", "--test-costs", "ratio=2")
+    assert {row["next_measurement"] for row in csv.DictReader(io.StringIO(chosen))} <= {"ratio", ""}
+    assert "add --next" in fails(2, "predict", model, new, "--test-costs", "ratio=2")
+    assert "--next: 'scan' is no column of X" in fails(2, "predict", model, new, "--next", "--test-costs", "scan=2")
+    assert "'ratio=-1' is not COLUMN=COST" in fails(2, "predict", model, path, "--next", "--test-costs", "ratio=-1")
+
+
 def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
     path, frame = patients
     model = tmp_path / "model.skops"

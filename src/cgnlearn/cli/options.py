@@ -60,6 +60,29 @@ def probabilities(value: str) -> dict[str, float]:
     return found
 
 
+def positive_numbers(value: str) -> dict[str, float]:
+    """The type of an option such as ecg=20,scan=300."""
+    found: dict[str, float] = {}
+    for part in value.split(","):
+        name, sign, number = part.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not 0 < found.get(name.strip(), 0) < float("inf"):
+            raise click.BadParameter(f"{part!r} is not COLUMN=COST with a positive cost")
+    return found
+
+
+@contextmanager
+def usage_errors(option: str) -> Iterator[None]:
+    """Report wrong values as a wrong use of an option."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
 def folds_and_repeats(value: str) -> tuple[int, int]:
     """The type of an option such as 10x3."""
     folds, _, repeats = value.lower().partition("x")

@@ -31,6 +31,8 @@ INTERVAL = (
 SETS = "Add the classes that cannot be ruled out: a set that contains the true one with this chance, such as 0.9."
 CANNOT_TELL, NO_CLASS = "cannot tell", "none"  # sets of all classes, and of none
 NOT_CSV = (".xlsx", ".xls", ".parquet", ".npz", ".gz", ".zip")
+NEXT = "Add which missing column of each row to measure next, and the expected fall of entropy or cost."
+TEST_COSTS = "Costs of the measurements that --next may choose; default: all, with equal costs."
 UNUSUAL = 0.01  # samples below this typicality are marked
 
 
@@ -45,6 +47,8 @@ class Predictor(NamedTuple):
     interval: float | None = None  # level
     sets: float | None = None  # coverage
     na: Sequence[str] = ()  # given with the command
+    next_test: bool = False  # whether to name the next feature to measure
+    test_costs: dict[str, float] | None = None  # of measurements
 
     @property
     def classes(self) -> list[str]:
@@ -94,10 +98,23 @@ class Predictor(NamedTuple):
             predicted["log_density"] = self.model.score_samples(X)
         typicality, reason = _typicality(self.model, X)
         predicted |= _typicality_columns(typicality, reason if is_first else None)
+        if self.next_test:
+            predicted |= self._next(X)
         if data.y is not None:
             target = str(self.roles.target)
             columns[target if target not in {*columns, *predicted} else f"{target} of the file"] = data.y
         return pd.DataFrame(columns | predicted)
+
+    def _next(self, X: Any) -> dict[str, Any]:
+        """Columns about the next feature to measure: its name, empty to stop, and what it is expected to tell."""
+        import numpy as np
+
+        decision_costs = None if self.costs is None else self.costs.matrix.T
+        found = self.model.next_measurement(X, self.test_costs, decision_costs=decision_costs)
+        schema = self.classifier.statistics_.schema
+        names = np.array([*(schema.names or map(str, range(schema.n_columns))), ""], object)
+        fall = found.fall[np.arange(len(found.feature)), found.feature]
+        return {"next_measurement": names[found.feature], "expected_fall": np.where(found.feature < 0, np.nan, fall)}
 
 
 @click.command(cls=Command)
@@ -110,6 +127,8 @@ class Predictor(NamedTuple):
 @click.option("--interval", type=options.share, metavar="LEVEL", help=INTERVAL)
 @click.option("--sets", type=options.share, metavar="COVERAGE", help=SETS)
 @click.option("--log-density", is_flag=True, help="Add the log density of each row.")
+@click.option("--next", "next_test", is_flag=True, help=NEXT)
+@click.option("--test-costs", type=options.positive_numbers, metavar="COLUMN=COST,...", help=TEST_COSTS)
 @options.sheet_option
 @folder.labels_option
 @folder.skip_option
@@ -199,6 +218,8 @@ def predictor_of(
     log_density: bool = False,
     interval: float | None = None,
     sets: float | None = None,
+    next_test: bool = False,
+    test_costs: dict[str, float] | None = None,
 ) -> Predictor:
     """The model of a file with the options of a command."""
     import numpy as np
@@ -217,7 +238,12 @@ def predictor_of(
         prior = np.array(_completed(class_prior, classes))
         model = _with_class_prior(model, prior / prior.sum())
     costs = None if cost is None else read_costs(cost, classes)
-    return Predictor(model, classifier_of(model), roles, costs, log_density, interval, sets, listed_values(na))
+    if test_costs is not None and not next_test:
+        raise click.UsageError("--test-costs are those of the measurements that --next chooses: add --next")
+    if next_test and model is not classifier_of(model):
+        raise click.UsageError("--next is for tables, and this model has steps before the classifier: omit it")
+    more = log_density, interval, sets, listed_values(na), next_test, test_costs
+    return Predictor(model, classifier_of(model), roles, costs, *more)
 
 
 def _completed(given: dict[str, float], classes: Sequence[str]) -> list[float]:

@@ -129,6 +129,7 @@ class EffectDisplay(Display):
             value, low, high = (part[column] for part in importance)
             display.title = f"{value:+.3f} nats ({low:+.3f} to {high:+.3f})"
             found.append(display.plot(ax))
+        axes[0].set_ylim(*_view(found))
         for i, ax in enumerate(axes):
             if i >= len(order):
                 ax.set_visible(False)
@@ -191,13 +192,20 @@ class EffectDisplay(Display):
         one = f"log odds of {self.classes[0]}" if len(self.classes) == 1 else "log odds"
         ax.set(xlabel=self.name, ylabel=one)
         ax.axhline(0, color=GREY, linewidth=0.6)
-        bottom, top = ax.get_ylim()
-        ax.set_ylim(max(bottom, -MOST_LOG_ODDS), min(top, MOST_LOG_ODDS))
+        ax.set_ylim(*_view([self]))
         if self.title:
             ax.set_title(self.title, fontsize=8, color=INK, loc="left")
         if len(self.classes) > 1:
             ax.legend(frameon=False, fontsize=8, loc="best")
         without_frame(ax)
+
+
+def _view(displays: Sequence[EffectDisplay]) -> tuple[float, float]:
+    """The log odds that are in view."""
+    parts = [part for each in displays for part in (each.log_odds, each.prior_log_odds, each.interval, np.zeros(1))]
+    every = np.concatenate([np.ravel(part) for part in parts if part is not None])
+    low, high = np.clip([every.min(), every.max()], -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    return low - RANGE * (high - low) - 0.05, high + RANGE * (high - low) + 0.05
 
 
 def _places(table: Table, column: int) -> tuple[Any, Any, Floats]:

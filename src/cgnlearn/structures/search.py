@@ -22,6 +22,7 @@ from cgnlearn.networks.estimation import Bayes, Estimation, MaximumLikelihood
 from cgnlearn.networks.families import Node
 from cgnlearn.networks.moments import CHUNK, numeric_libraries
 from cgnlearn.networks.structure import Structure
+from cgnlearn.structures.edges import Arc, Edges, arcs_of, joined
 from cgnlearn.structures.fixed import Jan
 from cgnlearn.structures.fold_scores import Folds, Group
 from cgnlearn.structures.learner import Learner, Watch
@@ -74,6 +75,34 @@ def backward(groups: Groups, columns: Sequence[int]) -> Iterator[Move]:
 
 
 NEIGHBOURS = {"forward": forward, "backward": backward, "condensed": condensed}
+
+
+class Rules(NamedTuple):
+    """What every structure of a search obeys."""
+
+    required: Groups  # columns that stay together
+    kept: frozenset[int]  # all of them
+    forbidden: tuple[Arc, ...]  # columns that stay apart
+
+    @classmethod
+    def of(cls, required: Edges, forbidden: Edges, schema: Schema, columns: Sequence[int]) -> Rules:
+        """Rules about the columns that are not constant, after checks."""
+        apart = arcs_of(forbidden, schema, "GreedyJan's forbidden")
+        together = [pair for pair in arcs_of(required, schema, "GreedyJan's required") if set(pair) <= set(columns)]
+        groups = tuple(joined(together))
+        for group in groups:
+            for one, other in apart:
+                if one in group and other in group:
+                    names = f"{schema.name(one)} and {schema.name(other)}"
+                    raise ValueError(f"{names} are forbidden in one group, but required edges join them: remove one")
+        return cls(groups, frozenset(column for group in groups for column in group), tuple(apart))
+
+    def obeying(self, groups: Groups, moves: Iterable[Move]) -> Iterator[Move]:
+        """The moves to structures that obey."""
+        for move in moves:
+            kept = {column for i in move.removed for column in groups[i]} & self.kept
+            if kept <= set(move.added) and not any({one, other} <= set(move.added) for one, other in self.forbidden):
+                yield move
 
 
 @dataclass(frozen=True)
@@ -240,6 +269,9 @@ class GreedyJan(Learner):
         for ``"loo"`` with all samples, scores minus infinity.
     random_state : int, RandomState or None, default=0
         Random seed of the folds.
+    required, forbidden : sequence of pairs of columns, optional
+        Features that must be in the same group, and features that must not be, as names or indexes. Required features
+        are in every structure of the search. ``"condensed"``, with its one group, can forbid nothing.
 
     The classifier then has ``search_path_``: the visited structures with their scores, the chosen one last.
 
@@ -264,12 +296,16 @@ class GreedyJan(Learner):
         scoring: Literal["accuracy", "log_loss"] = "accuracy",
         estimation: Literal["ml", "bayes"] = "ml",
         random_state: Any = 0,
+        required: Edges = (),
+        forbidden: Edges = (),
     ) -> None:
         self.search = search
         self.cv = cv
         self.scoring = scoring
         self.estimation = estimation
         self.random_state = random_state
+        self.required = required
+        self.forbidden = forbidden
 
     has_leave_one_out = False
 
@@ -291,11 +327,19 @@ class GreedyJan(Learner):
         scored_by = (Bayes if self.estimation == "bayes" else MaximumLikelihood)(estimation.prior)
         folds = self._folds(table, scored_by, groups)
         columns = [column for column in range(schema.n_columns) if column not in set(folds.constant)]
-        separate, together = tuple((column,) for column in columns), (tuple(columns),) if columns else ()
-        start: dict[str, Groups] = {"forward": (), "backward": separate, "condensed": together}
+        rules = Rules.of(self.required, self.forbidden, schema, columns)
+        rest = tuple((column,) for column in columns if column not in rules.kept)
+        together = (tuple(columns),) if columns else ()
+        start: dict[str, Groups] = {
+            "forward": rules.required,
+            "backward": (*rules.required, *rest),
+            "condensed": together,
+        }
         scores = Scores(folds, self.scoring, MOST_BYTES)
         neighbours = NEIGHBOURS[self.search]
-        for groups, score in greedy(start[self.search], lambda now: neighbours(now, columns), scores):
+        for groups, score in greedy(
+            start[self.search], lambda now: rules.obeying(now, neighbours(now, columns)), scores
+        ):
             yield _visited(groups, schema, score, scores.n_scored)
         if not scores.any_acceptable:
             if groups:  # where the training samples of a fold lack a class, all scores are minus infinity
@@ -324,6 +368,10 @@ class GreedyJan(Learner):
             if getattr(self, name) not in allowed:
                 options = " or ".join(f'"{word}"' for word in allowed)
                 raise ValueError(f"GreedyJan's {name} must be {options}, not {getattr(self, name)!r}")
+        if self.search == "condensed" and len(self.forbidden):
+            raise ValueError(
+                'GreedyJan("condensed") has all features in one group, so nothing can be forbidden: use "backward"'
+            )
         cv = self.cv
         are_folds = isinstance(cv, int | np.integer) and not isinstance(cv, bool) and cv >= 2
         if not are_folds and not (isinstance(cv, str) and cv == "loo"):

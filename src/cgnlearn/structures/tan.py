@@ -21,6 +21,7 @@ from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
 from cgnlearn.structures.arborescence import heaviest_parents
+from cgnlearn.structures.edges import Arc, Edges, arcs_of, check_forest
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.pairs import costs_of_lost_samples, pair_families, pair_scores
 
@@ -39,6 +40,10 @@ class TAN(Learner):
     score : {"evidence", "mutual_information"}
         ``"evidence"``: the difference of log evidences; ``"mutual_information"``: the conditional mutual information
         given the class, at the maximum likelihood.
+    required, forbidden : sequence of (parent, child), optional
+        Edges that the tree must have, and edges that it must not have, as names or indexes of columns. An edge that is
+        forbidden in one direction may be taken in the other: forbid both to keep two features apart. Edges of features
+        that are constant in training are ignored.
 
     Examples
     --------
@@ -47,17 +52,36 @@ class TAN(Learner):
     >>> X, y = load_iris(return_X_y=True)
     >>> CGNClassifier(TAN()).fit(X, y).structure_.parents
     {0: (), 1: (0,), 2: (0,), 3: (2,)}
+    >>> CGNClassifier(TAN(required=[(3, 1)], forbidden=[(0, 2), (2, 0)])).fit(X, y).structure_.parents
+    {3: (), 1: (3,), 2: (3,), 0: (1,)}
     """
 
     has_leave_one_out = False
 
-    def __init__(self, score: Literal["evidence", "mutual_information"] = "evidence") -> None:
+    def __init__(
+        self,
+        score: Literal["evidence", "mutual_information"] = "evidence",
+        required: Edges = (),
+        forbidden: Edges = (),
+    ) -> None:
         self.score = score
+        self.required = required
+        self.forbidden = forbidden
 
     def families(self, schema: Schema) -> Families:
         if self.score not in ("evidence", "mutual_information"):
             raise ValueError(f'TAN\'s score must be "evidence" or "mutual_information", not {self.score!r}')
+        self._arcs(schema)
         return pair_families(schema)
+
+    def _arcs(self, schema: Schema) -> tuple[list[Arc], list[Arc]]:
+        """Required and forbidden arcs between columns."""
+        required, forbidden = (
+            arcs_of(edges, schema, f"TAN's {what}")
+            for edges, what in ((self.required, "required"), (self.forbidden, "forbidden"))
+        )
+        check_forest(required, forbidden, schema)
+        return required, forbidden
 
     def model(self, statistics: Statistics, estimation: Estimation) -> Network:
         return Network.of(self._structure(statistics, estimation.prior), statistics, estimation)
@@ -75,16 +99,25 @@ class TAN(Learner):
         without_values = set(statistics.without_values)
         varies = [levels is None or len(levels) > 1 for levels in statistics.schema.levels]
         scored = np.setdiff1d(np.flatnonzero(np.isfinite(alone) & varies), list(without_values))
-        if without_values.issuperset(statistics.incomplete):
+        required, forbidden = self._arcs(statistics.schema)
+        is_complete = without_values.issuperset(statistics.incomplete)
+        if is_complete and not required and not forbidden:
             gain = np.where(np.isfinite(joined), joined - alone, 0.0)
             parents = _tree_parents(gain, statistics.schema, set(scored.tolist()))
         else:
-            cost = costs_of_lost_samples(statistics)
-            parents = _forest_parents(joined - alone, cost, statistics.schema, scored)
+            cost = np.zeros_like(joined) if is_complete else costs_of_lost_samples(statistics)
+            parents = _forest_parents(joined - alone, cost, statistics.schema, scored, required, forbidden)
         return Structure.tree(parents)
 
 
-def _forest_parents(gain: Floats, cost: Floats, schema: Schema, scored: NDArray[np.intp]) -> list[int | None]:
+def _forest_parents(
+    gain: Floats,
+    cost: Floats,
+    schema: Schema,
+    scored: NDArray[np.intp],
+    required: Sequence[Arc],
+    forbidden: Sequence[Arc],
+) -> list[int | None]:
     """Parent of every column in the best forest, given gain and cost of each arc.
 
     No arc that costs samples is taken unless it gains more; a column that has arcs without a cost takes one of these,
@@ -95,10 +128,16 @@ def _forest_parents(gain: Floats, cost: Floats, schema: Schema, scored: NDArray[
     worth = np.where(np.isnan(gain) | (~is_discrete[:, None] & is_discrete), -np.inf, gain - cost)
     worth = np.where((cost > 0) & (worth <= 0), -np.inf, worth)
     np.fill_diagonal(worth, -np.inf)
+    for parent, child in forbidden:
+        worth[parent, child] = -np.inf
+    kept = {(parent, child) for parent, child in required if parent in scored and child in scored}
+    for parent, child in kept:
+        worth[:, child] = np.where(np.arange(len(worth)) == parent, np.nan_to_num(gain[parent, child]), -np.inf)
     worth = worth[np.ix_(scored, scored)]
     some = np.isfinite(worth)
     is_free = (some & (cost[np.ix_(scored, scored)] == 0)).any(axis=0)
     alone = np.where(is_free, -1.0 - 2 * np.abs(worth[some]).sum(), 0.0)
+    alone[np.isin(scored, [child for _, child in kept])] = -np.inf
     parents: list[int | None] = [None] * len(gain)
     for child, above in enumerate(heaviest_parents(np.vstack([alone, worth])).tolist()):
         parents[scored[child]] = int(scored[above - 1]) if above else None
