@@ -63,7 +63,7 @@ def test_a_file_written_before_a_rename_is_read(saved, monkeypatch):
     np.testing.assert_array_equal(back.predict_log_proba(new), expected)
     parts = (back, back.structure, back.statistics_, back.statistics_.schema)
     assert {type(part).__module__ for part in parts} == {elsewhere.__name__}
-    assert vars(back.structure) == {"criterion": "mutual_information"}
+    assert vars(back.structure) == {"criterion": "mutual_information", "required": (), "forbidden": ()}
 
 
 def test_a_name_that_is_not_in_the_table_is_refused(saved, monkeypatch):

@@ -309,7 +309,7 @@ def test_predict_names_the_next_measurement(patients, tmp_path):
     chosen = works("predict", model, new, "--next", "--test-costs", "ratio=2")
     assert {row["next_measurement"] for row in csv.DictReader(io.StringIO(chosen))} <= {"ratio", ""}
     assert "add --next" in fails(2, "predict", model, new, "--test-costs", "ratio=2")
-    assert "--next: 'scan' is no column of X" in fails(2, "predict", model, new, "--next", "--test-costs", "scan=2")
+    assert "'scan' is no column of X" in fails(2, "predict", model, new, "--next", "--test-costs", "scan=2")
     assert "'ratio=-1' is not COLUMN=COST" in fails(2, "predict", model, path, "--next", "--test-costs", "ratio=-1")
 
 

@@ -75,12 +75,12 @@ def positive_numbers(value: str) -> dict[str, float]:
 
 
 @contextmanager
-def usage_errors(option: str) -> Iterator[None]:
-    """Report wrong values as a wrong use of an option."""
+def usage_errors() -> Iterator[None]:
+    """Wrong values are usage errors."""
     try:
         yield
     except ValueError as error:
-        raise click.UsageError(f"{option}: {error}") from None
+        raise click.UsageError(str(error)) from None
 
 
 def folds_and_repeats(value: str) -> tuple[int, int]:

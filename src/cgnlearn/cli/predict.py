@@ -225,6 +225,7 @@ def predictor_of(
     import numpy as np
 
     from cgnlearn.cli.costs import read_costs
+    from cgnlearn.estimators.explanation import column_of
     from cgnlearn.persistence import classifier_of, load, read_header
     from cgnlearn.tables.options import listed_values
     from cgnlearn.tables.roles import Roles
@@ -242,6 +243,11 @@ def predictor_of(
         raise click.UsageError("--test-costs are those of the measurements that --next chooses: add --next")
     if next_test and model is not classifier_of(model):
         raise click.UsageError("--next is for tables, and this model has steps before the classifier: omit it")
+    if next_test:
+        with options.usage_errors():
+            model._check_integrates("--next")
+            for name in test_costs or ():
+                column_of(name, model.statistics_.schema)
     more = log_density, interval, sets, listed_values(na), next_test, test_costs
     return Predictor(model, classifier_of(model), roles, costs, *more)
 
