@@ -1,8 +1,8 @@
-"""Shapley values: exactness and speed beside shap; next_measurement against Monte Carlo, and as a rule of which tests to do.
+"""Shapley values: exactness, and speed beside shap; next_measurement against Monte Carlo, and as a choice of tests.
 
-``python bench/explanations.py`` prints the tables; ``--write`` also puts them into docs/bench-explanations.md. ``--shap``
-is the Python of an environment with shap, which runs there by itself; without it that line is omitted. Heart disease and
-hepatitis are read from ``--data`` and omitted without it. Times are processor time of one thread.
+``python bench/explanations.py`` prints the tables; ``--write`` also puts them into docs/bench-explanations.md.
+``--shap`` is the Python of an environment with shap; without it that table is omitted. Heart disease and hepatitis are
+read from ``--data`` and omitted without it. Times are processor time of one thread.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ bits = 1 << np.arange(p)
 start = time.process_time()
 explainer = shap.KernelExplainer(lambda Z: worth[(Z > 0.5).astype(int) @ bits], np.zeros((1, p)))
 found = explainer.shap_values(np.ones((1, p)), nsamples=2**p, silent=True, l1_reg=False)
-print(json.dumps({"seconds": time.process_time() - start, "values": np.asarray(found)[0].tolist(), "version": shap.__version__}))
+seconds = time.process_time() - start
+print(json.dumps({"seconds": seconds, "values": np.asarray(found)[0].tolist(), "version": shap.__version__}))
 """
 
 
@@ -76,7 +77,10 @@ def exactness():
         model = CGNClassifier(structure).fit(X, y)
         efficiency = np.abs(model.shapley(X).sum(axis=1) - model.predict_log_proba(X) + model.class_log_prior_).max()
         rows = [0, 90, 170]
-        brute = max(np.abs(found - by_definition(model, X[row])).max() for row, found in zip(rows, model.shapley(X[rows])))
+        brute = max(
+            np.abs(found - by_definition(model, X[row])).max()
+            for row, found in zip(rows, model.shapley(X[rows]), strict=True)
+        )
         lines.append(f"| {name} | {efficiency:.0e} | {brute:.0e} |")
     orders = [np.random.default_rng(seed).permutation(5).tolist() for seed in range(6)]
     found = [
@@ -113,7 +117,10 @@ def speed():
 def beside_shap(python):
     X, y = load_wine(return_X_y=True)
     X = X[:, :12]
-    lines, version = ["| structure | shapley, ms | KernelExplainer, ms | of these its own | ratio | greatest difference |"], ""
+    lines, version = (
+        ["| structure | shapley, ms | KernelExplainer, ms | of these its own | ratio | greatest difference |"],
+        "",
+    )
     lines.append("|---|---|---|---|---|---|")
     for name in ("naive Bayes", "TAN", "complete"):
         model = CGNClassifier(STRUCTURES[name]).fit(X, y)
@@ -169,7 +176,9 @@ def table_of(data, name):
     y = frame.pop("class").astype(str).to_numpy()
     for column in columns:
         if column["name"] in frame and column["type"] == "discrete":
-            levels = frame[column["name"]].map(lambda cell: None if pd.isna(cell) else f"{cell:g}" if not isinstance(cell, str) else cell)
+            levels = frame[column["name"]].map(
+                lambda cell: None if pd.isna(cell) else f"{cell:g}" if not isinstance(cell, str) else cell
+            )
             frame[column["name"]] = levels.astype("category")
     if name.startswith("heart"):
         y = np.where(y == "0", "healthy", "ill")
@@ -185,7 +194,7 @@ def log_loss(model, X, y):
     return -model.predict_log_proba(X)[np.arange(len(y)), at]
 
 
-def tested(data, name, folds=5):
+def tests_in_order(data, name, folds):
     """Mean log loss of test samples after each number of tests, by the rule that picks them."""
     X, y = table_of(data, name)
     p = X.shape[1]
@@ -236,15 +245,34 @@ def main():
     given = options.parse_args()
     with numeric_libraries().limit(limits=1, user_api="blas"):
         text = ["# Explanations", "", "`bench/explanations.py`; processor time of one thread.", "", versions(), ""]
-        text += ["## Exactness", "", "Wine, 10 features: the greatest error of the sum over features, over 178 samples, and the", "greatest difference from predictions for all 1,024 sets of features, over three.", ""]
-        text += [*exactness(), "", "## Speed", "", f"Wine, 13 features, {N_SPEED:,} samples, three classes.", "", *speed(), ""]
+        text += [
+            "## Exactness",
+            "",
+            "Wine, 10 features: the greatest error of the sum over features, over 178 samples, and the",
+            "greatest difference from predictions for all 1,024 sets of features, over three.",
+            "",
+        ]
+        text += [
+            *exactness(),
+            "",
+            "## Speed",
+            "",
+            f"Wine, 13 features, {N_SPEED:,} samples, three classes.",
+            "",
+            *speed(),
+            "",
+        ]
         if given.shap:
             text += [*beside_shap(given.shap), ""]
         text += ["## The next measurement", "", monte_carlo(), ""]
-        text += ["Mean log loss of test samples when tests are done one after the other, as each rule picks them: `next_measurement`", "for each sample by what is known of it, or in one order for all.", ""]
+        text += [
+            "Mean log loss of test samples when tests are done one after the other, as each rule picks them: `next_measurement`",
+            "for each sample by what is known of it, or in one order for all.",
+            "",
+        ]
         for name in ("heart-cleveland", "hepatitis"):
             if (given.data / f"{name}.csv").exists():
-                text += [*tested(given.data, name), ""]
+                text += [*tests_in_order(given.data, name, 5), ""]
     publish("\n".join(text), "bench-explanations.md", write=given.write)
 
 
