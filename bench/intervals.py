@@ -190,8 +190,8 @@ def table(n_repetitions, n_jobs):
         f"{sum(of.n_groups is not None for of in below)} with {listed(of.n_groups for of in below if of.n_groups)} "
         f"groups at an ICC of {listed(of.icc for of in below if of.n_groups)}. The AUC without groups has DeLong's "
         "interval on the logit scale. All are widened for folds that share training samples; by how much, and the "
-        "shape of the intervals, were chosen on simulations of the same kind, for the AUC on the same seeds: other data "
-        "may have other coverage.",
+        "shape of the intervals, were chosen on simulations of the same kind, for the AUC on the same seeds: other "
+        "data may have other coverage.",
         "",
         f"| samples | groups | ICC | true accuracy | {' | '.join(QUANTITIES)} |",
         f"|---:|---:|---:|---:|{'---:|' * len(QUANTITIES)}",
