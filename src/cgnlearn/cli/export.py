@@ -16,7 +16,9 @@ MOST_BYTES = 10_000_000  # of a file that is written without asking
 
 @click.command(cls=Command)
 @click.argument("model", type=EXISTING)
-@click.option("-o", "--output", type=NEW_FILE, required=True, help="Path of the file: json, html or R by the ending.")
+@click.option(
+    "-o", "--output", type=NEW_FILE, required=True, help="Path of the file: json, html, R or onnx by the ending."
+)
 @click.option("--title", help="What the model is, in a few words.")
 @click.option("--about", help="What it is for and how it was validated: text, or the path of a text file.")
 @click.option("--yes", is_flag=True, help=f"Write the file even if it has more than {MOST_BYTES // 10**6} MB.")
@@ -25,7 +27,7 @@ def export(model: Path, output: Path, title: str | None, about: str | None, yes:
 
     A path that ends in .json gets a portable description: everything that predictions need, in plain values. One that
     ends in .html gets a calculator: a page that predicts in a browser, without a network. One that ends in .R gets a
-    function for R.
+    function for R, and one that ends in .onnx a graph for ONNX runtimes.
     """
     from cgnlearn.portable.export import check_ending
 

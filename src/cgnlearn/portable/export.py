@@ -8,10 +8,11 @@ from typing import Any
 from cgnlearn.files import write_whole
 from cgnlearn.portable.document import description
 from cgnlearn.portable.json_text import as_json
+from cgnlearn.portable.onnx_model import onnx_content
 from cgnlearn.portable.page import page
 from cgnlearn.portable.r_code import r_code
 
-ENDINGS = (".json", ".html", ".R")  # in the order of messages
+ENDINGS = (".json", ".html", ".R", ".onnx")  # in the order of messages
 
 
 def export(model: Any, path: str | Path, *, title: str | None = None, about: str | None = None) -> None:
@@ -22,7 +23,7 @@ def export(model: Any, path: str | Path, *, title: str | None = None, about: str
     model : CGNClassifier or CGNClassifierCV
     path : str or Path
         The ending is the format: ``.json``, the portable description; ``.html``, a calculator for a browser;
-        ``.R``, a function for R.
+        ``.R``, a function for R; ``.onnx``, a graph for ONNX runtimes, which need complete samples.
     title, about : str, optional
         What the model is, and what it is for, in words.
 
@@ -44,6 +45,8 @@ def content(model: Any, ending: str, *, title: str | None = None, about: str | N
     """The content of a file with this ending."""
     check_ending(ending)
     found = description(model, title=title, about=about)
+    if ending.lower() == ".onnx":
+        return onnx_content(found)
     render = {".html": page, ".r": r_code}.get(ending.lower(), as_json)
     return render(found).encode()
 
