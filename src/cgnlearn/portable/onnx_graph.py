@@ -19,7 +19,7 @@ FARTHEST = 1e140  # in standard units: greater distances count as this one
 NEVER = -1e300  # instead of the logarithm of 0
 
 Name = str  # of a tensor
-AddNode = Callable[..., None]  # operator, names of inputs, name of the output, attributes
+AddNode = Callable[..., None]  # operator, names of inputs, name of the output, options
 AddConstant = Callable[[str, Any], None]
 
 
@@ -50,11 +50,11 @@ class OnnxGraph:
         self._add_constant(name, array)
         return name
 
-    def op(self, kind: str, *inputs: Any, **attributes: Any) -> Name:
+    def op(self, kind: str, *inputs: Any, **options: Any) -> Name:
         """Apply an operator; inputs that are no names are constants."""
         name = self._new()
         names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
-        self._add_node(kind, names, name, **attributes)
+        self._add_node(kind, names, name, **options)
         return name
 
     def as_double(self, tensor: Name) -> Name:

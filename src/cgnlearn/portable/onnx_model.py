@@ -27,9 +27,9 @@ def onnx_model(description: Description) -> Any:
     nodes: list[Any] = []
     constants: list[Any] = []
 
-    def add_node(kind: str, inputs: list[str], output: str, **attributes: Any) -> None:
+    def add_node(kind: str, inputs: list[str], output: str, **options: Any) -> None:
         domain = "ai.onnx.ml" if kind == "LabelEncoder" else ""
-        nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
+        nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **options))
 
     def add_constant(name: str, value: Any) -> None:
         constants.append(numpy_helper.from_array(value.astype(object) if value.dtype.kind == "U" else value, name))

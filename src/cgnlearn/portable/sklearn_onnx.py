@@ -47,8 +47,8 @@ def _converted(scope: Any, operator: Any, container: Any) -> None:
     if has_text(described):
         raise ValueError("a pipeline passes a matrix of numbers on, but some levels are text: encode them as numbers")
 
-    def add_node(kind: str, inputs: list[str], output: str, **attributes: Any) -> None:
-        container.add_node(kind, inputs, [output], name=scope.get_unique_operator_name(kind), **attributes)
+    def add_node(kind: str, inputs: list[str], output: str, **options: Any) -> None:
+        container.add_node(kind, inputs, [output], name=scope.get_unique_operator_name(kind), **options)
 
     def add_constant(name: str, value: Any) -> None:
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(object) if value.dtype.kind == "U" else value.dtype)
