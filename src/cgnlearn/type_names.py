@@ -54,6 +54,7 @@ TYPES = {
     "search-state": "cgnlearn.structures.search.SearchState",
     "searched-jan": "cgnlearn.structures.search.SearchedJan",
     "selective-naive-bayes": "cgnlearn.structures.selective_naive_bayes.SelectiveNaiveBayes",
+    "site-shift": "cgnlearn.data.sites.SiteShift",
     "smooth": "cgnlearn.spectra.steps.Smooth",
     "spectrum": "cgnlearn.spectra.spectrum.Spectrum",
     "square-root": "cgnlearn.spectra.steps.SquareRoot",

@@ -200,7 +200,7 @@ class CGNClassifier(FittedNetwork, Watched):
     # ---- training
 
     @reported
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, sites: Any = None) -> Self:
         """Learn the structure, unless it is given, and the parameters.
 
         Parameters
@@ -212,9 +212,13 @@ class CGNClassifier(FittedNetwork, Watched):
             should have mean 1.
         groups : array (samples,), optional
             Samples that belong together, such as the spectra of a person: folds never split them. None may be missing.
+        sites : array (samples,), optional
+            Where each sample was measured, such as a hospital, instrument or batch. Each continuous feature then has a
+            shift by site, which is estimated beside the classes and shrunk by its evidence (``site_shift_``), and is
+            subtracted. At prediction give the sites of the samples.
         """
         with fitting(self):
-            table, groups = self._read_training(X, y, sample_weight, groups)
+            table, groups = self._read_training(X, y, sample_weight, groups, sites)
             self._set_up(table.schema)
             learner, counted = learner_of(self.structure, self.random_state), None
             if _is_cv(self.likelihood_power) or _is_cv(self.sharing) or _is_cv(getattr(learner, "k", None)):
@@ -294,6 +298,8 @@ class CGNClassifier(FittedNetwork, Watched):
         if hasattr(self, "statistics_"):
             if classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
+            if hasattr(self, "site_shift_"):
+                raise ValueError("shifts of sites need all samples at once: call fit with sites")
             if not self._learner.is_additive:
                 raise ValueError("more columns than samples are fitted by rotation, all samples at once: call fit")
             more = collect(self._table(X, y, sample_weight), self.statistics_.families)

@@ -197,7 +197,7 @@ class CGNClassifierCV(Predictions, Watched):
     # ---- training
 
     @reported
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, sites: Any = None) -> Self:
         """Compare the candidates and fit the mixture.
 
         Parameters
@@ -208,10 +208,14 @@ class CGNClassifierCV(Predictions, Watched):
         groups : array (samples,), optional
             Samples that belong together, such as the spectra of a person: candidates are then compared in folds that
             never split them. None may be missing.
+        sites : array (samples,), optional
+            Where each sample was measured, such as a hospital, instrument or batch. Each continuous feature then has a
+            shift by site, which is estimated beside the classes and shrunk by its evidence (``site_shift_``), and is
+            subtracted. At prediction give the sites of the samples.
         """
         with fitting(self):
             self._check()
-            table, groups = self._read_training(X, y, sample_weight, groups)
+            table, groups = self._read_training(X, y, sample_weight, groups, sites)
             self._dirichlet = (self.prior or Prior()).dirichlet
             self._class_prior = class_prior_of(self.class_prior, table.schema.n_classes)
             naive = Structure.naive_bayes(table.schema.n_columns)

@@ -20,10 +20,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.frames import as_cells, headings, readable
 from cgnlearn.data.labels import group_numbers
+from cgnlearn.data.sites import SiteShift
 from cgnlearn.data.splits import stratified_sample
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.explanation import Explanations
+from cgnlearn.estimators.sites import Placed, learned, placed
 from cgnlearn.networks.agreement import Agreement, agreements
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of, is_number
@@ -58,10 +60,10 @@ def _clear(model: Any) -> None:
             delattr(model, name)
 
 
-def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
-    """Drop samples of weight 0: they must change nothing, neither levels nor folds."""
+def without_weightless(X: Any, y: Any, sample_weight: Any, *more: Any) -> tuple[Any, ...]:
+    """Drop samples of weight 0: they must change nothing, neither levels nor folds; ``more`` is by sample too."""
     if sample_weight is None:
-        return X, y, sample_weight, groups
+        return X, y, sample_weight, *more
     weights = as_cells(sample_weight)
     if weights.dtype.kind == "O":  # of which a missing one, which is false, must not count as 0
         try:
@@ -69,10 +71,10 @@ def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple
         except (TypeError, ValueError):
             raise ValueError("sample_weight holds something that is no number: give a weight for each sample") from None
     if weights.ndim != 1 or weights.all() or not weights.any() or np.shape(y)[:1] != weights.shape:
-        return X, y, weights, groups
+        return X, y, weights, *more
     kept = np.flatnonzero(weights)
-    X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
-    return X, y, weights[kept], groups
+    X, y, *more_kept = (None if part is None else _safe_indexing(part, kept) for part in (X, y, *more))
+    return X, y, weights[kept], *more_kept
 
 
 def _warn_of_weights(table: Table) -> None:
@@ -115,6 +117,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
     prior: Prior | None
     classes_: NDArray[Any]
     statistics_: Statistics
+    site_shift_: SiteShift
     handle_unknown: HandleUnknown
     _handle_unknown: HandleUnknown  # as it was at the fit
     _is_weighted: bool = False  # whether training samples had weights
@@ -188,13 +191,15 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         table, self.classes_ = read_training(X, y, sample_weight, self.categorical_features, classes)
         return table
 
-    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Table, Any]:
-        """Read the samples of a fit, and their groups."""
-        X, y, sample_weight, groups = without_weightless(readable(X), y, sample_weight, groups)
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any, sites: Any) -> tuple[Table, Any]:
+        """Read the samples of a fit, without the shifts of their sites, and their groups."""
+        X, y, sample_weight, groups, sites = without_weightless(readable(X), y, sample_weight, groups, sites)
         table = self._read_first(X, y, sample_weight)
         self._is_weighted = table.weights is not None
         if table.weights is not None:
             _warn_of_weights(table)
+        if sites is not None:
+            table, self.site_shift_ = learned(table, sites)
         return table, None if groups is None else group_numbers(groups, table.n_samples)
 
     def _take_handle_unknown(self) -> None:
@@ -207,17 +212,31 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         tags.input_tags.allow_nan = True
         return tags
 
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Log p(class | x): (samples, classes)."""
-        return normalised(self._log_scores(self._table(X)))
+    def _placed(self, X: Any, sites: Any) -> Placed:
+        """Read samples, without the shifts of their sites if these are given."""
+        table = self._table(X)
+        return Placed(table, None) if sites is None else placed(self, getattr(self, "site_shift_", None), table, sites)
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of every class: (samples, classes)."""
-        return softmax(self._log_scores(self._table(X)), copy=False)
+    def _scores_at(self, X: Any, sites: Any) -> Floats:
+        table, log_odds = self._placed(X, sites)
+        scores = self._log_scores(table)
+        return scores if log_odds is None else scores + log_odds
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every sample."""
-        best = np.argmax(self._log_scores(self._table(X)), axis=1)
+    def predict_log_proba(self, X: Any, sites: Any = None) -> Floats:
+        """Log p(class | x): (samples, classes).
+
+        ``sites`` are those of the samples, where the model was fitted with sites. A site that training did not have
+        gets its shift and its class frequencies from all these samples together; without sites there is no shift.
+        """
+        return normalised(self._scores_at(X, sites))
+
+    def predict_proba(self, X: Any, sites: Any = None) -> Floats:
+        """Probability of every class: (samples, classes); ``sites`` as in `predict_log_proba`."""
+        return softmax(self._scores_at(X, sites), copy=False)
+
+    def predict(self, X: Any, sites: Any = None) -> NDArray[Any]:
+        """The most probable class of every sample; ``sites`` as in `predict_log_proba`."""
+        best = np.argmax(self._scores_at(X, sites), axis=1)
         return self.classes_[best]
 
     def predict_interval(self, X: Any, level: float = 0.9, *, return_std: bool = False) -> Any:
@@ -294,18 +313,18 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
             )
         return self._p_values(table, per_class)
 
-    def score_samples(self, X: Any) -> Floats:
+    def score_samples(self, X: Any, sites: Any = None) -> Floats:
         """Log density ln p(x), with likelihood power 1: (samples,). Low where a sample is unlike the training data.
 
         With ``estimation="discriminative"`` that of ``"bayes"``. Of a mixture that of the members that are densities
         or, if none is, of the best candidate that is.
         """
-        return self._log_marginal(self._table(X))
+        return self._log_marginal(self._placed(X, sites).table)
 
     def _log_marginal(self, table: Table) -> Floats:
         return np.asarray(logsumexp(self._log_density(table) + self.class_log_prior_, axis=1))
 
-    def typicality(self, X: Any) -> Floats:
+    def typicality(self, X: Any, sites: Any = None) -> Floats:
         """Share of the training samples, and of itself, that are no more typical than each sample: (samples,).
 
         1 is as typical as any, near 0 is unlike the training data; with n training samples it is at least 1 / (n + 1).
@@ -322,7 +341,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         >>> CGNClassifier("complete").fit(X, y).typicality([X[0], X[0] + 5]).round(2)
         array([1.  , 0.01])
         """
-        return self._ranking.typicality_of(self._table(X))
+        return self._ranking.typicality_of(self._placed(X, sites).table)
 
     @cached_property
     def _ranking(self) -> Ranking:
@@ -350,19 +369,23 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
             return []
         return agreements(self.statistics_, self.prior)
 
-    def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
+    def leave_one_out_log_proba(self, X: Any, y: Any, sample_weight: Any = None, sites: Any = None) -> Floats:
         """Leave-one-out log p(class | x) of the training samples: (samples, classes).
 
         Exact, at about the cost of one prediction. Held fixed are the prior (whose location and scale may depend on all
-        samples), a structure learned from the samples, and the weights, likelihood powers and transforms of a mixture.
+        samples), the shifts of sites, a structure learned from the samples, and the weights, likelihood powers and
+        transforms of a mixture.
         A mixture needs members that all have a closed form; ``oof_log_proba_`` is there for every mixture.
 
         Parameters
         ----------
-        X, y, sample_weight
-            Training samples, all or some, with their weights in `fit`.
+        X, y, sample_weight, sites
+            Training samples, all or some, with their weights and sites in `fit`.
         """
-        return normalised(self._leave_one_out(self._table(X, y, sample_weight)))
+        table = self._table(X, y, sample_weight)
+        if sites is not None:
+            table = placed(self, getattr(self, "site_shift_", None), table, sites, known=True).table
+        return normalised(self._leave_one_out(table))
 
     def with_class_prior(self, class_prior: Literal["uniform"] | ArrayLike) -> Self:
         """Return a fitted copy for another prevalence of the classes, given as in the constructor.
