@@ -12,7 +12,7 @@ import click
 from cgnlearn.cli.options import Output
 
 OPTIONS = {
-    "Data": ("target", "row_id", "groups", "ignore", "categorical", "na", "drop_missing", "sheet", "memory"),
+    "Data": ("target", "row_id", "groups", "site", "ignore", "categorical", "na", "drop_missing", "sheet", "memory"),
     "Model": ("structure", "estimation", "ordered", "time_limit", "prior", "seed"),
     "Evaluation": (
         "compare",

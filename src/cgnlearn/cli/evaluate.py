@@ -85,10 +85,11 @@ def evaluate(
         with_others = partial(with_comparators, models, compare, by_default=not structure, seed=seed)
         _evaluate_in_batches(with_others, given, cv, seed, output, as_json=as_json)
         return
-    from cgnlearn.data.splits import fewer, repeated_splits
+    from cgnlearn.data.splits import fewer, repeated_splits, site_splits
     from cgnlearn.evaluation.calibration import calibration_by_model
     from cgnlearn.evaluation.metrics import summary_text
     from cgnlearn.evaluation.run import Run
+    from cgnlearn.evaluation.sites import log_loss_by_site
     from cgnlearn.evaluation.study import Study
     from cgnlearn.evaluation.subgroups import subgroups_of
     from cgnlearn.files import write_whole
@@ -99,15 +100,22 @@ def evaluate(
     if of_spectra:
         models = {name: read.before(model) for name, model in own.items()}
     costs = _checked(read.y, positive, cost)
-    splits = repeated_splits(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
-    if reason := fewer(read.y, cv[0], read.groups):
-        terminal.say(f"{reason} (choose their number with --cv)")
+    sites = None if of_spectra else read.sites
+    if sites is not None:
+        splits, cv = site_splits(read.y, sites), (len(set(sites.tolist())), 1)
+    else:
+        splits = repeated_splits(read.y, groups=read.groups, n_folds=cv[0], n_repeats=cv[1], seed=seed)
+        if reason := fewer(read.y, cv[0], read.groups):
+            terminal.say(f"{reason} (choose their number with --cv)")
     terminal.print_expected_time(own.get(MIXTURE), read.X, read.y, len(splits), jobs)
     design = f"stratified {len(splits) // cv[1]}-fold cross-validation" + (f", {cv[1]} times" if cv[1] > 1 else "")
+    if sites is not None:
+        design = f"each of {len(splits)} sites held out"
     settings = _settings(read, roles, of_spectra) | {"Cross-validation": f"{design}, seed {seed}"}
+    settings |= _of_sites(read, sites)
     proposed, raw = MIXTURE if MIXTURE in models else None, read.spectra if of_spectra else None
     asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence, "costs": costs}
-    rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "raw": raw}
+    rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "sites": sites, "raw": raw}
     rows["by"] = {} if of_spectra else read.others
     study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))
     if study.undivided:
@@ -136,6 +144,8 @@ def evaluate(
         }
         if in_subgroups:
             result["subgroups"] = {"model": study.chosen, "levels": [of.as_dict() for of in in_subgroups]}
+        if sites is not None:
+            result["sites"] = log_loss_by_site(study)
         click.echo(json.dumps(finite(result), indent=1))
     else:
         spread = "mean ± standard deviation of the folds"
@@ -152,6 +162,8 @@ def evaluate(
         print_subgroups(in_subgroups)
         if study.has_replicates:
             folder.print_by_sample(study)
+        if sites is not None:
+            terminal.print_by_site(log_loss_by_site(study))
     terminal.print_warnings(study.summaries)
     if report is not None:  # last, as the results above do not depend on it
         from cgnlearn.reporting import write_report
@@ -328,6 +340,18 @@ def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
     if data.n_dropped:
         settings["Excluded"] = f"{data.n_dropped} rows without a class or with missing values"
     return settings
+
+
+def _of_sites(data: Data, sites: Any) -> dict[str, str]:
+    """What sites do to the features of all samples, for the terminal and the report."""
+    if sites is None:
+        return {}
+    from cgnlearn.evaluation.sites import sites_in_words
+
+    found = sites_in_words(data.X, data.y, sites)
+    for line in found:
+        terminal.say(line)
+    return {"Sites": "; ".join(found)}
 
 
 def _spectrum(data: Data) -> dict[str, Any]:

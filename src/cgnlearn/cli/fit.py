@@ -38,6 +38,8 @@ def fit(given: Given, output: Path, minimum_cell: float, without_samples: bool, 
         raise click.UsageError("--minimum-cell is for statistics: use an output that ends in .stats")
     if given.of_spectra and of_statistics:
         raise click.UsageError("statistics need a table: convert the spectra first, with cgnlearn spectra")
+    if of_statistics and given.site is not None:
+        raise click.UsageError("statistics of several sites have no shifts: omit --site, or write a .skops file")
     roles = given.roles
     if of_statistics and asked["structure"] is None:
         asked["structure"] = "naive_bayes"  # the mixture has no statistics to merge
@@ -71,7 +73,7 @@ def fit(given: Given, output: Path, minimum_cell: float, without_samples: bool, 
             if of_statistics and hasattr(model, "partial_fit"):  # without a rotation, after which nothing can be merged
                 model.partial_fit(read.X, read.y, classes=read.y)
             else:
-                model.fit(read.X, read.y, groups=read.groups)
+                model.fit(read.X, read.y, groups=read.groups, sites=read.sites)
     described = description(model)  # raises before anything is written if maximum likelihood does not exist
     with waiting("saving"):
         saved = model.statistics_ if of_statistics else whole or model

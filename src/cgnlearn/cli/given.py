@@ -29,6 +29,7 @@ class Given:
     target: str | None
     row_id: str | None
     groups: str | None
+    site: str | None
     ignore: tuple[str, ...]
     categorical: tuple[str, ...]
     na: tuple[str, ...]
@@ -46,7 +47,7 @@ class Given:
         if not folder.is_folder(self.data, self.labels):
             options.refuse_on_table(labels=self.labels, preset=self.preset, width=self.width, skip_bad=self.skip_bad)
             return False
-        for name in ("row_id", "ignore", "categorical", "na", "drop_missing", "sheet"):
+        for name in ("row_id", "site", "ignore", "categorical", "na", "drop_missing", "sheet"):
             if getattr(self, name):
                 option = "--" + name.removeprefix("row_").replace("_", "-")
                 raise click.UsageError(f"{option} is about columns of a table, and spectra have none: omit it")
@@ -62,11 +63,11 @@ class Given:
             raise click.UsageError("name the column of the classes: add --target COLUMN")
         names = () if self.of_spectra else self.source.names
         ignore, categorical = listed_values(self.ignore, names), listed_values(self.categorical, names)
-        return Roles(target or "y", self.row_id, self.groups, ignore, categorical, listed_values(self.na))
+        return Roles(target or "y", self.row_id, self.groups, ignore, categorical, listed_values(self.na), self.site)
 
     @cached_property
     def source(self) -> Source:
-        arrays = [name for name in (self.target or "y", self.row_id, self.groups) if name]
+        arrays = [name for name in (self.target or "y", self.row_id, self.groups, self.site) if name]
         return options.opened(self.data, arrays, self.memory, self.sheet)
 
     @property
@@ -98,6 +99,8 @@ class Given:
 
     def stream(self) -> Stream:
         """Prepare a table to be read in batches."""
+        if self.site is not None:
+            raise click.UsageError("--site needs all rows in memory: omit it, or increase --memory")
         from cgnlearn.tables.batches import training_stream
 
         with options.column_errors(), waiting(f"reading {self.data}"):

@@ -36,6 +36,8 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         del header["entries"]
         if known := _prior(loaded):
             described["prior"] = known
+        if hasattr(loaded, "site_shift_"):
+            described["sites"] = _sites(loaded)
         click.echo(json.dumps(described | {"file": header}, indent=1))
     else:
         described["samples"] = f"{header['training_rows']:g}"
@@ -51,6 +53,8 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
             described |= {f"range {i}": words for i, words in enumerate(listed, start=1)}
             if rest > 0:
                 described["more ranges"] = f"{rest}, all of them with --json"
+        if hasattr(loaded, "site_shift_"):
+            described["sites"] = "; ".join(_sites(loaded))
         width = max(map(len, described))
         for name, value in described.items():
             shown = ", ".join(value) or "none" if isinstance(value, list) else value
@@ -117,6 +121,13 @@ def description(model: Any) -> dict[str, Any]:
     with suppress(AttributeError):  # not defined for every model
         found["log_evidence"] = model.log_evidence_
     return found
+
+
+def _sites(model: Any) -> list[str]:
+    from cgnlearn.estimators.sites import in_words
+
+    schema = model.statistics_.schema
+    return in_words(model.site_shift_, [str(schema.names[i] if schema.names else i) for i in schema.continuous])
 
 
 def _prior(model: Any) -> list[dict[str, Any]]:

@@ -164,6 +164,7 @@ def combined(*options: Decorator) -> Decorator:
 TARGET = "Column of the classes (npz: array, default y; spectra: column of the labels, default label)."
 ID = "Column that names the rows: copied to the output, never a feature."
 GROUPS = "Column of groups, such as subjects: rows of one group are kept together in folds."
+SITE = "Column of sites, instruments or batches: features get a shift by site; evaluate holds out whole sites."
 IGNORE = "Columns to exclude, separated by commas."
 CATEGORICAL = "Columns of numbers that are labels, separated by commas. Columns of words always are."
 NA = "Spellings of a missing value, separated by commas, besides empty, NA and ?."
@@ -191,6 +192,7 @@ data_options = combined(
     click.option("-t", "--target", help=TARGET),
     id_option,
     click.option("--groups", metavar="COLUMN", help=GROUPS),
+    click.option("--site", metavar="COLUMN", help=SITE),
     click.option("--ignore", multiple=True, metavar="COLUMNS", help=IGNORE),
     click.option("--categorical", multiple=True, metavar="COLUMNS", help=CATEGORICAL),
     na_option,

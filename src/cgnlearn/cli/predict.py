@@ -89,14 +89,17 @@ class Predictor(NamedTuple):
         columns: dict[str, Any] = {"row": data.lines}
         if data.ids is not None:
             columns["id"] = data.ids
-        predicted = self.predictions(self.model.predict_log_proba(X))
+        at = {} if data.sites is None else {"sites": data.sites}
+        predicted = self.predictions(self.model.predict_log_proba(X, **at))
+        if at and (self.interval is not None or self.sets is not None):
+            raise click.UsageError("intervals and sets know no sites: omit them, or fit the model without --site")
         if self.interval is not None:
             predicted |= self._interval(X, predicted["predicted"])
         if self.sets is not None:
             predicted["set"] = self._sets(X)
         if self.log_density:
-            predicted["log_density"] = self.model.score_samples(X)
-        typicality, reason = _typicality(self.model, X)
+            predicted["log_density"] = self.model.score_samples(X, **at)
+        typicality, reason = _typicality(self.model, X, **at)
         predicted |= _typicality_columns(typicality, reason if is_first else None)
         if self.next_test:
             predicted |= self._next(X)
@@ -294,7 +297,7 @@ def _abstentions(counts: Counter[str], classes: Sequence[str]) -> str:
     return f"sets of {n} samples: {n_one} have one class, {several} more than one, {counts[NO_CLASS]} none"
 
 
-def _typicality(model: Any, X: Any) -> tuple[Any, str | None]:
+def _typicality(model: Any, X: Any, **at: Any) -> tuple[Any, str | None]:
     """Typicality of samples under a model, or why it is not defined."""
     from sklearn.pipeline import Pipeline
 
@@ -303,7 +306,7 @@ def _typicality(model: Any, X: Any) -> tuple[Any, str | None]:
     if isinstance(model, Pipeline):
         return _typicality(model[-1], model[:-1].transform(X))
     try:
-        return model.typicality(X), None
+        return model.typicality(X, **at), None
     except NotExactError as error:
         return None, str(error)
 

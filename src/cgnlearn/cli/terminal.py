@@ -309,6 +309,16 @@ def print_table(summaries: Sequence[Summary], title: str, beside: Beside | None 
     print_rows(title, ["model"], headings, rows)
 
 
+def print_by_site(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the log loss of every model at every site that was held out."""
+    models = list(rows[0]["log_loss"]) if rows else []
+    cells = [
+        [str(row["site"]), str(row["samples"]), *("" if loss is None else f"{loss:.3f}" for loss in row["log_loss"].values())]
+        for row in rows
+    ]
+    _print("log loss by site, each held out", ["site"], ["samples", *models], cells)
+
+
 def print_warnings(summaries: Sequence[Summary]) -> None:
     """Print a line for each model that does not exist in some fold, or that is worse than the class frequencies."""
     from cgnlearn.evaluation.study import BASELINE

@@ -159,6 +159,28 @@ def repeated_splits(
     return splits
 
 
+def site_splits(y: NDArray[Any], sites: NDArray[Any]) -> list[Split]:
+    """One fold for each site, in the order of their names; raise ValueError if the others lack a class.
+
+    Examples
+    --------
+    >>> splits = site_splits(np.array(list("ababab")), np.array([1, 1, 2, 2, 3, 3]))
+    >>> [split.test.tolist() for split in splits]
+    [[0, 1], [2, 3], [4, 5]]
+    """
+    names = np.unique(sites)
+    if len(names) < 2:
+        raise ValueError(f"there is one site only, {names[0]!s}: whole sites are held out, so at least two are needed")
+    splits = [
+        Split(0, fold, np.flatnonzero(sites != name), np.flatnonzero(sites == name)) for fold, name in enumerate(names)
+    ]
+    for name, split in zip(names.tolist(), splits, strict=True):
+        absent = np.setdiff1d(y, y[split.train])
+        if len(absent):
+            raise ValueError(f"without site {name!s} there is no sample of class {absent[0]!s}: add samples of it elsewhere")
+    return splits
+
+
 def subsampled(split: Split, y: NDArray[Any], fraction: float, seed: int) -> Split:
     """The fold with a stratified part of its training samples.
 

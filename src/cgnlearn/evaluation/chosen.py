@@ -47,7 +47,7 @@ class Chosen:
         assert study.chosen is not None
         X, model = study.X if study.raw is None else study.raw, study.models[study.chosen]
         if not study.are_fitted:
-            model = fitted(model, X, study.y, np.arange(len(study.y)), study.groups)
+            model = fitted(model, X, study.y, np.arange(len(study.y)), study.groups, study.sites)
         return cls(study, last_step(model), explained(study))
 
     @cached_property

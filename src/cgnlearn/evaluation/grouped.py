@@ -28,23 +28,23 @@ def steps_before(model: Any) -> Iterator[Any]:
         model = model[-1]
 
 
-def fit_options(model: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> dict[str, Any]:
+def fit_options(
+    model: Any, y: NDArray[Any], groups: NDArray[Any] | None, sites: NDArray[Any] | None = None
+) -> dict[str, Any]:
     """Arguments of ``fit`` besides X and y.
 
-    A last step whose ``fit`` has ``groups`` gets them. The ``cv`` of one that cross-validates in another way, such as
+    A last step whose ``fit`` has ``groups`` or ``sites`` gets them. The ``cv`` of one that cross-validates in another way, such as
     LogisticRegressionCV, is set to the same number of folds with groups kept together.
     """
-    if groups is None:
-        return {}
-    last = last_step(model)
-    if "groups" in signature(last.fit).parameters:
-        path = ""
-        while isinstance(model, Pipeline):
-            name, model = model.steps[-1]
-            path += f"{name}__"
-        return {f"{path}groups": groups}
-    if hasattr(last, "cv"):
+    last, path = last_step(model), ""
+    while isinstance(model, Pipeline):
+        name, model = model.steps[-1]
+        path += f"{name}__"
+    taken = signature(last.fit).parameters
+    given = {"groups": groups, "sites": sites}
+    found = {f"{path}{name}": part for name, part in given.items() if part is not None and name in taken}
+    if groups is not None and "groups" not in taken and hasattr(last, "cv"):
         is_splitter = hasattr(last.cv, "get_n_splits")
         n_folds = last.cv.get_n_splits(None, y) if is_splitter else last.cv or DEFAULT_FOLDS
         last.set_params(cv=stratified(y, n_folds, 0, groups).pairs)
-    return {}
+    return found

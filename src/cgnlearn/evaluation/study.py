@@ -81,6 +81,7 @@ class Samples(NamedTuple):
     y: NDArray[Any]
     groups: NDArray[Any] | None
     classes: list[str]  # in the order of the predictions
+    sites: NDArray[Any] | None = None
 
 
 def fold_result(unit: Unit, model: Any, samples: Samples, split: Split, columns: Columns | None) -> FoldResult:
@@ -89,7 +90,7 @@ def fold_result(unit: Unit, model: Any, samples: Samples, split: Split, columns:
         warnings.simplefilter("ignore", DataWarning)
         started = perf_counter()
         try:
-            trained = fitted(model, samples.X, samples.y, split.train, samples.groups)
+            trained = fitted(model, samples.X, samples.y, split.train, samples.groups, samples.sites)
         except SampleNotAcceptableError as error:
             return FoldResult(unit, split.test, None, reason=str(error))
         return held_out_result(unit, trained, samples, split.test, columns, perf_counter() - started)
@@ -103,14 +104,14 @@ def held_out_result(
     part, last = _safe_indexing(samples.X, rows), last_step(trained)
     for step in steps_before(trained):
         part = step.transform(part)
-    log_proba = log_proba_of(last, part)
+    log_proba = log_proba_of(last, part, None if samples.sites is None else samples.sites[rows])
     took = Seconds(seconds, perf_counter() - started)
     own = [str(label) for label in last.classes_.tolist()]
     place = {label: code for code, label in enumerate(own)}
     known = np.array([place.get(label, -1) for label in samples.classes])
     predicted = np.where(known >= 0, log_proba[:, known], -np.inf)  # of a class without training samples
     evidence = None
-    if columns is not None and hasattr(last, EXPLAINS):
+    if columns is not None and hasattr(last, EXPLAINS) and samples.sites is None:
         true = np.array([place.get(str(label), 0) for label in samples.y[rows]], dtype=np.intp)
         is_one_to_one = all(isinstance(step, OneToOneFeatureMixin) for step in steps_before(trained))
         known_columns = columns.positions is not None or is_one_to_one
@@ -118,9 +119,11 @@ def held_out_result(
     return FoldResult(unit, rows, predicted, evidence, seconds=took)
 
 
-def log_proba_of(model: Any, X: Any) -> Floats:
-    """Log probabilities of any classifier."""
+def log_proba_of(model: Any, X: Any, sites: NDArray[Any] | None = None) -> Floats:
+    """Log probabilities of any classifier; of one that was fitted with sites, at these."""
     with np.errstate(divide="ignore"):  # scikit-learn's take the logarithm of 0
+        if hasattr(model, "site_shift_") and sites is not None:
+            return np.asarray(model.predict_log_proba(X, sites=sites))
         if hasattr(model, "predict_log_proba"):
             return np.asarray(model.predict_log_proba(X))
         return np.log(model.predict_proba(X))
@@ -140,7 +143,14 @@ def _explained(model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp], co
     return replace(evidence, for_truth=np.bincount(places, evidence.for_truth, len(feature)).astype(np.float64))
 
 
-def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: NDArray[Any] | None = None) -> Any:
+def fitted(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    rows: NDArray[np.intp],
+    groups: NDArray[Any] | None = None,
+    sites: NDArray[Any] | None = None,
+) -> Any:
     """A copy of the model, fitted to these samples; inner folds keep groups together.
 
     If the model accepts unknown levels, its levels are those of these samples.
@@ -151,7 +161,8 @@ def fitted(model: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp], groups: 
         if discrete:
             part = part.assign(**{name: part[name].cat.remove_unused_categories() for name in discrete})
     copy = clone(model)
-    return copy.fit(part, y[rows], **fit_options(copy, y[rows], None if groups is None else groups[rows]))
+    of_rows = (None if each is None else each[rows] for each in (groups, sites))
+    return copy.fit(part, y[rows], **fit_options(copy, y[rows], *of_rows))
 
 
 # ---- summaries
@@ -194,6 +205,7 @@ class Study:
     lines: NDArray[np.intp] | None = None  # of each sample in its file; None: its index
     ids: NDArray[Any] | None = None  # of the samples; None: their lines
     groups: NDArray[Any] | None = None  # such as the subject of each sample
+    sites: NDArray[Any] | None = None  # where each sample was measured; each is then a fold
     by: Mapping[str, Any] = field(default_factory=dict)  # columns whose levels are subgroups, by name
     proposed: str | None = None  # the model to describe, chosen before any result; None: the best one
     positive: str | None = None  # the positive class; None: the rarer one of two
@@ -218,7 +230,7 @@ class Study:
         if self.ids is not None:
             names = [[line, str(name)] for [line], name in zip(names, self.ids, strict=True)]
 
-        samples = Samples(X, self.y, self.groups, self.classes)
+        samples = Samples(X, self.y, self.groups, self.classes, self.sites)
 
         def arguments(unit: Unit) -> tuple[Any, ...]:
             split = self._splits[unit[1:]]

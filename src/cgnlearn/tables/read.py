@@ -55,6 +55,7 @@ class Data:
     remarks: tuple[str, ...] = ()  # messages for the user
     others: dict[str, NDArray[np.object_]] = field(default_factory=dict)  # columns that are no features, as labels
     unknown: dict[str, int] = field(default_factory=dict)  # cells with a level that a model does not know, by column
+    sites: NDArray[np.str_] | None = None
 
     def place(self, row: int) -> str:
         return f"{'line' if self.is_text else 'row'} {self.lines[row]}"
@@ -68,6 +69,7 @@ class Part(NamedTuple):
     features: dict[str, NDArray[Any] | Labels]
     target: Labels
     groups: Labels | None
+    sites: Labels | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +91,8 @@ class Plan:
     def parts(self, n_rows: int | None, *, levels_only: bool = False) -> Iterator[Part]:
         """All rows, ``n_rows`` at once; ``levels_only``: without columns of numbers, unless missing values matter."""
         names = self.discrete if levels_only and not self.drop_missing else list(self.features)
-        special = [name for name in (self.roles.target, self.roles.groups) if name is not None]
+        roles = self.roles
+        special = dict.fromkeys(name for name in (roles.target, roles.groups, roles.site) if name is not None)
         for rows in self.source.batches([*names, *special], n_rows):
             yield self.part(rows, names)
 
@@ -105,14 +108,17 @@ class Plan:
             features[name] = column if isinstance(column, Labels) else column.values
             if self.drop_missing:
                 kept = kept & (column.present if isinstance(column, Labels) else ~np.isnan(column.values))
-        groups = None
-        if self.roles.groups is not None:
-            groups = labels(rows, self.roles.groups, na)
-            without = kept & ~groups.present
-            if without.any():
-                scan = ColumnScan(self.roles.groups, path=rows.path)
-                raise scan.error("has no value", scan.first(rows, without), int(without.sum()), "fill in the group")
-        return Part(rows, kept, features, target, groups)
+        found: dict[str, Labels | None] = {}
+        for what, name in (("group", self.roles.groups), ("site", self.roles.site)):
+            found[what] = None
+            if name is not None:
+                found[what] = column = labels(rows, name, na)
+                without = kept & ~column.present
+                if without.any():
+                    scan = ColumnScan(name, path=rows.path)
+                    n_without = int(without.sum())
+                    raise scan.error("has no value", scan.first(rows, without), n_without, f"fill in the {what}")
+        return Part(rows, kept, features, target, found["group"], found["site"])
 
     def dropped_rows(self, classes: Mapping[Any, int], n_read: int, n_labelled: int) -> list[str]:
         """Messages about rows that are not used; raises if none is left."""
@@ -185,6 +191,7 @@ def training_data(source: Source, roles: Roles, *, drop_missing: bool = False, o
         plan.missing,
         (*plan.remarks, *remarks),
         more,
+        sites=None if part.sites is None else part.sites.cells(kept).astype(str),
     )
 
 
@@ -214,13 +221,16 @@ def prediction_parts(
     if roles.id is not None and roles.id not in source.names:
         message(f"{source.path} has no column {roles.id!r}, which named the rows in training: they are numbered only")
         roles = replace(roles, id=None)
+    if roles.site is not None and roles.site not in source.names:
+        message(f"{source.path} has no column {roles.site!r}, which named the sites: no shifts are subtracted")
+        roles = replace(roles, site=None)
     names = roles.features(source) if columns is None else list(columns)
     names = [name for name in names if name not in absent]
     names = [name for name in names if name not in source.unreadable]
     is_copied = roles.target in source.names and roles.target not in {*names, *source.unreadable}
     target = roles.target if is_copied else None
     scans = {name: ColumnScan(name) for name in names}
-    copied = [name for name in (roles.id, target) if name is not None]
+    copied = list(dict.fromkeys(name for name in (roles.id, target, roles.site) if name is not None))
     read = list(dict.fromkeys([*names, *copied, *others]))
     for rows in source.batches(read, n_rows):
         for name, scan in scans.items():
@@ -235,9 +245,10 @@ def prediction_parts(
             for name in columns or names
         }
         of_rows = {name: labels(rows, name, roles.na).cells().astype(str) for name in copied}
-        ids, y = of_rows.get(roles.id or ""), of_rows.get(target or "")
+        ids, y, sites = (of_rows.get(name or "") for name in (roles.id, target, roles.site))
         more = {name: labels(rows, name, roles.na).cells(missing=None) for name in others}
-        yield Data(rows.path, frame_of_columns(features), rows.places, rows.is_text, y, ids=ids, others=more)
+        columns_of = frame_of_columns(features)
+        yield Data(rows.path, columns_of, rows.places, rows.is_text, y, ids=ids, others=more, sites=sites)
     missing = {name: dict(scan.spellings) for name, scan in scans.items() if scan.spellings}
     for remark in (*_missing_values(missing), *_not_found(na, scans.values())):
         message(remark)

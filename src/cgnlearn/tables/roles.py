@@ -19,13 +19,14 @@ class Roles:
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()  # columns of numbers that are labels; columns of words always are categorical
     na: tuple[str, ...] = ()  # spellings of a missing value, besides the usual ones
+    site: str | None = None  # where samples were measured
 
     @classmethod
     def from_header(cls, stored: Any) -> Roles:
         """The roles in a model file's header; unknown entries are skipped."""
         roles: dict[str, Any] = {}
         for key, value in stored.items() if isinstance(stored, Mapping) else ():
-            if key in ("target", "id", "groups") and isinstance(value, str):
+            if key in ("target", "id", "groups", "site") and isinstance(value, str):
                 roles[key] = value
             elif key in ("ignore", "categorical", "na") and isinstance(value, list):
                 roles[key] = tuple(map(str, value))
@@ -37,7 +38,7 @@ class Roles:
     @property
     def special(self) -> dict[str, str]:
         """The columns that are not features, by option."""
-        columns = {"--target": self.target, "--id": self.id, "--groups": self.groups}
+        columns = {"--target": self.target, "--id": self.id, "--groups": self.groups, "--site": self.site}
         return {option: name for option, name in columns.items() if name is not None}
 
     def features(self, source: Source) -> list[str]:
@@ -52,6 +53,6 @@ class Roles:
         source.refuse_unreadable(*self.special.values(), *self.categorical)
         for name in dict(roles):
             options = [option for other, option in roles if other == name]
-            # An id may also be the column of groups.
-            if len(options) > 1 and set(options) != {"--id", "--groups"}:
+            # An id may also be the column of groups, and so may a site.
+            if len(options) > 1 and set(options) not in ({"--id", "--groups"}, {"--groups", "--site"}):
                 raise ColumnError(f"column {name!r} cannot be both {options[0]} and {options[1]}: give it one role")
