@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 
 from cgnlearn.data.arrays import Floats
@@ -53,22 +54,34 @@ def learned(table: Table, sites: Any) -> tuple[Table, SiteShift]:
     weights = np.ones(table.n_samples) if table.weights is None else table.weights
     counts = np.zeros((len(names), table.schema.n_classes))
     np.add.at(counts, (numbers, table.labels), weights)
-    of_one_class = (counts > 0).sum(axis=1) == 1
-    if of_one_class.all() and len(names) > 1:
+    _check_confounding(counts, names, table.schema.classes)
+    shift = SiteShift.of(SiteCells.of(table, numbers, names), counts)
+    return _moved(table, shift.shifts[numbers]), shift
+
+
+def _check_confounding(counts: Floats, names: Sequence[Any], classes: Sequence[Any]) -> None:
+    """Raise ValueError if no chain of sites that have classes in common joins all of them; warn of sites of one class."""
+    n_sites, n_classes = counts.shape
+    classes_at = counts > 0
+    graph = np.block([[np.eye(n_sites, dtype=bool), classes_at], [classes_at.T, np.eye(n_classes, dtype=bool)]])
+    present = np.concatenate([np.ones(n_sites, bool), classes_at.any(axis=0)])
+    _, part = connected_components(graph[np.ix_(present, present)], directed=False)
+    if part.max() > 0:
+        other = int(np.argmax(part[:n_sites] != part[0]))
+        apart = (", ".join(str(classes[i]) for i in np.flatnonzero(classes_at[site])) for site in (0, other))
         raise ValueError(
-            "every site has samples of one class only, so that sites and classes cannot be told apart: omit sites, or "
-            "add samples of other classes to some site"
+            "sites and classes cannot be told apart: site {!r} has {}, site {!r} has {}, and no site joins them: omit "
+            "sites, or add samples of other classes".format(names[0], next(apart), names[other], next(apart))
         )
-    if of_one_class.any() and len(names) > 1:
-        at = int(np.argmax(of_one_class))
-        label = table.schema.classes[int(np.argmax(counts[at]))]
+    single = classes_at.sum(axis=1) == 1
+    if single.any() and n_sites > 1:
+        at = int(np.argmax(single))
+        label = classes[int(np.argmax(counts[at]))]
         warnings.warn(
             f"site {names[at]!r} has samples of class {label!r} only: its shift rests on the class means of other sites",
             DataWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
-    shift = SiteShift.of(SiteCells.of(table, numbers, names), counts)
-    return _moved(table, shift.shifts[numbers]), shift
 
 
 def placed(model: Classifier, shift: SiteShift | None, table: Table, sites: Any, *, known: bool = False) -> Placed:
