@@ -5,12 +5,14 @@ docs/bench-knowledge.md. PYTHON is an interpreter of an environment with combatl
 column is empty. Results are kept in --keep FOLDER, so that an interrupted run continues.
 """
 
+# ruff: noqa: E501 (texts of the page)
 from __future__ import annotations
 
 import json
 import subprocess
 import tempfile
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +24,18 @@ from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation.metrics import LOG_LOSS
 from measuring import parser, publish, versions
 
-SETS = (("uci", "pima-diabetes"), ("mixed", "new-thyroid"), ("mixed", "heart-statlog"), ("cc18", "ilpd"), ("cc18", "wdbc"))
+SETS = (
+    ("uci", "pima-diabetes"),
+    ("mixed", "new-thyroid"),
+    ("mixed", "heart-statlog"),
+    ("cc18", "ilpd"),
+    ("cc18", "wdbc"),
+)
 SIZES = (10, 20, 30, 60)
 N_REPEATS = 100
 WORTH = 20
 SHIFTS = (0.0, 0.5, 1.0)
-N_SITES = {2: 20, 5: 8, 10: 4}  # and repetitions
+N_SITES = {2: 10, 5: 4, 10: 2}  # and repetitions
 PER_SITE, N_FEATURES, SEPARATION = 40, 10, 0.5
 
 PEER = """
@@ -49,7 +57,7 @@ for key in {name.split(":")[1] for name in stored.files}:
         for site in np.unique(sites):
             train = sites != site
             model = make_pipeline(StandardScaler(), LogisticRegressionCV(
-                Cs=10, cv=5, scoring="neg_log_loss", max_iter=2000, l1_ratios=(0,), use_legacy_attributes=False))
+                Cs=6, cv=5, scoring="neg_log_loss", max_iter=2000, l1_ratios=(0,), use_legacy_attributes=False))
             proba[~train] = model.fit(values[train], y[train]).predict_proba(values[~train])
         found[f"{name}:{key}"] = proba
 np.savez(sys.argv[2], **found)
@@ -104,7 +112,9 @@ def prior_of(X, y, exchanged=False):
     for label, other in zip(classes.tolist(), others.tolist(), strict=True):
         part = X[y == other]
         mean, sd = part.mean(), part.std()
-        limits[label] = {name: (mean[name] - 1.96 * sd[name], mean[name] + 1.96 * sd[name]) for name in X if sd[name] > 0}
+        limits[label] = {
+            name: (mean[name] - 1.96 * sd[name], mean[name] + 1.96 * sd[name]) for name in X if sd[name] > 0
+        }
     return Prior.from_ranges(limits, worth=WORTH)
 
 
@@ -187,7 +197,7 @@ def species(data_dir):
     for i, (row, grid) in enumerate(zip(stored["X"], stored["grid_index"], strict=True)):
         axis = stored["mz_grids"][grid]
         values = np.sqrt(np.asarray(row, float))
-        X[i] = [values[(axis >= a) & (axis < b)].mean() for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        X[i] = [values[(axis >= a) & (axis < b)].mean() for a, b in pairwise(edges)]
     X = X / X.mean(axis=1, keepdims=True)
     return X, np.unique(stored["y"], return_inverse=True)[1], stored["replicate"], stored["grid_index"]
 
@@ -198,7 +208,11 @@ def of_peer(python, tables):
         return {}
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder, "given.npz"), Path(folder, "found.npz")
-        parts = {f"{name}:{key}": part for key, of in tables.items() for name, part in zip(("X", "y", "sites"), of, strict=True)}
+        parts = {
+            f"{name}:{key}": part
+            for key, of in tables.items()
+            for name, part in zip(("X", "y", "sites"), of, strict=True)
+        }
         np.savez(given, **parts)
         subprocess.run([python, "-c", PEER, given, found], check=True)
         stored = np.load(found)
@@ -235,9 +249,11 @@ def tables_of_knowledge(arguments):
               "| data set | features | " + " | ".join(f"{size}, none | {size}, ranges | {size}, exchanged" for size in SIZES) + " |", "|---|---:|" + "---:|" * 3 * len(SIZES)]  # fmt: skip
     checks, flagged = [], []
     for name, (X, y) in data.items():
+
         def compute(X=X, y=y):
             losses, conflicts = with_priors(X, y, n)
             return [losses.tolist(), conflicts.tolist()]
+
         losses, conflicts = (np.array(part) for part in kept(arguments.keep, f"prior-{name}-{n}", compute))
         mean = losses.mean(axis=2)
         lines.append(f"| {name} | {X.shape[1]} | " + " | ".join(f"{value:.3f}" for value in mean.ravel()) + " |")
@@ -246,7 +262,11 @@ def tables_of_knowledge(arguments):
         wrong = losses[3, 2] - losses[3, 0]
         checks.append((name, *((part.mean(), part.std(ddof=1) / np.sqrt(n)) for part in (gain, wrong))))
         flagged.append((name, conflicts))
-    lines += ["", "| data set | 30 without ranges minus 10 with | 60 with exchanged ranges minus 60 without |", "|---|---:|---:|"]
+    lines += [
+        "",
+        "| data set | 30 without ranges minus 10 with | 60 with exchanged ranges minus 60 without |",
+        "|---|---:|---:|",
+    ]
     lines += [f"| {name} | {a:+.3f} ± {b:.3f} | {c:+.3f} ± {d:.3f} |" for name, (a, b), (c, d) in checks]
     lines += ["", "Share of fits in which some range is said to conflict with the samples (± above are standard errors of paired differences):", "",
               "| data set | " + " | ".join(f"right, {size} | exchanged, {size}" for size in SIZES) + " |", "|---|" + "---:|" * 2 * len(SIZES)]  # fmt: skip
@@ -282,21 +302,28 @@ def tables_of_sites(arguments):
             lines.append(f"| {n_sites} ({repeats}) | {shift:g} SD | {losses[:, 0].mean():.3f} | {losses[:, 1].mean():.3f} | {gain.mean():+.3f} ± {error:.3f} | {refused} of {n_sites * repeats} | {logistic} | {combat} |")  # fmt: skip
             print(lines[-1], flush=True)
     X, y, sites, axis = species(arguments.data_dir)
-    real = {"heart disease: Cleveland, Hungary": heart(arguments.data_dir), "species4: three replicates of each sample": (X, y, sites)}
-    of_real = kept(arguments.keep, "peer-real", lambda: of_peer(arguments.peer, {k: v for k, v in real.items()})) if arguments.peer else {}
+    real = {
+        "heart disease: Cleveland, Hungary": heart(arguments.data_dir),
+        "species4: three replicates of each sample": (X, y, sites),
+    }
+    of_real = kept(arguments.keep, "peer-real", lambda: of_peer(arguments.peer, real)) if arguments.peer else {}
     lines += ["", "Real sites, with `CGNClassifierCV()`. Of the four heart disease sites two are at hand. The replicates of `species4` have no shift to speak of, and the same samples are on both sides: it shows that nothing is lost.", "",
               "| data | samples × features | ignored | with sites | refused | logistic regression | ComBat, logistic regression |", "|---|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
     for name, (X_real, y_real, of_real_sites) in real.items():
-        found = kept(arguments.keep, f"real-{name[:5]}", lambda part=(X_real, y_real, of_real_sites): held_out(mixture, *part))
+        found = kept(
+            arguments.keep, f"real-{name[:5]}", lambda part=(X_real, y_real, of_real_sites): held_out(mixture, *part)
+        )
         combat, logistic = of_real.get(name, ("", ""))
         cells = [f"{value:.3f}" if value != "" else "" for value in (*found[0], logistic, combat)]
-        lines.append(f"| {name} | {X_real.shape[0]} × {X_real.shape[1]} | {cells[0]} | {cells[1]} | {found[1]} | {cells[2]} | {cells[3]} |")
+        lines.append(
+            f"| {name} | {X_real.shape[0]} × {X_real.shape[1]} | {cells[0]} | {cells[1]} | {found[1]} | {cells[2]} | {cells[3]} |"
+        )
         print(lines[-1], flush=True)
     try:
         CGNClassifier().fit(X, y, sites=axis)
         said = "accepted"
     except ValueError as error:
-        said = f"refused: \"{error}\""
+        said = f'refused: "{error}"'
     lines += ["", f"The two m/z axes of `species4` as sites, each of which has two of the four species: {said}."]
     return lines
 
@@ -309,7 +336,14 @@ def main():
     options.add_argument("--repeats", type=int, default=N_REPEATS)
     arguments = options.parse_args()
     made = f"Made by `python bench/knowledge.py --data-dir ../shared/data --peer PYTHON --write`. {versions()}"
-    lines = ["# Knowledge from elsewhere, measured", "", made, "", *tables_of_knowledge(arguments), *tables_of_sites(arguments)]
+    lines = [
+        "# Knowledge from elsewhere, measured",
+        "",
+        made,
+        "",
+        *tables_of_knowledge(arguments),
+        *tables_of_sites(arguments),
+    ]
     text = "\n".join(lines) + "\n"
     publish(text, "bench-knowledge.md", write=arguments.write)
 

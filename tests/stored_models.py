@@ -71,6 +71,8 @@ def stored_models():
     for candidate in CANDIDATES:
         yield candidate, CGNClassifierCV(candidates=["naive_bayes", candidate], ordered=True).fit(*mixed())
     yield "best", CGNClassifierCV(candidates=["band"], ordered=True, combine="best").fit(X, y)
+    yield "sites", CGNClassifier().fit(X, y, sites=np.arange(len(y)) // 2 % 2)
+    yield "ranges", CGNClassifier(prior=Prior.from_ranges({0: {0: (-1.0, 1.0)}})).fit(X, y)
     yield "location of the paper", CGNClassifier(prior=Prior(location="paper")).fit(X, y)
     made = make_raw_spectra(12, n_points=3000, random_state=0)
     for steps in (preset("seldi"), preset("maldi", align=True).set_params(normalise__method="pqn"), Peaks()):

@@ -52,7 +52,9 @@ def test_fit_and_predict(patients):
     )
     assert "3 sites; their share of the variance within classes" in run("inspect", folder / "m.skops")[1]
     new.drop(columns="hospital").to_csv(folder / "bare.csv", index=False)
-    assert "has no column 'hospital', which named the sites" in run("predict", folder / "m.skops", folder / "bare.csv")[2]
+    assert (
+        "has no column 'hospital', which named the sites" in run("predict", folder / "m.skops", folder / "bare.csv")[2]
+    )
 
 
 def test_whole_sites_are_held_out(patients):

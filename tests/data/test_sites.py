@@ -19,7 +19,9 @@ def samples(seed=0, shift=1.0, n_sites=4, n=12, m=3):
 def cells_of(X, y, of_site, weights=None):
     table, _ = read_training(X, y, weights, "from_dtype")
     numbers, names = site_numbers(of_site, len(y))
-    return SiteCells.of(table, numbers, names), np.array([[((numbers == i) & (y == c)).sum() for c in (0, 1)] for i in range(len(names))], float)  # fmt: skip
+    counts = np.zeros((len(names), 2))
+    np.add.at(counts, (numbers, y), 1.0)
+    return SiteCells.of(table, numbers, names), counts
 
 
 @pytest.mark.parametrize("ratio", [0.03, 1.0, 10.0])
@@ -35,7 +37,9 @@ def test_shifts_given_their_variance_are_those_of_generalised_least_squares(rati
     residual = X - C @ expected
     np.testing.assert_allclose(means, expected, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(shifts, ratio * B.T @ inverse @ residual, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(variance, np.einsum("nm,nk,km->m", residual, inverse, residual) / (len(y) - 2), rtol=1e-6)
+    np.testing.assert_allclose(
+        variance, np.einsum("nm,nk,km->m", residual, inverse, residual) / (len(y) - 2), rtol=1e-6
+    )
 
 
 def test_marginal_likelihoods_equal_integrals_over_class_means_and_variance():
@@ -50,9 +54,7 @@ def test_marginal_likelihoods_equal_integrals_over_class_means_and_variance():
     expected = []
     for ratio in RATIOS[:6]:
         base = np.eye(len(y)) + ratio * B @ B.T
-        log_density = [
-            multivariate_normal.logpdf(X[:, 0], cov=np.exp(2 * s) * base + 1e6 * C @ C.T) for s in log_sigma
-        ]
+        log_density = [multivariate_normal.logpdf(X[:, 0], cov=np.exp(2 * s) * base + 1e6 * C @ C.T) for s in log_sigma]
         expected.append(np.logaddexp.reduce(log_density))
     np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=2e-3)
 

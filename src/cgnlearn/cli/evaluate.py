@@ -348,6 +348,7 @@ def _of_sites(data: Data, sites: Any) -> dict[str, str]:
         return {}
     from cgnlearn.evaluation.sites import sites_in_words
 
+    assert data.y is not None
     found = sites_in_words(data.X, data.y, sites)
     for line in found:
         terminal.say(line)

@@ -313,10 +313,14 @@ def print_by_site(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print the log loss of every model at every site that was held out."""
     models = list(rows[0]["log_loss"]) if rows else []
     cells = [
-        [str(row["site"]), str(row["samples"]), *("" if loss is None else f"{loss:.3f}" for loss in row["log_loss"].values())]
+        [
+            str(row["site"]),
+            str(row["samples"]),
+            *("" if loss is None else f"{loss:.3f}" for loss in row["log_loss"].values()),
+        ]
         for row in rows
     ]
-    _print("log loss by site, each held out", ["site"], ["samples", *models], cells)
+    print_rows("log loss by site, each held out", ["site"], ["samples", *models], cells)
 
 
 def print_warnings(summaries: Sequence[Summary]) -> None:

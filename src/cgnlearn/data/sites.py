@@ -159,7 +159,9 @@ class SiteShift:
         """Log density of the shift of a further site, up to a constant."""
         spread = np.maximum(RATIOS * (1 + 1 / len(self.names)), NARROWEST)
         standard = np.square(shift / self.deviation)[:, None]
-        return float(logsumexp(np.log(self.weights + 1e-300) - 0.5 * (np.log(spread) + standard / spread), axis=1).sum())
+        return float(
+            logsumexp(np.log(self.weights + 1e-300) - 0.5 * (np.log(spread) + standard / spread), axis=1).sum()
+        )
 
 
 def _given_ratio(n: Floats, mean: Floats, within: Floats, ratio: float) -> tuple[Floats, Floats, Floats, Floats]:
@@ -167,7 +169,7 @@ def _given_ratio(n: Floats, mean: Floats, within: Floats, ratio: float) -> tuple
 
     With flat priors of the class means and of ln σ. Shifts are eliminated first, which leaves a system of the classes.
     """
-    n_sites, n_classes, m = n.shape
+    n_classes = n.shape[1]
     of_site, of_class = n.sum(axis=1), n.sum(axis=0)  # (sites, m), (classes, m)
     total_site, total_class = (n * mean).sum(axis=1), (n * mean).sum(axis=0)
     kept = ratio / (1 + ratio * of_site)  # 1 / (n_s + 1/ω²): (sites, m)

@@ -177,7 +177,9 @@ def site_splits(y: NDArray[Any], sites: NDArray[Any]) -> list[Split]:
     for name, split in zip(names.tolist(), splits, strict=True):
         absent = np.setdiff1d(y, y[split.train])
         if len(absent):
-            raise ValueError(f"without site {name!s} there is no sample of class {absent[0]!s}: add samples of it elsewhere")
+            raise ValueError(
+                f"without site {name!s} there is no sample of class {absent[0]!s}: add samples of it elsewhere"
+            )
     return splits
 
 

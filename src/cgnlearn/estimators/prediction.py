@@ -56,7 +56,9 @@ def fitting(model: Any) -> Iterator[None]:
 def _clear(model: Any) -> None:
     parameters = model.get_params(deep=False)
     for name in list(vars(model)):
-        if name not in parameters and not name.startswith(("_skl_", "_parent_callback", "_callback", "_metadata_request")):
+        if name not in parameters and not name.startswith(
+            ("_skl_", "_parent_callback", "_callback", "_metadata_request")
+        ):
             delattr(model, name)
 
 

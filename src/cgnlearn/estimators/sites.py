@@ -60,7 +60,7 @@ def learned(table: Table, sites: Any) -> tuple[Table, SiteShift]:
 
 
 def _check_confounding(counts: Floats, names: Sequence[Any], classes: Sequence[Any]) -> None:
-    """Raise ValueError if no chain of sites that have classes in common joins all of them; warn of sites of one class."""
+    """Raise ValueError if no chain of common classes joins all sites; warn of sites with one class."""
     n_sites, n_classes = counts.shape
     classes_at = counts > 0
     graph = np.block([[np.eye(n_sites, dtype=bool), classes_at], [classes_at.T, np.eye(n_classes, dtype=bool)]])
@@ -68,17 +68,20 @@ def _check_confounding(counts: Floats, names: Sequence[Any], classes: Sequence[A
     _, part = connected_components(graph[np.ix_(present, present)], directed=False)
     if part.max() > 0:
         other = int(np.argmax(part[:n_sites] != part[0]))
-        apart = (", ".join(str(classes[i]) for i in np.flatnonzero(classes_at[site])) for site in (0, other))
+        here, there = (
+            f"site {names[site]!r} has {', '.join(str(classes[i]) for i in np.flatnonzero(classes_at[site]).tolist())}"
+            for site in (0, other)
+        )
         raise ValueError(
-            "sites and classes cannot be told apart: site {!r} has {}, site {!r} has {}, and no site joins them: omit "
-            "sites, or add samples of other classes".format(names[0], next(apart), names[other], next(apart))
+            f"sites and classes cannot be told apart: {here}, {there}, and no site joins them: omit sites, or add "
+            "samples of other classes"
         )
     single = classes_at.sum(axis=1) == 1
     if single.any() and n_sites > 1:
         at = int(np.argmax(single))
         label = classes[int(np.argmax(counts[at]))]
         warnings.warn(
-            f"site {names[at]!r} has samples of class {label!r} only: its shift rests on the class means of other sites",
+            f"site {names[at]!r} has samples of class {label!r} only: its shift rests on the class means elsewhere",
             DataWarning,
             stacklevel=7,
         )

@@ -33,8 +33,8 @@ def fit_options(
 ) -> dict[str, Any]:
     """Arguments of ``fit`` besides X and y.
 
-    A last step whose ``fit`` has ``groups`` or ``sites`` gets them. The ``cv`` of one that cross-validates in another way, such as
-    LogisticRegressionCV, is set to the same number of folds with groups kept together.
+    A last step whose ``fit`` has ``groups`` or ``sites`` gets them. The ``cv`` of one that cross-validates in another
+    way, such as LogisticRegressionCV, is set to the same number of folds with groups kept together.
     """
     last, path = last_step(model), ""
     while isinstance(model, Pipeline):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.data.table import read_training
@@ -23,8 +22,9 @@ def log_loss_by_site(study: Study) -> list[dict[str, Any]]:
         losses: dict[str, float | None] = {}
         for result in study.results:
             if result.unit[1:] == (split.repeat, split.fold):
-                known = result.log_proba is not None
-                losses[result.unit.name] = LOG_LOSS(result.log_proba, study.true[result.rows]) if known else None
+                log_proba = result.log_proba
+                loss = None if log_proba is None else LOG_LOSS(log_proba, study.true[result.rows])
+                losses[result.unit.name] = loss
         found.append({"site": str(study.sites[split.test[0]]), "samples": len(split.test), "log_loss": losses})
     return found
 

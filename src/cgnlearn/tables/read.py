@@ -109,13 +109,13 @@ class Plan:
             if self.drop_missing:
                 kept = kept & (column.present if isinstance(column, Labels) else ~np.isnan(column.values))
         found: dict[str, Labels | None] = {}
-        for what, name in (("group", self.roles.groups), ("site", self.roles.site)):
+        for what, own in (("group", self.roles.groups), ("site", self.roles.site)):
             found[what] = None
-            if name is not None:
-                found[what] = column = labels(rows, name, na)
+            if own is not None:
+                found[what] = column = labels(rows, own, na)
                 without = kept & ~column.present
                 if without.any():
-                    scan = ColumnScan(name, path=rows.path)
+                    scan = ColumnScan(own, path=rows.path)
                     n_without = int(without.sum())
                     raise scan.error("has no value", scan.first(rows, without), n_without, f"fill in the {what}")
         return Part(rows, kept, features, target, found["group"], found["site"])
