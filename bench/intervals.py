@@ -191,8 +191,8 @@ def table(n_repetitions, n_jobs):
         f"groups at an ICC of {listed(of.icc for of in below if of.n_groups)}. The AUC without groups has DeLong's "
         "interval on the logit scale. All are widened for folds that share training samples; by how much, and the "
         "shape of the intervals, were chosen on simulations of the same kind, for the AUC on the same seeds: other "
-        "data may have other coverage. On other seeds (400, with 1000 samples 200) the AUC without groups has 95.0, 96.5 "
-        "and 95.0 with 30 samples, 91.0, 96.0 and 97.2 with 100, and 98.0, 99.0 and 97.5 with 1000.",
+        "data may have other coverage. On other seeds (400, with 1000 samples 200) the AUC without groups has 95.0, "
+        "96.5 and 95.0 with 30 samples, 91.0, 96.0 and 97.2 with 100, and 98.0, 99.0 and 97.5 with 1000.",
         "",
         f"| samples | groups | ICC | true accuracy | {' | '.join(QUANTITIES)} |",
         f"|---:|---:|---:|---:|{'---:|' * len(QUANTITIES)}",
