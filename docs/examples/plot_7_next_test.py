@@ -27,9 +27,9 @@ diagnosis = np.where(ill, "ill", "healthy")
 model = CGNClassifier("tan").fit(patients, diagnosis)
 
 # %%
-# Costs of the tests, and of the decisions in the same units: to send an ill patient home costs 100, to treat a healthy one 20.
-costs = {"pain": 0.1, "pulse": 0.3, "ecg": 0.8, "scan": 2.0}
-decisions = np.array([[0.0, 100.0], [20.0, 0.0]])  # home, treat; columns: healthy, ill
+# Costs of the tests, and of the decisions in the same units: to send an ill patient home costs 40, to treat a healthy one 20.
+costs = {"pain": 0.1, "pulse": 0.2, "ecg": 0.5, "scan": 3.0}
+decisions = np.array([[0.0, 40.0], [20.0, 0.0]])  # home, treat; columns: healthy, ill
 
 # %%
 # Test after test, until none is worth its price.
