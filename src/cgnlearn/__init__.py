@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cgnlearn.persistence import load as load
     from cgnlearn.persistence import save as save
     from cgnlearn.portable.export import export as export
+    from cgnlearn.reporting.report import report as report
     from cgnlearn.streams import fit_stream as fit_stream
     from cgnlearn.streams import predict_stream as predict_stream
     from cgnlearn.structures.band import Band as Band
@@ -60,6 +61,7 @@ _HOMES = {
     "ordered_path": "structures.band",
     "predict_dask": "distributed",
     "predict_stream": "streams",
+    "report": "reporting.report",
     "save": "persistence",
     "validate": "evaluation.validation",
 }

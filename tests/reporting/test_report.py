@@ -15,20 +15,22 @@ import pytest
 from markupsafe import escape
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, Jan
 from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation.chosen import Chosen, explained
+from cgnlearn.evaluation.metrics import METRICS
 from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.study import BASELINE, Study, pooled
 from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.plots.style import DARK_COLOURS
 from cgnlearn.reporting import write_report
 from cgnlearn.reporting.cards import cards, column, histogram_of
-from cgnlearn.reporting.figures import VARIABLES
+from cgnlearn.reporting.album import VARIABLES, Album
 from cgnlearn.reporting.page import IncompleteReportError
-from cgnlearn.reporting.panels import panels
+from cgnlearn.reporting.leaderboard import leaderboard
 from cgnlearn.reporting.samples import Viewer, strip_of
 from cgnlearn.reporting.shape import shape_of
 
@@ -197,7 +199,11 @@ def test_cards_count_missing_cells_and_draw_the_others(mixed_study, mixed_chosen
     chosen = replace(mixed_chosen, study=study, evidence=evidence)
     found = cards(chosen)
     assert [card.name for card in found.shown] == ["a", HOSTILE, "level", "none", "constant", "huge", "b"]
-    assert [card.length for card in found.shown] == pytest.approx(np.array([3, 2, 1, 0.5, 0.4, 0.3, 0.1]) / 3)
+    sizes = np.array([3, 2, 1, 0.5, 0.4, 0.3, 0.1])
+    assert [card.share for card in found.shown] == pytest.approx(sizes / sizes.sum())
+    assert [card.bar[1] for card in found.shown] == pytest.approx(100 * sizes / 5)  # from -2 to 3
+    assert found.zero == pytest.approx(40)
+    assert [card.bar[0] for card in found.shown[:2]] == pytest.approx([40, 0])  # to the right of zero, to the left
     by_name = {card.name: card for card in found.shown}
     missing = {name: card.n_missing for name, card in by_name.items()}
     assert missing == {"a": 30, "b": 0, HOSTILE: 0, "level": 5, "none": 90, "constant": 0, "huge": 0}
@@ -294,7 +300,9 @@ def test_the_most_confident_error_may_be_none_of_the_listed_samples(tmp_path):
     assert f"Most confident error: {wrong[-1]}<" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize("broken", ["cgnlearn.reporting.cards.cards", "cgnlearn.reporting.panels.panels", "verdict"])
+@pytest.mark.parametrize(
+    "broken", ["cgnlearn.reporting.cards.cards", "cgnlearn.reporting.leaderboard.leaderboard", "verdict"]
+)
 def test_an_exception_in_a_part_leaves_the_others(mixed_study, tmp_path, monkeypatch, broken):
     def fails(*_):
         raise KeyError(4952)
@@ -311,7 +319,7 @@ def test_an_exception_in_a_part_leaves_the_others(mixed_study, tmp_path, monkeyp
     text = path.read_text()
     assert "The part about the chosen model could not be made" in text
     assert "Data and settings" in text
-    assert ("Log loss (penalty" in text) == ("panels" not in broken)
+    assert ("Brier score" in text) == ("leaderboard" not in broken)
     assert "No model has predictions" not in text
 
 
@@ -394,14 +402,19 @@ def test_the_page_is_self_contained_and_escaped(page):
 
 def test_the_page_says_what_must_be_said(page, mixed_study, spectra_study):
     text = page.read_text(encoding="utf-8")
-    headings = "Comparison of models, Confusion matrix, Feature contributions, Peak contributions, Data and settings"
+    headings = "Comparison of models, Confusion matrix, How we know, Table 1, Most confused pairs, Data and settings"
     others = "Limits of use, Triangles mark the peaks, ROC curve, Decision curve, Sensitivity (share of cases found)"
     for words in f"{headings}, {others}, Least certain sample, Most certain sample, 95% CI".split(", "):
         assert words in text
     assert len(page.read_bytes()) < 1_500_000
     for study in (mixed_study, spectra_study):
         verdict = Verdict(study)
-        shown = [verdict.headline, *verdict.sentences, *(part for figure in verdict.figures for part in figure if part)]
+        shown = [
+            verdict.headline,
+            *verdict.remarks,
+            *verdict.sentences,
+            *(part for figure in verdict.figures for part in figure if part),
+        ]
         places = [text.index(str(escape(sentence))) for sentence in shown]
         assert places[0] < text.index("Comparison of models", places[0])
 
@@ -437,18 +450,31 @@ def test_groups_are_counted_as_well_as_samples(mixed_study, tmp_path):
     assert "Least certain sample: P" in text
 
 
-def test_the_panels_show_the_metrics_of_all_rows(mixed_study):
-    found = panels(mixed_study)
-    assert [panel.metric.name for panel in found] == ["accuracy", "log_loss", "brier", "calibration_error"]
-    for panel in found[:3]:
-        low, high = panel.ends
-        for summary, dot in zip(mixed_study.summaries, panel.dots, strict=True):
-            assert dot.of.model == summary.model
-            own = [result for result in mixed_study.results if result.unit.name == summary.model]
-            value = panel.metric(*pooled(own, mixed_study.true))
-            assert dot.of.value.value == pytest.approx(value)
-            if not dot.is_out:
-                assert low + dot.place.value / 100 * (high - low) == pytest.approx(value, abs=0.001 * (high - low))
+def test_the_leaderboard_shows_the_metrics_of_all_samples_by_log_loss(mixed_study):
+    study = mixed_study
+    found = leaderboard(study, Verdict(study))
+    losses = [line.metrics["log_loss"].value.value for line in found.lines]
+    assert losses == sorted(losses)
+    assert {line.model for line in found.lines} == set(study.models)
+    for line in found.lines:
+        own = [result for result in study.results if result.unit.name == line.model]
+        log_proba, true = pooled(own, study.true)
+        for name, standing in line.metrics.items():
+            assert standing.value.value == pytest.approx(METRICS[name](log_proba, true))
+        auc = [roc_auc_score(study.true[rows], np.exp(p), multi_class="ovr") for rows, p in by_repeat(own)]
+        assert line.auc.value == pytest.approx(np.mean(auc))
+        assert line.seconds.fit > 0
+        assert line.is_chosen == (line.model == study.chosen) == (line.result == "")
+    places = [line.place.at.value for line in found.lines if not line.place.is_out]
+    assert places == sorted(places)
+    assert found.lines[-1].model == BASELINE
+    assert found.baseline == found.lines[-1].place.at.value
+
+
+def by_repeat(results):
+    for repeat in sorted({result.unit.repeat for result in results}):
+        own = [result for result in results if result.unit.repeat == repeat]
+        yield np.concatenate([r.rows for r in own]), np.concatenate([r.log_proba for r in own])
 
 
 def test_a_model_without_contributions_has_a_report(mixed_study, tmp_path):
@@ -466,15 +492,15 @@ def test_a_model_without_contributions_has_a_report(mixed_study, tmp_path):
 
 
 def test_the_model_is_told_in_words_and_drawn_where_it_can_be_read(mixed_study, mixed_chosen, spectra_study):
-    assert shape_of(mixed_chosen.final, "t").tree
-    assert shape_of(mixed_chosen.final, "t").figure is None
-    band = shape_of(Chosen.of(spectra_study).final, "s")
+    assert shape_of(mixed_chosen.final, Album("t")).tree
+    assert shape_of(mixed_chosen.final, Album("t")).figure is None
+    band = shape_of(Chosen.of(spectra_study).final, Album("s"))
     assert (band.tree, band.groups, band.figure) == (None, None, None)
     assert "depends on up to 1 preceding ones" in band.text
 
     def of(structure, **names):
         X = mixed_study.X.rename(columns={HOSTILE: "c"})
-        return shape_of(CGNClassifier(structure).fit(X, mixed_study.y), "x")
+        return shape_of(CGNClassifier(structure).fit(X, mixed_study.y), Album("x"))
 
     assert of("naive_bayes")[1:4] == (None, None, None)
     assert of("complete")[1:4] == (None, None, None)
@@ -488,7 +514,7 @@ def test_members_of_a_mixture_are_told_by_kind():
     mixture = CGNClassifierCV(candidates=["naive_bayes", "complete"])
     X.columns = X.columns.astype(str)
     model = mixture.fit(X, y)
-    told, members = shape_of(model, "mixture").members, model.members_
+    told, members = shape_of(model, Album("mixture")).members, model.members_
     assert sum(kind.n for kind in told) == len(members)
     assert sum(kind.weight for kind in told) == pytest.approx(1)
     assert len({kind.text for kind in told}) == len(told) == len(members)
@@ -503,7 +529,6 @@ def test_without_any_answer_the_page_says_so(tmp_path):
     assert study.chosen is None
     write_report(tmp_path / "report.html", [study])
     text = (tmp_path / "report.html").read_text()
-    assert "does not exist" in text
     assert "No model has predictions in every fold" in text
     assert "complete ml has no predictions in 8 of 8 folds: maximum likelihood does not exist for column" in unescape(
         text

@@ -27,17 +27,14 @@ OUTPUT = "Path of the report.  [default: demo/report.html]"
 @jobs_option(1)
 @json_option
 def demo(output: Path, jobs: int, as_json: bool) -> None:
-    """Compare maximum likelihood and Bayesian averaging on embedded data, and classify raw spectra.
+    """Classify raw spectra and wines, and compare maximum likelihood and Bayesian averaging on embedded data.
 
     The spectra, simulated with a known truth, are written beside the report and read from there.
     """
     from cgnlearn.reporting import demonstration, write_report
 
-    compared = [part._replace(study=_done(part.study, jobs)) for part in demonstration.comparisons()]
-    if not as_json:
-        print_comparisons(compared)
     studies = []
-    for study in (demonstration.wine_study(), _spectra(output.parent / "spectra")):
+    for study in (_spectra(output.parent / "spectra"), demonstration.wine_study()):
         done = _done(study, jobs, explained=True)
         if done.marks is not None:
             truth = demonstration.planted_truth(done)
@@ -47,14 +44,17 @@ def demo(output: Path, jobs: int, as_json: bool) -> None:
             print_table(done.summaries, study.name + (", by spectrum" if done.has_replicates else ""))
             if done.has_replicates:
                 print_by_sample(done)
+    compared = [part._replace(study=_done(part.study, jobs)) for part in demonstration.comparisons()]
+    if not as_json:
+        print_comparisons(compared)
     say(truth)
     if as_json:
-        by_name = {f"{part.study.name}, {part.structure}, {part.n_train} samples": part.study for part in compared}
-        by_name |= {study.name: study for study in studies}
+        by_name = {study.name: study for study in studies}
+        by_name |= {f"{part.study.name}, {part.structure}, {part.n_train} samples": part.study for part in compared}
         plain = {name: [summary.as_dict() for summary in study.summaries] for name, study in by_name.items()}
         click.echo(json.dumps(plain, indent=1))
     with waiting("writing the report"):
-        write_report(output, studies, "Maximum likelihood and Bayesian averaging", compared)
+        write_report(output, studies, "Demonstration: raw spectra, wines, and small training sets", compared)
     say(f"report: {output}")
 
 
@@ -73,7 +73,15 @@ def _spectra(folder: Path) -> Study:
     own = with_comparators(own, (), by_default=True, n_columns=read.X.shape[1], n_classes=2, seed=0)
     models = {name: read.before(model) for name, model in own.items()}
     return demonstration.spectra_study(
-        read.X, read.y, models, simulated, groups=read.groups, raw=read.spectra, ids=read.ids, proposed=MIXTURE
+        read.X,
+        read.y,
+        models,
+        simulated,
+        groups=read.groups,
+        raw=read.spectra,
+        ids=read.ids,
+        proposed=MIXTURE,
+        spectra=read.survey,
     )
 
 

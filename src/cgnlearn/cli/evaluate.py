@@ -45,6 +45,7 @@ OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run
 @options.jobs_option(1)
 @click.option("-o", "--output", type=options.NEW_FOLDER, help=OUTPUT)
 @click.option("--report", type=options.NEW_REPORT, help="Path of an HTML report.")
+@click.option("--figures", type=options.NEW_FOLDER, help="Folder for the figures of the report, as svg and pdf.")
 @options.json_option
 def evaluate(
     given: Given,
@@ -61,6 +62,7 @@ def evaluate(
     jobs: int,
     output: Path | None,
     report: Path | None,
+    figures: Path | None,
     as_json: bool,
     seed: int,
     **model: Any,
@@ -73,6 +75,8 @@ def evaluate(
         raise click.UsageError("--prevalence needs a class: name it with --positive CLASS")
     if threshold and positive is None:
         raise click.UsageError("--threshold needs a class: name it with --positive CLASS")
+    if figures is not None and report is None:
+        raise click.UsageError("--figures are those of the report: add --report PATH")
     data, of_spectra, roles = given.data, given.of_spectra, given.roles
     has_mixture = not structure or MIXTURE in structure
     models = compared(structure, estimation, seed=seed, ordered=ordered or (of_spectra and has_mixture), **model)
@@ -117,6 +121,10 @@ def evaluate(
     asked: dict[str, Any] = {"proposed": proposed, "positive": positive, "prevalence": prevalence, "costs": costs}
     rows: dict[str, Any] = {"lines": read.lines, "ids": read.ids, "groups": read.groups, "sites": sites, "raw": raw}
     rows["by"] = {} if of_spectra else read.others
+    if of_spectra:
+        rows["spectra"] = read.survey
+        for warning in read.survey.warnings:
+            terminal.say(f"warning: {warning}")
     study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))
     if study.undivided:
         terminal.say(study.undivided)
@@ -171,7 +179,7 @@ def evaluate(
         if costs is not None:
             study = replace(study, settings={**study.settings, **_in_words(costs, study.classes, beside.costs)})
         with terminal.waiting("writing the report"):
-            write_report(report, [study], f"Evaluation of {data.name}")
+            write_report(report, [study], f"Evaluation of {data.name}", figures=figures)
         terminal.say(f"report: {report}")
     if not is_finished:
         raise click.exceptions.Exit(1)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgnlearn.cli.options import EXISTING, combined
-from cgnlearn.cli.terminal import print_table, say
+from cgnlearn.cli.options import Input, combined
+from cgnlearn.cli.terminal import Beside, print_table, say
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -16,11 +16,23 @@ if TYPE_CHECKING:
     from cgnlearn.evaluation.study import Study
     from cgnlearn.spectra.folders import Folder, Training
 
-LABELS = "For spectra: table with columns file (or sample) and label; a column sample beside file names replicates."
+LABELS = "For spectra: table with columns file (or sample), label, maybe sample, batch and date; or the word folders."
+FOLDERS = Path("folders")  # the word
 PRESET = "Preprocessing of spectra. maldi: all steps. seldi: binning only.  [default: maldi]"
 CORRELATION = "Correlation of a sample's replicates: 1 averages their log odds, 0 adds them.  [default: 1]"
 
-labels_option = click.option("--labels", type=EXISTING, help=LABELS)
+
+class LabelsInput(Input):
+    """A table of labels, or the word folders: each class has a folder of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        return FOLDERS if str(value) == FOLDERS.name else super().convert(value, param, ctx)
+
+
+labels_option = click.option("--labels", type=LabelsInput(), metavar="FILE|folders", help=LABELS)
 skip_option = click.option("--skip-bad", is_flag=True, help="Skip spectra that cannot be read, and list them.")
 preset_options = combined(
     click.option("--preset", type=click.Choice(("maldi", "seldi")), help=PRESET),
@@ -52,15 +64,21 @@ def opened(path: Path, labels: Path | None, **more: Any) -> Folder:
     """A folder of spectra, whose messages are printed."""
     from cgnlearn.spectra.folders import Folder
 
-    return Folder(path, labels, notify=say, **more)
+    by_folder = labels is FOLDERS
+    return Folder(path, None if by_folder else labels, by_folder, notify=say, **more)
 
 
-def steps_of(preset: str | None, width: float | None) -> Pipeline:
-    """The preprocessing steps."""
+def steps_of(preset: str | None, width: float | None, *, peaks: bool = False) -> Pipeline:
+    """The preprocessing steps, the last of which makes bins or finds peaks."""
+    from cgnlearn.spectra import Peaks
     from cgnlearn.spectra import preset as preset_of
 
-    steps = preset_of(preset or "maldi").set_output(transform="pandas")
-    return steps if width is None else steps.set_params(bin__width=width)
+    steps = preset_of(preset or "maldi")
+    if peaks:
+        steps.steps[-1] = ("peaks", Peaks())
+    elif width is not None:
+        steps.set_params(bin__width=width)
+    return steps.set_output(transform="pandas")
 
 
 def needed_labels(path: Path, labels: Path | None, target: str | None) -> Path:
@@ -75,7 +93,7 @@ def needed_labels(path: Path, labels: Path | None, target: str | None) -> Path:
         first = "a.mzML"
     raise click.UsageError(
         f"{path} is a folder or an archive of spectra: add --labels TABLE, a csv file with the columns file, such "
-        f"as {first}, and {class_column(target)}"
+        f"as {first}, and {class_column(target)}, or --labels folders"
     )
 
 
@@ -103,26 +121,13 @@ def checked(model: Any, data: Path) -> bool:
 
 def print_by_sample(study: Study) -> None:
     """Print metrics by sample, the log odds of its spectra averaged, and the correlation of these."""
-    import numpy as np
+    from cgnlearn.evaluation.decisions import auc_by_model
+    from cgnlearn.evaluation.of_samples import correlation_of_replicates, of_samples
 
-    from cgnlearn.evaluation.study import FoldResult, pooled, summarise
-    from cgnlearn.spectra import by_sample as combined
-    from cgnlearn.spectra import replicate_correlation
-
-    assert study.groups is not None
-    samples, first, number = np.unique(study.groups, return_index=True, return_inverse=True)
-    if len(set(zip(number.tolist(), study.true.tolist(), strict=True))) > len(samples):
+    found = of_samples(study)
+    if found is None:
         return  # groups with several classes are not samples
-    results = []
-    for result in study.results:
-        log_proba, rows = result.log_proba, np.unique(number[result.rows])
-        if log_proba is not None:
-            log_proba = combined(log_proba, number[result.rows]).log_proba
-        results.append(FoldResult(result.unit, rows, log_proba))
-    found = summarise(results, study.true[first])
-    print_table(found, "by sample, the log odds of its spectra averaged", unit="sample")
-    best = [result for result in study.results if result.unit.name == study.chosen and not result.unit.repeat]
-    if best:
-        rows = np.concatenate([result.rows for result in best])
-        rho = replicate_correlation(*pooled(best, study.true), number[rows])
+    print_table(found.summaries, "by sample, the log odds of its spectra averaged", Beside(auc=auc_by_model(found)))
+    rho = correlation_of_replicates(study)
+    if rho is not None:
         say(f"{study.chosen}: log odds of one sample's spectra correlate by {rho:.2f} (for predict --correlation)")

@@ -30,6 +30,7 @@ INTERVAL = (
 )
 SETS = "Add the classes that cannot be ruled out: a set that contains the true one with this chance, such as 0.9."
 CANNOT_TELL, NO_CLASS = "cannot tell", "none"  # sets of all classes, and of none
+THRESHOLD = "Predict CLASS from this probability on, and else the most probable of the others, such as case=0.2."
 NOT_CSV = (".xlsx", ".xls", ".parquet", ".npz", ".gz", ".zip")
 NEXT = "Add which missing column of each row to measure next, and the expected fall of entropy or cost."
 TEST_COSTS = "Costs of the measurements that --next may choose; default: all, with equal costs."
@@ -43,6 +44,7 @@ class Predictor(NamedTuple):
     classifier: Any  # the last step
     roles: Roles
     costs: Costs | None
+    threshold: tuple[str, float] | None = None  # of a class
     log_density: bool = False
     interval: float | None = None  # level
     sets: float | None = None  # coverage
@@ -59,7 +61,13 @@ class Predictor(NamedTuple):
         import numpy as np
 
         classes = np.array(self.classes)
-        columns: dict[str, Any] = {"predicted": classes[log_proba.argmax(axis=1)]}
+        best = log_proba.argmax(axis=1)
+        if self.threshold is not None:
+            label, least = self.threshold
+            place = self.classes.index(label)
+            others = np.where(np.arange(len(classes)) == place, -np.inf, log_proba).argmax(axis=1)
+            best = np.where(np.exp(log_proba[:, place]) >= least, place, others)
+        columns: dict[str, Any] = {"predicted": classes[best]}
         if self.costs is not None:
             best, expected = self.costs.least(log_proba)
             columns |= {"decision": np.array(self.costs.decisions)[best], "expected_cost": expected}
@@ -126,6 +134,7 @@ class Predictor(NamedTuple):
 @options.id_option
 @options.na_option
 @click.option("--class-prior", type=options.probabilities, metavar="CLASS=P,...", help=CLASS_PRIOR)
+@click.option("--threshold", type=options.probabilities, metavar="CLASS=P", help=THRESHOLD)
 @options.cost_option
 @click.option("--interval", type=options.share, metavar="LEVEL", help=INTERVAL)
 @click.option("--sets", type=options.share, metavar="COVERAGE", help=SETS)
@@ -217,6 +226,7 @@ def predictor_of(
     row_id: str | None,
     na: Sequence[str],
     class_prior: dict[str, float] | None = None,
+    threshold: dict[str, float] | None = None,
     cost: Path | None = None,
     log_density: bool = False,
     interval: float | None = None,
@@ -251,8 +261,17 @@ def predictor_of(
             model._check_integrates("--next")
             for name in test_costs or ():
                 column_of(name, model.statistics_.schema)
-    more = log_density, interval, sets, listed_values(na), next_test, test_costs
+    least = None if threshold is None else _threshold(threshold, classes)
+    more = least, log_density, interval, sets, listed_values(na), next_test, test_costs
     return Predictor(model, classifier_of(model), roles, costs, *more)
+
+
+def _threshold(given: dict[str, float], classes: Sequence[str]) -> tuple[str, float]:
+    """The one class with a threshold."""
+    [(label, least), *more] = given.items()
+    if more or label not in classes:
+        raise click.UsageError(f"--threshold must name one class, such as {classes[-1]}=0.2: {', '.join(classes)}")
+    return label, least
 
 
 def _completed(given: dict[str, float], classes: Sequence[str]) -> list[float]:

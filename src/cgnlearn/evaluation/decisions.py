@@ -87,8 +87,12 @@ def decisions(
     prevalence: float | None = None,
     grouping: Grouping | None = None,
     threshold: float = THRESHOLD,
+    known_auc: Estimate | None = None,
 ) -> Decisions:
-    """Measures over the repetitions of a cross-validation; None: with the prevalence of the samples."""
+    """Measures over the repetitions of a cross-validation; None: with the prevalence of the samples.
+
+    The AUC does not depend on the threshold and may be known from another one.
+    """
     if grouping is not None and not 0 < parts[0][1].sum() < len(parts[0][1]):
         grouping = Grouping(None, grouping.n_folds)  # of an interrupted run
     parts = [part for part in parts if 0 < part[1].sum() < len(part[1])]
@@ -126,7 +130,8 @@ def decisions(
         if of is None or others is None:
             positive_value, negative_value = (v and Estimate(v.value) for v in (positive_value, negative_value))
     values = sensitivity, specificity, positive_value, negative_value
-    return Decisions(round(n_positive), round(n_negative), own_prevalence, auc(parts, grouping), *values)
+    area = known_auc or auc(parts, grouping)
+    return Decisions(round(n_positive), round(n_negative), own_prevalence, area, *values)
 
 
 def decisions_by_model(study: Study, label: str, threshold: float = THRESHOLD) -> dict[str, Decisions]:
@@ -329,6 +334,22 @@ class Costs:
         if half is None:
             return Estimate(value)
         return Estimate(value, max(value - half, float(self.matrix.min())), min(value + half, float(self.matrix.max())))
+
+    def calls(self, position: int) -> tuple[int, int] | None:
+        """For two classes and two decisions: those to take for and against the class at a position, if they differ."""
+        if self.matrix.shape != (2, 2):
+            return None
+        call, other = (int(self.matrix[code].argmin()) for code in (position, 1 - position))
+        return (call, other) if call != other else None
+
+    def threshold(self, position: int) -> float | None:
+        """Probability of the class from which on its call costs less; None without two classes and decisions."""
+        calls = self.calls(position)
+        if calls is None:
+            return None
+        false_alarm = self.matrix[1 - position, calls[0]] - self.matrix[1 - position, calls[1]]
+        miss = self.matrix[position, calls[1]] - self.matrix[position, calls[0]]
+        return float(false_alarm / (false_alarm + miss)) if false_alarm + miss > 0 else None
 
     def by_model(self, study: Study) -> dict[str, Estimate]:
         """The mean cost per sample of the decisions of each model."""

@@ -26,6 +26,7 @@ from cgnlearn.evaluation.run import Row, Unit, Work
 
 if TYPE_CHECKING:
     from cgnlearn.evaluation.decisions import Costs
+    from cgnlearn.spectra.quality import Survey
 
 BASELINE = "class frequencies"  # the classifier that ignores all features
 EXPLAINS = "contributions"  # the method of models with an explanation
@@ -215,6 +216,7 @@ class Study:
     axis: str = "m/z"  # label of the positions
     marks: NDArray[np.float64] | None = None  # positions of the markers of simulated spectra
     raw: Any = None  # data, such as spectra, for models that are pipelines; None: X
+    spectra: Survey | None = None  # what is known about raw spectra
     are_fitted: bool = False  # the models are, to other samples: the one fold is a test set
 
     def work(self, settings: Mapping[str, Any] | None = None, *, explained: bool = False) -> Work[FoldResult]:
@@ -306,7 +308,7 @@ class Study:
     @property
     def has_replicates(self) -> bool:
         """Whether the figures are by spectrum, of which a sample may have several."""
-        return self.raw is not None and self.groups is not None
+        return self.spectra is not None and self.groups is not None
 
     @property
     def n_groups(self) -> int | None:

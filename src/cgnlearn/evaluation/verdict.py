@@ -15,22 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cgnlearn.candidates.registry import MIXTURE
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import estimates
+from cgnlearn.evaluation.calibration import Calibration, MulticlassCalibration, cross_validated, p_value, slope_of
+from cgnlearn.evaluation.decisions import auc_by_model, grouping, predictions_by_model
 from cgnlearn.evaluation.estimates import Estimate
-from cgnlearn.evaluation.metrics import CALIBRATION_ERROR, MEANS, N_BINS, bin_of
+from cgnlearn.evaluation.metrics import MEANS
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
-from cgnlearn.networks.densities import is_correct
 
-N_DRAWS = 500
-SMALL = 0.05  # a calibration error that rarely changes a decision
-LARGE = 0.1  # if chance alone explains a larger error, the samples are too few to assess the calibration
-CALIBRATIONS = {
-    "calibrated": "its probabilities are well calibrated",
-    "uncertain": "too few samples to assess the calibration of its probabilities",
-    "nearly": "its probabilities are nearly calibrated",
-    "miscalibrated": "its probabilities are miscalibrated",
-}
+ENOUGH = 100  # samples of the rarer class, below which calibration is not assessed with certainty
+RARE = 0.3  # share of a class below which accuracy does not lead
 
 
 # ---- comparison of models
@@ -137,40 +132,23 @@ def standings(study: Study, metric: str) -> list[Standing]:
 # ---- calibration
 
 
-class Calibration(NamedTuple):
-    """Probability of the predicted class compared with its accuracy."""
-
-    error: float
-    by_chance: float  # 95th percentile of the error of exactly calibrated probabilities
-    predicted: float  # mean probability of the predicted class
-    accuracy: float
-
-    @property
-    def judgement(self) -> str:
-        """One of `CALIBRATIONS`."""
-        if self.error <= self.by_chance:
-            return "calibrated" if self.by_chance <= LARGE else "uncertain"
-        return "nearly" if self.error <= SMALL else "miscalibrated"
+def calibration(study: Study, model: str) -> Calibration | MulticlassCalibration:
+    """Calibration of the positive one of two classes, or of all of more."""
+    predictions, own = predictions_by_model(study)[model], grouping(study, model)
+    if len(study.classes) == 2 and study.positive_class is not None:
+        return cross_validated(predictions, study.classes.index(study.positive_class), own.groups)
+    log_proba, true = predictions[0]
+    return MulticlassCalibration(slope_of(log_proba, true, own.groups), p_value(log_proba, true, own.groups), {})
 
 
-def calibration(study: Study, model: str) -> Calibration:
-    """The calibration of a model in its first repetition, which has every sample once."""
-    first = [result for result in study.results if result.unit.name == model and not result.unit.repeat]
-    log_proba, true = pooled(first, study.true)
-    predicted = np.exp(log_proba.max(axis=1))
-    error, accuracy = CALIBRATION_ERROR(log_proba, true), float(is_correct(log_proba, true).mean())
-    return Calibration(error, _error_by_chance(predicted), float(predicted.mean()), accuracy)
-
-
-def _error_by_chance(predicted: Floats) -> float:
-    """95th percentile of the calibration error if each prediction were correct with its stated probability."""
-    place = bin_of(predicted)
-    rng = np.random.default_rng(0)
-    errors = np.empty(N_DRAWS)
-    for draw in range(N_DRAWS):
-        happened = rng.random(len(predicted)) < predicted
-        errors[draw] = np.abs(np.bincount(place, predicted - happened, N_BINS)).sum() / len(predicted)
-    return float(np.quantile(errors, 0.95))
+def judgement(study: Study, found: Calibration | MulticlassCalibration) -> str:
+    """What can be said about the calibration, in a clause; few samples vouch for nothing."""
+    n, noun = min(study.counts.values()), "events" if len(study.classes) == 2 else "samples in the rarest class"
+    if found.is_flagged:
+        return found.words
+    if n < ENOUGH or found.slope is None:
+        return f"calibration not assessed with certainty ({n} {noun}; {ENOUGH} are needed)"
+    return f"no sign of miscalibration ({n} {noun})"
 
 
 # ---- the verdict
@@ -212,7 +190,12 @@ class Verdict:
         return value(self.study, self.model, "log_loss")
 
     @cached_property
-    def calibration(self) -> Calibration:
+    def auc(self) -> Estimate | None:
+        """Of the positive one of two classes, or the mean over the classes; None if a class has no prediction."""
+        return auc_by_model(self.study).get(self.model)
+
+    @cached_property
+    def calibration(self) -> Calibration | MulticlassCalibration:
         return calibration(self.study, self.model)
 
     @property
@@ -222,27 +205,45 @@ class Verdict:
         return margin is None or margin.value > 0
 
     @property
+    def _has_rare_class(self) -> bool:
+        return min(self.study.counts.values()) < RARE * len(self.study.y)
+
+    @property
     def headline(self) -> str:
-        """One sentence: accuracy, comparison with the class frequencies and logistic regression, and calibration."""
-        accuracy = (
-            f"classifies {_percent(self.accuracy.value)}{_ci(self.accuracy, _percent)} of held-out samples correctly"
-        )
+        """One short sentence: how well the classes are told apart, and whether that is better than knowing nothing."""
         if not self.is_good:
-            return (
-                f"Do not use {self.model}: it {accuracy}, but its log loss is higher than that of the class "
-                "frequencies, which ignore all features."
-            )
-        over = self.over["log_loss"]
-        parts = [_comparison(over[other], other) for other in (BASELINE, LOGISTIC) if other in over]
-        model = f"The {self.model}" if self.model == self.study.proposed else self.model
-        judgement = CALIBRATIONS[self.calibration.judgement]
-        return f"{model} {accuracy}: {', '.join(parts)}; {judgement}." if parts else f"{model} {accuracy}; {judgement}."
+            return f"Do not use {self.model}: its log loss is above that of the class frequencies."
+        classes, auc = self.study.classes, self.auc
+        model = f"The {self.model}" if self.model == self.study.proposed == MIXTURE else self.model
+        if len(classes) == 2 and auc is not None:
+            positive = self.study.positive_class
+            other = next(label for label in classes if label != positive)
+            told = f"{model} tells {positive} from {other}: AUC {auc.value:.2f}"
+        elif self._has_rare_class and auc is not None:
+            told = f"{model} tells {len(classes)} classes apart: macro AUC {auc.value:.2f}"
+        else:
+            told = f"{model} classifies {_percent(self.accuracy.value)} of held-out samples correctly"
+        margin = self.over["log_loss"].get(BASELINE)
+        return f"{told}." if margin is None else f"{told}, {_comparison(margin, BASELINE)}."
+
+    @property
+    def remarks(self) -> list[str]:
+        """Calibration, and the comparison with the other models, each in a short sentence."""
+        words = judgement(self.study, self.calibration)
+        by_result: dict[str, list[str]] = {}
+        for other in self.over["log_loss"]:
+            if other != BASELINE:
+                by_result.setdefault(self.result(other), []).append(other)
+        joined = {"clearly better": "than", "clearly worse": "than", "no clear difference": "from"}
+        parts = [f"{result} {joined.get(result, 'from')} {', '.join(names)}" for result, names in by_result.items()]
+        return [f"{_capital(words)}.", *([f"{_capital('; '.join(parts))}."] if parts else [])]
 
     @property
     def sentences(self) -> list[str]:
         """The comparisons and the calibration behind the headline."""
+        share = f"{_percent(self.accuracy.value)}{_ci(self.accuracy, _percent)} of held-out samples are classified"
         references = [other for other in (BASELINE, LOGISTIC) if other in self.over["accuracy"]]
-        sentences = [self._compared(other) for other in references]
+        sentences = [f"{share} correctly.", *(self._compared(other) for other in references)]
         margins = self.over["log_loss"].items()
         better = [other for other, margin in margins if margin.sign < 0 and other not in references]
         if better:
@@ -262,33 +263,43 @@ class Verdict:
 
     @property
     def _calibrated(self) -> str:
-        found = self.calibration
-        judgement = CALIBRATIONS[found.judgement]
-        if found.judgement in ("nearly", "miscalibrated"):
-            judgement += f" (too {'high' if found.predicted > found.accuracy else 'low'})"
-        return (
-            f"Calibration: {judgement}. Mean predicted probability {_percent(found.predicted)}, accuracy "
-            f"{_percent(found.accuracy)}; calibration error {found.error:.3f}, expected by chance up to "
-            f"{found.by_chance:.3f}."
-        )
+        found, slope = self.calibration, self.calibration.slope
+        text = f"Calibration: {judgement(self.study, found)}."
+        if slope is not None:
+            text += f" Slope {_plain(slope.value)}{_ci(slope, _plain)} (1 is perfect, below 1 too extreme)."
+        if isinstance(found, Calibration):
+            ratio = found.observed_expected
+            text += f" Observed/expected {_plain(ratio.value)}{_ci(ratio, _plain)}."
+        return text + ("" if found.p_value is None else f" Test of perfect calibration: p = {found.p_value:.3f}.")
 
     @property
     def figures(self) -> list[Figure]:
-        """Accuracy, typical probability of the true class, and calibration error."""
-        found, typical = self.calibration, self.log_loss.through(lambda loss: float(np.exp(-loss)))
-        interval = _ci(typical, _percent).strip(" ()")
-        base = dict.fromkeys(("accuracy", "log_loss"), "")
+        """Two classes: AUC, log loss, calibration slope. More: accuracy, log loss, macro AUC.
+
+        Accuracy does not come first where a class is rare.
+        """
+        is_binary = len(self.study.classes) == 2
+        auc = None
+        if self.auc is not None:
+            name = "AUC (area under the ROC curve)" if is_binary else "macro AUC (each class against the rest)"
+            auc = Figure(name, f"{self.auc.value:.3f}", _interval(self.auc, "{:.3f}".format), "0.5 is chance")
+        loss, base = self.log_loss, dict.fromkeys(("accuracy", "log_loss"), "")
         if predicted_folds(self.study, BASELINE):
-            accuracy, log_loss = (value(self.study, BASELINE, metric).value for metric in base)
-            base["accuracy"] = f"{BASELINE}: {_percent(accuracy)}"
-            base["log_loss"] = f"{BASELINE}: {_percent(float(np.exp(-log_loss)))}"
-        accuracy_interval = _ci(self.accuracy, _percent).strip(" ()")
-        chance = f"expected by chance: up to {found.by_chance:.3f}"
-        return [
-            Figure("accuracy", _percent(self.accuracy.value), accuracy_interval, base["accuracy"]),
-            Figure("typical probability of the true class", _percent(typical.value), interval, base["log_loss"]),
-            Figure("calibration error", f"{found.error:.3f}", chance, CALIBRATIONS[found.judgement]),
-        ]
+            forms: dict[str, Callable[[float], str]] = {"accuracy": _percent, "log_loss": "{:.3f}".format}
+            base = {m: f"{BASELINE}: {form(value(self.study, BASELINE, m).value)}" for m, form in forms.items()}
+        log_loss = Figure("log loss", f"{loss.value:.3f}", _interval(loss, "{:.3f}".format), base["log_loss"])
+        accuracy = Figure(
+            "accuracy", _percent(self.accuracy.value), _interval(self.accuracy, _percent), base["accuracy"]
+        )
+        if is_binary:
+            slope = self.calibration.slope
+            third = Figure("calibration slope", "unknown", "", "1 is perfect")
+            if slope is not None:
+                third = Figure("calibration slope", _plain(slope.value), _interval(slope, _plain), "1 is perfect")
+            found = [auc, log_loss, third]
+        else:
+            found = [auc, log_loss, accuracy] if self._has_rare_class else [accuracy, log_loss, auc]
+        return [figure for figure in found if figure is not None]
 
 
 # ---- texts
@@ -304,6 +315,21 @@ def _percent(share: float) -> str:
     if percent in (0.0, 100.0):
         return f"{percent:.0f}%"
     return f"{percent:.{1 if 0.05 <= percent < 99.95 else 2}f}%"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _plain(number: float) -> str:
+    """Two decimals, with a true minus and infinity."""
+    if np.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    return f"{number:.2f}".replace("-", "−")
+
+
+def _interval(estimate: Estimate, form: Callable[[float], str]) -> str:
+    return _ci(estimate, form).strip(" ()")
 
 
 def _ci(estimate: Estimate, form: Callable[[float], str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -53,6 +53,8 @@ class ReliabilityDisplay(Display):
         self, lines: Mapping[str, ReliabilityLine], xlabel: str, ylabel: str, start: float = 0.0, n_bins: int = N_BINS
     ) -> None:
         self.lines, self.xlabel, self.ylabel, self.start, self.n_bins = lines, xlabel, ylabel, start, n_bins
+        self.colours: Sequence[str] = LINES
+        self.outcome_colours: tuple[str, str] | None = None  # of the bars, where the event happened or not
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Axes | None = None, **options: Any) -> Self:
@@ -143,9 +145,9 @@ class ReliabilityDisplay(Display):
         shaded = list(self.lines.items())[:MOST_BANDS]
         for i, (_, line) in enumerate(shaded):
             at, _, low, high = line.curve
-            ax.fill_between(at, low, high, color=LINES[i % len(LINES)], alpha=0.14, linewidth=0)
+            ax.fill_between(at, low, high, color=self.colours[i % len(self.colours)], alpha=0.14, linewidth=0)
         for i, (name, line) in enumerate(self.lines.items()):
-            colour = LINES[i % len(LINES)]
+            colour = self.colours[i % len(self.colours)]
             ax.plot(line.curve.at, line.curve.observed, color=colour, linewidth=1.8, label=name, zorder=3)
             look: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "alpha": 0.6, "linewidths": 0}
             n = line.bins.n
@@ -165,9 +167,9 @@ class ReliabilityDisplay(Display):
         for i, line in enumerate(self.lines.values()):
             left = (np.arange(N_BARS) + 0.05) / N_BARS + i * width
             total = (line.happened + line.others).sum() / 100
-            for counts in (line.happened, -line.others):
+            own = self.outcome_colours or (self.colours[i % len(self.colours)],) * 2
+            for counts, colour in zip((line.happened, -line.others), own, strict=True):
                 shown = counts != 0
-                colour = LINES[i % len(LINES)]
                 ax.bar(left[shown], counts[shown] / total, width, align="edge", color=colour, linewidth=0)
         ax.axhline(0, color=GREY, linewidth=0.6)
         ends = [

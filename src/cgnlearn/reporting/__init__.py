@@ -1,5 +1,6 @@
 """The report of an evaluation: one self-contained HTML page."""
 
 from cgnlearn.reporting.page import write_report
+from cgnlearn.reporting.report import report
 
-__all__ = ["write_report"]
+__all__ = ["report", "write_report"]

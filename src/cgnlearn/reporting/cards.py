@@ -65,7 +65,8 @@ class Card(NamedTuple):
 
     name: str
     evidence: float  # mean contribution to the log odds of the true class
-    length: float  # of its bar, from 0 to 1
+    share: float  # of the sum of all sizes
+    bar: tuple[float, float]  # start and length in per cent, to the right of zero or to the left
     n_missing: int
     histogram: Histogram | None
 
@@ -78,6 +79,7 @@ class Cards(NamedTuple):
     n_more: int
     of_more: float  # total contribution of those that are not listed
     between: float | None  # contribution of the bins between the peaks of spectra
+    zero: float  # place of zero on the bars, in per cent
 
 
 def cards(chosen: Chosen) -> Cards | None:
@@ -89,7 +91,9 @@ def cards(chosen: Chosen) -> Cards | None:
     between = next((float(value) for value, at in zip(evidence, columns, strict=True) if at is None), None)
     order = np.argsort(-np.abs(evidence), kind="stable")
     order = np.array([feature for feature in order.tolist() if columns[feature] is not None], dtype=np.intp)
-    largest = float(np.abs(evidence[order]).max(initial=0.0)) or 1.0
+    total = float(np.abs(evidence).sum()) or 1.0
+    most, least = max(float(evidence[order].max(initial=0.0)), 0.0), min(float(evidence[order].min(initial=0.0)), 0.0)
+    span = (most - least) or 1.0
     n_missing = study.X.isna().to_numpy().sum(axis=0)
     largest_classes = np.argsort(-np.bincount(study.true), kind="stable")[:MOST_CLASSES]
 
@@ -97,11 +101,12 @@ def cards(chosen: Chosen) -> Cards | None:
         at, value = columns[feature], float(evidence[feature])
         assert at is not None
         histogram = histogram_of(column(study.X, at), study, sorted(largest_classes.tolist())) if drawn else None
-        return Card(names[feature], value, abs(value) / largest, int(n_missing[at]), histogram)
+        bar = 100 * (min(value, 0.0) - least) / span, 100 * abs(value) / span
+        return Card(names[feature], value, abs(value) / total, bar, int(n_missing[at]), histogram)
 
     first, rest, more = order[:MOST_CARDS], order[MOST_CARDS:][:MOST_LISTED], order[MOST_CARDS + MOST_LISTED :]
     shown, folded = [card(i, True) for i in first], [card(i, False) for i in rest]
-    return Cards(shown, folded, len(more), float(evidence[more].sum()), between)
+    return Cards(shown, folded, len(more), float(evidence[more].sum()), between, -100 * least / span)
 
 
 def histogram_of(values: Values, study: Study, classes: list[int]) -> Histogram | None:

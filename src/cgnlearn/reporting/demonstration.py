@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 from sklearn.datasets import load_iris, load_wine
 from sklearn.dummy import DummyClassifier
@@ -15,8 +16,13 @@ from cgnlearn.data.splits import repeated_splits, subsampled
 from cgnlearn.datasets import make_balance_scale, make_waveform
 from cgnlearn.evaluation.chosen import explained
 from cgnlearn.evaluation.study import BASELINE, Study
+from cgnlearn.plots.style import GREY, INK, without_frame
+from cgnlearn.reporting.album import WHOLE, Album
 from cgnlearn.spectra import RawSpectra, make_raw_spectra
 from cgnlearn.spectra.peaks import region_ranks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Comparison(NamedTuple):
@@ -93,3 +99,38 @@ def planted_truth(study: Study) -> str:
         f"of {n} planted markers {int((rank <= n).sum())} are among the {n} regions with the largest evidence, "
         f"{int((rank <= 2 * n).sum())} among {2 * n}"
     )
+
+
+# ---- the picture of the comparisons
+
+
+def comparison_figure(compared: Sequence[Comparison], album: Album) -> Markup:
+    """Log losses of maximum likelihood and of Bayesian averaging, a line for each set, structure and size."""
+    losses = []
+    for part in compared:
+        by_model = {summary.model: summary for summary in part.study.summaries}
+        losses.append(
+            [None if of.n_without else of.metrics["log_loss"].mean for of in (by_model["ml"], by_model["bayes"])]
+        )
+    known = [value for pair in losses for value in pair if value is not None and np.isfinite(value)]
+    low, high = max(min(known, default=0.01) / 1.5, 1e-4), max(known, default=1.0) * 4
+
+    def draw(ax: Axes) -> None:
+        for row, (ml, bayes) in enumerate(losses):
+            if ml is not None and bayes is not None:
+                ax.plot([ml, bayes], [row, row], color=GREY, linewidth=1, zorder=1)
+            if ml is None:
+                ax.text(high, row, "ML does not exist", ha="right", va="center", fontsize=8, color=GREY)
+        for column, (name, look) in enumerate(
+            (("maximum likelihood", {"facecolors": "none", "edgecolors": GREY}), ("Bayesian averaging", {"color": INK}))
+        ):
+            rows = [row for row, pair in enumerate(losses) if pair[column] is not None]
+            ax.scatter([losses[row][column] for row in rows], rows, 26, zorder=2, label=name, **look)  # type: ignore[arg-type]
+        names = [f"{part.study.name}, {part.structure}, {part.n_train:,}" for part in compared]
+        ax.set_yticks(range(len(names)), names, fontsize=8.5)
+        ax.invert_yaxis()
+        ax.set(xscale="log", xlim=(low, high), xlabel="log loss of held-out samples (lower is better)")
+        ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderaxespad=0)
+        without_frame(ax)
+
+    return album.add("ml-and-bayes", "Log losses of ML and Bayes", draw, (WHOLE, 0.8 + 0.24 * len(losses)))[0]

@@ -18,10 +18,14 @@ from cgnlearn.files import write_whole
 from cgnlearn.plots.style import DARK_COLOURS
 
 if TYPE_CHECKING:
+    from cgnlearn.reporting.album import Album
     from cgnlearn.reporting.demonstration import Comparison
+    from cgnlearn.spectra.quality import Survey
 
 PARTS = MODELS, CHOSEN = "comparison of models", "chosen model"  # those that need most come last
 FEW = 30  # samples of a class, or groups: estimates are imprecise
+MOST_ROWS = 60  # features of Table 1
+MOST_SPECTRA = 400  # listed with their quality
 
 
 class IncompleteReportError(Exception):
@@ -33,18 +37,30 @@ class IncompleteReportError(Exception):
 
 
 def write_report(
-    path: str | Path, studies: Sequence[Study], title: str = "Evaluation", compared: Sequence[Comparison] = ()
+    path: str | Path,
+    studies: Sequence[Study],
+    title: str = "Evaluation",
+    compared: Sequence[Comparison] = (),
+    figures: str | Path | None = None,
 ) -> None:
-    """Write the page, one self-contained file: the comparisons in one table, then a part for each study.
+    """Write the page, one self-contained file: a part for each study, then the comparisons in one picture.
 
-    An exception in a part does not lose the others: the page is written without it, then the exception is raised.
+    The folder ``figures``, if given, gets each figure as svg and as pdf. An exception in a part does not lose the
+    others: the page is written without it, then the exception is raised.
     """
-    pages = environment()
-    values = heading(title) | {"compared": compared}
+    from cgnlearn.reporting.album import Album
+
+    pages, values = environment(), heading(title)
+    folder = None if figures is None else Path(figures)
     text, fault = "", None
     for excluded in range(1 + len(PARTS)):
         try:
-            parts = [_part(study, f"s{i}", PARTS[len(PARTS) - excluded :]) for i, study in enumerate(studies)]
+            without = PARTS[len(PARTS) - excluded :]
+            parts = []
+            for i, study in enumerate(studies):
+                own = folder if folder is None or len(studies) == 1 else folder / f"{i + 1}"
+                parts.append(_part(study, Album(f"s{i}", own), without))
+            values["compared"] = _compared(compared, Album("all", folder))
             text = pages.get_template("page.html").render(parts=parts, **values)
             break
         except Exception as error:  # minutes of evaluation are not lost with a part of the page
@@ -64,14 +80,14 @@ def environment() -> Any:
         raise ImportError("reports need jinja2: pip install 'cgnlearn[report]'") from error
     options: dict[str, Any] = dict.fromkeys(("autoescape", "trim_blocks", "lstrip_blocks"), True)
     found = Environment(loader=FunctionLoader(_template), undefined=StrictUndefined, **options)
-    found.filters |= {"number": _number, "signed": _signed, "percent": _percent}
-    found.filters |= {"counted": _counted, "contribution": _contribution}
+    found.filters |= {"number": _number, "signed": _signed, "percent": _percent, "share": _share}
+    found.filters |= {"counted": _counted, "contribution": _contribution, "seconds": _seconds}
     return found
 
 
 def heading(title: str) -> dict[str, Any]:
     """Title, version, time and colours of a page."""
-    from cgnlearn.reporting.figures import VARIABLES
+    from cgnlearn.reporting.album import VARIABLES
 
     return {
         "title": title,
@@ -85,46 +101,87 @@ def _template(name: str) -> str:
     return files("cgnlearn.reporting").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _part(study: Study, anchor: str, excluded: Sequence[str]) -> dict[str, Any]:
+def _compared(compared: Sequence[Comparison], album: Album) -> Any:
+    """The picture of maximum likelihood beside Bayesian averaging, if there are comparisons."""
+    if not compared:
+        return None
+    from cgnlearn.reporting.demonstration import comparison_figure
+
+    return comparison_figure(compared, album)
+
+
+def _part(study: Study, album: Album, excluded: Sequence[str]) -> dict[str, Any]:
     """The values of one study for the template, without the excluded parts."""
-    from cgnlearn.reporting.panels import panels
+    from cgnlearn.reporting.leaderboard import leaderboard
 
     by_fault = [f"The part about the {what} could not be made, by a fault of cgnlearn." for what in excluded]
+    is_described = study.chosen is not None and CHOSEN not in excluded
+    verdict = Verdict(study) if is_described else None
     part: dict[str, Any] = {
-        "anchor": anchor,
+        "anchor": album.anchor,
         "study": study,
         "n_discrete": sum(str(kind) == "category" for kind in study.X.dtypes),
         "n_missing": int(study.X.isna().to_numpy().sum()),
         "class_groups": _class_groups(study),
-        "panels": [] if MODELS in excluded else panels(study),
+        "leaderboard": None if MODELS in excluded else leaderboard(study, verdict),
         "costs": {} if study.costs is None else study.costs.by_model(study),
         "warnings": by_fault + _warnings(study),
-        "verdict": None,
+        "verdict": verdict,
+        "along": None,
     }
-    return part if study.chosen is None or CHOSEN in excluded else part | _described(study, anchor)
+    if verdict is None:
+        return part
+    return part | _described(study, album)
 
 
-def _described(study: Study, anchor: str) -> dict[str, Any]:
+def _described(study: Study, album: Album) -> dict[str, Any]:
     """The values of the chosen model for the template."""
-    from cgnlearn.reporting import figures
+    from cgnlearn.evaluation.by_class import confused_pairs, of_classes
+    from cgnlearn.evaluation.of_samples import correlation_of_replicates, of_samples
+    from cgnlearn.evaluation.table_one import table_one
+    from cgnlearn.reporting import figures, spectra_figures
     from cgnlearn.reporting.cards import cards
+    from cgnlearn.reporting.leaderboard import leaderboard
     from cgnlearn.reporting.samples import Viewer
     from cgnlearn.reporting.shape import shape_of
+    from cgnlearn.reporting.thresholds import MEASURES, thresholds
 
+    assert study.chosen is not None
     chosen = Chosen.of(study)
     viewer = Viewer(chosen)
     has_spectrum = study.positions is not None and chosen.evidence is not None
+    by_sample, found = of_samples(study), cards(chosen)
+    shown = list(range(len(study.names)))
+    if len(shown) > MOST_ROWS and found is not None:  # those with the largest contributions
+        place = {name: at for at, name in enumerate(study.names)}
+        shown = [place[card.name] for card in (*found.shown, *found.folded)[:MOST_ROWS] if card.name in place]
+    rows = [] if study.positions is not None else table_one(study.X, study.true, len(study.classes), shown[:MOST_ROWS])
     return {
-        "verdict": Verdict(study),
         "chosen": chosen,
-        "reliability": figures.reliability_figure(study, f"{anchor}-reliability"),
-        "deciding": figures.deciding(study, f"{anchor}-decision"),
-        "along": figures.spectrum_figure(chosen, f"{anchor}-spectrum") if has_spectrum else None,
-        "cards": cards(chosen),
+        "calibration": figures.calibration_figure(study, album),
+        "curves": figures.curves(study, album),
+        "thresholds": thresholds(study, figures.shown_models(study)),
+        "measures": MEASURES,
+        "by_class": of_classes(study, study.chosen),
+        "confused": confused_pairs(study.classes, chosen.confusion),
+        "by_sample": None if by_sample is None else leaderboard(by_sample, Verdict(by_sample)),
+        "correlation": None if by_sample is None else correlation_of_replicates(study),
+        "along": spectra_figures.along_figure(chosen, album) if has_spectrum else None,
+        "steps": None if study.spectra is None else spectra_figures.steps_figure(study.spectra, album),
+        "spectra_rows": [] if study.spectra is None else _spectra_rows(study, study.spectra),
+        "cards": found,
+        "table_one": rows,
         "views": [(title, viewer.view(sample)) for title, sample in chosen.remarkable],
         "viewable": viewer.as_dict(),
-        "shape": shape_of(chosen.final, anchor),
+        "shape": shape_of(chosen.final, album),
     }
+
+
+def _spectra_rows(study: Study, survey: Survey) -> list[dict[str, Any]]:
+    """The quality of each spectrum, outliers first."""
+    every = zip(survey.files, study.y.tolist(), survey.quality, survey.remarks, strict=True)
+    rows = [{"file": file, "label": label, **of._asdict(), "remark": remark} for file, label, of, remark in every]
+    return sorted(rows, key=lambda row: not row["remark"])[:MOST_SPECTRA]
 
 
 def _class_groups(study: Study) -> dict[str, int] | None:
@@ -137,7 +194,7 @@ def _class_groups(study: Study) -> dict[str, int] | None:
 
 def _warnings(study: Study) -> list[str]:
     """Limitations of this evaluation."""
-    found = []
+    found = list(study.spectra.warnings) if study.spectra is not None else []
     label, least = min(study.counts.items(), key=lambda item: item[1])
     if least < FEW:
         found.append(f"Class {label} has only {least} samples: its estimates are imprecise.")
@@ -145,14 +202,6 @@ def _warnings(study: Study) -> list[str]:
         found.append(f"The samples come from only {study.n_groups} independent groups: the estimates are imprecise.")
     if study.undivided:
         found.append(f"{study.undivided}.")
-    if max(study.counts.values()) > 4 * least:
-        found.append("The class sizes are very unequal: consider log loss and the confusion matrix besides accuracy.")
-    for summary in study.summaries:
-        if summary.n_without:
-            before, _, reason = (summary.reason or "maximum likelihood does not exist").rpartition("; use ")
-            compared = " (compared on the other folds)" if summary.metrics else ""
-            folds = f"{summary.n_without} of {summary.n_folds} folds{compared}"
-            found.append(f"{summary.model} has no predictions in {folds}: {before or reason}.")
     if study.chosen is not None and study.proposed is None and len(study.eligible) > 1:
         found.append(
             f"{study.chosen} is the best of {len(study.eligible)} models on the same folds: its results are slightly "
@@ -191,6 +240,15 @@ def _percent(value: float) -> str:
     if value > 0.9999:
         return "> 99.99%"
     return "< 0.01%" if value < 0.0001 else f"{100 * value:.2f}%"
+
+
+def _share(value: float) -> str:
+    """A share in per cent, with one decimal."""
+    return f"{100 * value:.1f}%" if value >= 0.0005 or value == 0 else "< 0.1%"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g} s" if value >= 0.1 else f"{1000 * value:.0f} ms"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from cgnlearn.candidates.registry import in_words
 from cgnlearn.networks.structure import Structure
+from cgnlearn.reporting.album import Album
 from cgnlearn.reporting.figures import is_drawable, path_figure, structure_figure
 
 MOST_IN_TREE = 120
@@ -43,10 +44,10 @@ class Shape(NamedTuple):
     n_more: int  # members that are not listed
 
 
-def shape_of(model: Any, name: str) -> Shape:
+def shape_of(model: Any, album: Album) -> Shape:
     """The description of a fitted model."""
     structure: Structure | None = getattr(model, "structure_", None)
-    path = path_figure(model, f"{name}-path")
+    path = path_figure(model, album)
     if structure is None:
         members = _members(getattr(model, "members_", ()))
         shown, rest = members[:MOST_MEMBERS], members[MOST_MEMBERS:]
@@ -59,7 +60,7 @@ def shape_of(model: Any, name: str) -> Shape:
         if groups is not None:
             tree = None
         elif tree is None and is_drawable(structure):
-            figure = structure_figure(structure, f"{name}-structure")
+            figure = structure_figure(structure, album)
         elif tree is None:
             text += f" The graph with {structure.n_edges} edges is too large to draw."
     return Shape(text, tree, groups, figure, path, [], 0)

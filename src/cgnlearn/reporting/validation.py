@@ -13,9 +13,10 @@ from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.validation import Validation
 from cgnlearn.files import write_whole
 from cgnlearn.plots import DecisionCurveDisplay, ReliabilityDisplay, SubgroupsDisplay
-from cgnlearn.reporting.figures import HALF, WHOLE, _svg
+from cgnlearn.reporting.album import HALF, WHOLE, Album
 from cgnlearn.reporting.page import environment, heading
 
+ALBUM = Album("validation")
 MOST_COLUMNS = 30  # with missing values that are listed
 FORESTS = ("observed_expected", "auc")  # of subgroups
 PLAIN = {  # words of the table for readers who do not know the terms
@@ -100,7 +101,7 @@ def _reliability(found: Validation) -> Markup:
     def draw(ax: Any) -> None:
         ReliabilityDisplay.from_validation(found, ax=ax)
 
-    return _svg(draw, (HALF, 4.6), "reliability", "Reliability diagram")[0]
+    return ALBUM.add("reliability", "Reliability diagram", draw, (HALF, 4.6))[0]
 
 
 def _curve(found: Validation) -> Markup | None:
@@ -110,7 +111,7 @@ def _curve(found: Validation) -> Markup | None:
     def draw(ax: Any) -> None:
         DecisionCurveDisplay.from_validation(found, ax=ax)
 
-    return _svg(draw, (HALF, 4.6), "decision", f"Decision curve for {found.positive}")[0]
+    return ALBUM.add("decision", f"Decision curve for {found.positive}", draw, (HALF, 4.6))[0]
 
 
 def _forests(found: Validation) -> list[Markup]:
@@ -121,5 +122,5 @@ def _forests(found: Validation) -> list[Markup]:
             SubgroupsDisplay.from_validation(found, measure, ax=ax)
 
         height = 1.0 + 0.28 * (len(found.subgroups) + 1)
-        drawn.append(_svg(draw, (WHOLE, height), f"forest-{measure}", f"Forest plot of {measure} by subgroup")[0])
+        drawn.append(ALBUM.add(f"forest-{measure}", f"Forest plot of {measure} by subgroup", draw, (WHOLE, height))[0])
     return drawn

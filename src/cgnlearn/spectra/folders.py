@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from cgnlearn.spectra.binning import Peaks
 from cgnlearn.spectra.presets import one_by_one, parted
+from cgnlearn.spectra.quality import Quality, Survey, confounded, quality, remarks
 from cgnlearn.spectra.readers import stream
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError, first_and_count
 from cgnlearn.spectra.steps import Step, Trim
@@ -33,6 +35,8 @@ class Label(NamedTuple):
     sample: str | None = None  # None: the table has no such column; the reader derives it from the file name
     label: str | None = None
     group: str | None = None
+    batch: str | None = None
+    date: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class Folder:
 
     path: Path
     labels: Path | None = None
+    by_folder: bool = False  # the label of a spectrum is the name of its folder, not in a table
     target: str | None = None  # column of the classes; None: label
     groups: str | None = None  # column of the groups
     needed: bool = True  # every spectrum needs a label
@@ -76,7 +81,8 @@ class Folder:
         required = [key, *([target] if self.needed else []), *([groups] if groups else [])]
         known: dict[str, Label] = {}
         for i, line in enumerate(lines.tolist()):
-            cell = {column: columns.get(column, empty)[i] or None for column in ("file", "sample", target, groups)}
+            named = ("file", "sample", target, groups, "batch", "date")
+            cell = {column: columns.get(column, empty)[i] or None for column in named}
             lacking = next((column for column in required if cell[column] is None), None)
             if lacking is not None:
                 raise ValueError(f"{path}: line {line} lacks its {lacking}: fill it in")
@@ -84,32 +90,45 @@ class Folder:
             name = str(place.parent if place.name in ("fid", "acqu", "acqus") else place)  # Bruker: the folder
             if name in known:
                 raise ValueError(f"{path}: line {line} names {cell[key]!r} for the second time: remove it")
-            known[name] = Label(cell["sample"], cell[target], cell[groups] if groups else None)
+            group = cell[groups] if groups else None
+            known[name] = Label(cell["sample"], cell[target], group, cell["batch"], cell["date"])
         return known
 
     def spectra(self, *, quiet: bool = False) -> Iterator[Spectrum]:
-        """Yield the spectra; then, unless ``quiet``, report skipped files and labels without a spectrum."""
+        """Yield the spectra; then, unless ``quiet``, report skipped files and labels without a spectrum.
+
+        A table of labels that are needed may cover a part of the spectra: the others are skipped.
+        """
         self.files.clear()
         self.matched.clear()
         refused: list[SpectrumError] = []
+        unlabelled: list[str] = []
         used: set[str] = set()
         ignore = [*self.ignore, *([self.labels] if self.labels else [])]
         for spectrum in stream(self.path, refused=refused.append if self.skip_bad else None, ignore=ignore):
             file, sample = str(spectrum.metadata["file"]), str(spectrum.metadata["sample"])
             names = (file, f"{self.path.name}/{file}", sample)  # the table may be beside the folder
             key = next((name for name in names if name in self.known), file)
-            if key not in self.known and self.labels is not None:
-                raise ValueError(
-                    f"{spectrum.name}: {self.labels} has no line for it (its first names {next(iter(self.known))!r}): "
-                    f"add one for {file!r}, or remove the spectrum"
-                )
+            if key not in self.known and self.labels is not None and self.needed:
+                unlabelled.append(file)
+                continue
             label = self.known.get(key, Label())
             used.add(key)
             self.files.append(file)
             self.matched.append(label._replace(sample=label.sample or sample))
             yield spectrum
+        if self.by_folder:
+            folders = folder_labels(self.files)
+            self.matched[:] = [of._replace(label=name) for of, name in zip(self.matched, folders, strict=True)]
+        if unlabelled and not self.files:
+            raise ValueError(
+                f"{self.labels} names none of the {len(unlabelled)} spectra (its first line names "
+                f"{next(iter(self.known), '')!r}, the first spectrum is {unlabelled[0]!r}): correct the names"
+            )
         if quiet:
             return
+        if unlabelled:
+            self.notify(f"{first_and_count(unlabelled)} skipped: {self.labels} has no line for it")
         for error in refused:
             self.notify(f"skipped {error}")
         missing = sorted(set(self.known) - used)
@@ -127,13 +146,14 @@ class Folder:
     def features(self, steps: Sequence[Any], *, fit: bool = False) -> pd.DataFrame:
         """Transform the spectra to features, with few spectra in memory; ``fit``: fit the bins first.
 
-        The bins depend on the axes only: the first pass trims the spectra, the second applies all steps.
+        Bins depend on the axes only: the first pass trims the spectra, the second applies all steps. Peaks need them in
+        both passes.
         """
         n_first = next(i for i, step in enumerate(steps) if not isinstance(step, Step))
         first, others = steps[:n_first], steps[n_first:]
         if fit:
-            trimming = [step for step in first if isinstance(step, Trim)]
-            others[0].fit(one_by_one(trimming, self.spectra(quiet=True)))
+            needed = first if isinstance(others[0], Peaks) else [step for step in first if isinstance(step, Trim)]
+            others[0].fit(one_by_one(needed, self.spectra(quiet=True)))
         X: Any = one_by_one(first, self.spectra())
         for step in others:
             X = step.transform(X)
@@ -143,15 +163,19 @@ class Folder:
         """The labelled spectra after the first steps that learn nothing, grouped by column or by repeated sample."""
         done, others = parted(steps)
         digest = hashlib.sha256()
-
-        def digested() -> Iterator[Spectrum]:
-            for spectrum in self.spectra():
-                digest.update(f"{self.files[-1]} {self.matched[-1]}\n".encode())
-                digest.update(spectrum.mz.tobytes())
-                digest.update(spectrum.intensity.tobytes())
-                yield spectrum
-
-        spectra = list(one_by_one(done, digested()))
+        spectra: list[Spectrum] = []
+        found: list[Quality] = []
+        axes: list[str] = []
+        example: list[tuple[str, Spectrum]] = []
+        for raw in self.spectra():
+            digest.update(f"{self.files[-1]} {self.matched[-1]}\n".encode())
+            digest.update(raw.mz.tobytes())
+            digest.update(raw.intensity.tobytes())
+            example = example or _step_by_step(raw, done)
+            (spectrum,) = one_by_one(done, [raw])
+            spectra.append(spectrum)
+            found.append(quality(raw, spectrum))
+            axes.append(str(hash(raw.mz.tobytes())))
         y = np.array([label.label for label in self.matched], dtype=str)
         n_samples = len(set(self.samples.tolist()))
         groups = self.samples if n_samples < len(y) else None
@@ -162,7 +186,41 @@ class Folder:
                 f"warning: {len(y)} spectra are of {n_samples} samples and --groups is not given: spectra of one "
                 "sample are kept together"
             )
-        return Training(self.path, digest.hexdigest(), spectra, self.files, y, groups, done, others)
+        dates = [of.date or spectrum.metadata.get("date") for of, spectrum in zip(self.matched, spectra, strict=True)]
+        by: dict[str, list[str | None]] = {"m/z axis": list(axes), "batch": [of.batch for of in self.matched]}
+        by["date"] = [date and date[:10] for date in dates]
+        warnings = confounded(y.tolist(), self.samples.tolist(), by)
+        survey = Survey(self.files, found, remarks(found), warnings, example)
+        return Training(self.path, digest.hexdigest(), spectra, self.files, y, groups, done, others, survey)
+
+
+def folder_labels(files: Sequence[str]) -> list[str]:
+    """The folder of each file below those that are common to all, as its class.
+
+    Examples
+    --------
+    >>> folder_labels(["run/case/a.txt", "run/case/more/b.txt", "run/control/c.txt"])
+    ['case', 'case', 'control']
+    """
+    parents = [PurePosixPath(file.replace("\\", "/")).parent.parts for file in files]
+    depth = 0
+    while parents and len({of[: depth + 1] for of in parents}) == 1 and all(len(of) > depth for of in parents):
+        depth += 1
+    for file, of in zip(files, parents, strict=True):
+        if len(of) <= depth:
+            raise ValueError(
+                f"{file} is in no folder that names its class (--labels folders): put the spectra of each class into "
+                "a folder of its own"
+            )
+    return [of[depth] for of in parents]
+
+
+def _step_by_step(raw: Spectrum, steps: Sequence[Step]) -> list[tuple[str, Spectrum]]:
+    """A spectrum before and after each step."""
+    found = [("raw", raw)]
+    for step in steps:
+        found.append((type(step).__name__, step.transform([found[-1][1]])[0]))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +235,7 @@ class Training:
     groups: NDArray[np.str_] | None
     done: list[Any]  # the steps that learn nothing
     others: Any  # pipeline of the steps that are still to be fitted
+    survey: Survey
     is_text: bool = False
     n_dropped: int = 0
     missing: dict[str, Any] = field(default_factory=dict)

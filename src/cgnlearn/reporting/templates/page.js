@@ -37,6 +37,28 @@ for (const table of document.querySelectorAll("table.sortable")) {
   wrong.addEventListener("change", show);
 }
 
+// Decisions at the threshold that the reader selects.
+for (const part of document.querySelectorAll(".decide")) {
+  const { models } = JSON.parse(part.querySelector("script").textContent);
+  const slider = part.querySelector("[type=range]"), output = part.querySelector("output");
+  const inPercent = value => `${(100 * value).toFixed(1)}%`;
+  const interval = ([, low, high]) => {
+    const text = document.createElement("span");
+    text.className = "soft";
+    text.textContent = ` (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`;
+    return text;
+  };
+  slider.addEventListener("input", () => {
+    output.textContent = `${slider.value}%`;
+    for (const cell of part.querySelectorAll("td[data-measure]")) {
+      const { measure, model } = cell.dataset, values = models[model][measure][slider.value - 1], shown = cell.firstElementChild;
+      if (measure === "net_benefit") shown.textContent = signed(values[0], 3);
+      else if (measure === "cost") shown.textContent = values[0].toFixed(3);
+      else shown.replaceChildren(values.length ? inPercent(values[0]) : "—", ...(values.length > 1 ? [interval(values)] : []));
+    }
+  });
+}
+
 // Details of the sample that the reader selects.
 for (const script of document.querySelectorAll("script.viewable")) {
   const { classes, features, samples } = JSON.parse(script.textContent);
@@ -62,15 +84,17 @@ for (const script of document.querySelectorAll("script.viewable")) {
     found.querySelector("h4").textContent = `Sample ${sample.name}`;
     found.querySelector("p").textContent = `True class ${classes[sample.true]}, predicted ${of} with probability ${percent(sample.probability)}; ` +
       `second most probable: ${against}. Log odds between them: ${signed(sample.logOdds, 2)}.`;
-    found.querySelector("thead .for").textContent = `typical of ${of}`;
-    found.querySelector("thead .against").textContent = `typical of ${against}`;
+    for (const [kind, code] of [["of", sample.predicted], ["other", sample.against]]) {
+      found.querySelector(`thead .${kind} span`).textContent = `typical of ${classes[code]}`;
+      found.querySelector(`thead .${kind} .swatch`).className = `swatch c${code % 8}`;
+    }
     const first = found.querySelector("tbody tr");
     let rest = sample.logOdds;
     for (const [number, value, odds] of sample.items) {
       const line = first.cloneNode(true), feature = features[number];
       line.querySelector("th").textContent = feature.name;
       line.querySelector(".measured").textContent = shortened(value);
-      for (const [kind, code] of [["for", sample.predicted], ["against", sample.against]]) {
+      for (const [kind, code] of [["of", sample.predicted], ["other", sample.against]]) {
         const cell = line.querySelector(`td.${kind}`);
         cell.textContent = typical(feature, code, value);
         cell.dataset.label = `typical of ${classes[code]}`;
@@ -80,8 +104,9 @@ for (const script of document.querySelectorAll("script.viewable")) {
       if (ranges && ranges.every(Boolean) && typeof value === "number") {
         const low = Math.min(value, ranges[0][0], ranges[1][0]), high = Math.max(value, ranges[0][1], ranges[1][1]);
         const place = at => high > low ? 4 + 92 * (at - low) / (high - low) : 50;
-        [".track .for", ".track .against"].forEach((name, i) => {
-          const bar = line.querySelector(name);
+        ["of", "other"].forEach((kind, i) => {
+          const bar = line.querySelector(`.track .${kind}`);
+          bar.classList.add(`c${(i ? sample.against : sample.predicted) % 8}`);
           bar.style.left = `${place(ranges[i][0])}%`;
           bar.style.width = `${place(ranges[i][1]) - place(ranges[i][0])}%`;
         });
@@ -98,28 +123,29 @@ for (const script of document.querySelectorAll("script.viewable")) {
 
 // The peak nearest to the pointer.
 for (const figure of document.querySelectorAll(".along")) {
-  const { of, against, peaks, axis } = JSON.parse(figure.querySelector("script").textContent);
+  const { classes, peaks } = JSON.parse(figure.querySelector("script").textContent);
   const { left, right, from, to } = Object.fromEntries(Object.entries(figure.dataset).map(([name, value]) => [name, Number(value)]));
   const wide = figure.querySelector(".wide"), tip = document.createElement("div"), cursor = document.createElement("div");
   tip.className = "tip"; cursor.className = "cursor";
   tip.hidden = cursor.hidden = true;
   figure.append(cursor, tip);
-  const places = peaks.map(peak => Number(peak[0].slice(axis.length)));
   wide.addEventListener("pointermove", event => {
     const box = wide.getBoundingClientRect();
     const at = from + ((event.clientX - box.left) / box.width - left) / (right - left) * (to - from);
-    let nearest = 0;
-    places.forEach((place, i) => { if (Math.abs(place - at) < Math.abs(places[nearest] - at)) nearest = i; });
     if (!peaks.length) return;
-    const [name, above, below, odds] = peaks[nearest];
-    const x = (left + (places[nearest] - from) / (to - from) * (right - left)) * box.width;
-    tip.textContent = `${name}: ${of} ${above.toPrecision(3)}, ${against} ${below.toPrecision(3)}; contribution ${contribution(odds)}`;
+    const [name, place, means, odds] = peaks.reduce((best, peak) => Math.abs(peak[1] - at) < Math.abs(best[1] - at) ? peak : best);
+    const x = (left + (place - from) / (to - from) * (right - left)) * box.width;
+    const listed = means.slice(0, 6).map((mean, i) => `${classes[i]} ${mean.toPrecision(3)}`).join(", ");
+    tip.textContent = `${name}: ${listed}${means.length > 6 ? ", …" : ""}; contribution ${contribution(odds)}`;
     tip.hidden = cursor.hidden = false;
     cursor.style.left = `${x}px`;
     tip.style.left = `${Math.min(x + 8, box.width - 250)}px`;
   });
   wide.addEventListener("pointerleave", () => { tip.hidden = cursor.hidden = true; });
 }
+
+// On paper nothing is folded that belongs there.
+addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details.known")) part.open = true; });
 
 // Highlight the visible section.
 const links = new Map([...document.querySelectorAll("nav.sections a")].map(link => [link.hash.slice(1), link]));
