@@ -10,12 +10,13 @@ import pytest
 from scipy import optimize, stats
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from cgnlearn import CGNClassifier, CGNClassifierCV
 from cgnlearn.data.splits import Split, repeated_splits
 from cgnlearn.evaluation.run import Run, Unit
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, FoldResult, Study
-from cgnlearn.evaluation.verdict import Calibration, Verdict, calibration, improvement, standings
+from cgnlearn.evaluation.verdict import Verdict, calibration, improvement, judgement, standings
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +120,11 @@ def test_every_sentence_of_the_verdict_says_what_the_folds_say(study):
     verdict = Verdict(study)
     accuracy = mean_of(study, "proposed", "accuracy")
     low, high = expected_share(by_row(study, "proposed", "accuracy"))
-    shown = numbers(verdict.headline.split(":")[0])
+    shown = numbers(verdict.sentences[0])
     assert shown == pytest.approx([100 * accuracy, 95, 100 * low, 100 * high], abs=0.051)
+    assert len(verdict.headline.split()) <= 16
 
-    for sentence, other in zip(verdict.sentences, (BASELINE, LOGISTIC), strict=False):
+    for sentence, other in zip(verdict.sentences[1:], (BASELINE, LOGISTIC), strict=False):
         assert other in sentence
         points, gain = paired(study, "proposed", other, "accuracy"), paired(study, "proposed", other, "log_loss")
         limits = expected_pair(study, "proposed", other, "accuracy")
@@ -135,28 +137,43 @@ def test_every_sentence_of_the_verdict_says_what_the_folds_say(study):
         assert (" lower (" in sentence) == (points.mean() < 0)
         judged = "clearly better" if lowest > 0 else "clearly worse" if highest < 0 else "no clear difference"
         assert sentence.endswith(f": {judged}.")
-        told = {"clearly better": "clearly better than", "clearly worse": "clearly worse than"}
-        assert f"{told.get(judged, 'not clearly')} " in verdict.headline
+        told = verdict.headline if other == BASELINE else " ".join(verdict.remarks).lower()
+        assert f"{judged} {'from' if judged.startswith('no') else 'than'} " in told
 
-    first = [r for r in study.results if r.unit.name == "proposed" and r.unit.repeat == 0]
-    proba = np.exp(np.concatenate([r.log_proba for r in first]))
-    right = np.array(study.classes)[proba.argmax(axis=1)] == study.y[np.concatenate([r.rows for r in first])]
-    bins = np.minimum((10 * proba.max(axis=1)).astype(int), 9)
-    error = sum(abs((proba.max(axis=1) - right)[bins == b].sum()) for b in range(10)) / len(right)
-    trust = verdict.sentences[-1]
-    mean_said, share_right, measured, chance = numbers(trust)
-    assert (mean_said, share_right) == pytest.approx((100 * proba.max(axis=1).mean(), 100 * right.mean()), abs=0.051)
-    assert measured == pytest.approx(error, abs=0.00051)
-    assert ("well calibrated" in trust) == (error <= chance) == ("well calibrated" in verdict.headline)
+    aucs, slopes = [], []
+    for repeat in (0, 1):
+        own = [r for r in study.results if r.unit.name == "proposed" and r.unit.repeat == repeat]
+        odds = np.concatenate([r.log_proba[:, 1] - r.log_proba[:, 0] for r in own])
+        ill = study.y[np.concatenate([r.rows for r in own])] == "ill"
+        aucs.append(roc_auc_score(ill, odds))
+        slopes.append(LogisticRegression(C=np.inf).fit(odds[:, None], ill).coef_[0, 0])
+    assert f"tells ill from healthy: AUC {np.mean(aucs):.2f}, clearly better than" in verdict.headline
+    auc, loss, slope = verdict.figures
+    assert auc.value == f"{np.mean(aucs):.3f}"
+    assert numbers(loss.value) == pytest.approx([mean_of(study, "proposed", "log_loss")], abs=0.00051)
+    assert numbers(loss.reference) == pytest.approx([mean_of(study, BASELINE, "log_loss")], abs=0.00051)
+    assert numbers(slope.value) == pytest.approx([np.mean(slopes)], abs=0.0051)
+    assert slope.value in verdict.sentences[-1]
+    assert "80 events; 100 are needed" in verdict.remarks[0]
 
 
-def test_the_three_numbers(study):
-    right, typical, gap = Verdict(study).figures
-    for figure, metric, form in ((right, "accuracy", float), (typical, "log_loss", lambda loss: np.exp(-loss))):
-        own, base = (mean_of(study, model, metric) for model in ("proposed", BASELINE))
-        assert numbers(figure.value) == pytest.approx([100 * form(own)], abs=0.051)
-        assert numbers(figure.reference) == pytest.approx([100 * form(base)], abs=0.051)
-    assert gap.value in Verdict(study).sentences[-1]
+def test_accuracy_leads_only_where_no_class_is_rare(rng):
+    """Three classes of a third each, and one of a fifth."""
+    for sizes, leads in (((40, 40, 40), True), ((48, 48, 24), False)):
+        true = np.repeat(np.arange(3), sizes)
+        p = np.full((120, 3), 0.1) + 0.7 * np.eye(3)[np.where(rng.random(120) < 0.8, true, (true + 1) % 3)]
+        labels = true.astype(str)
+        splits = [Split(0, 0, np.empty(0, np.intp), np.arange(120))]
+        models = {"m": None, BASELINE: None}
+        frequencies = np.broadcast_to(np.array(sizes) / 120, (120, 3))
+        results = [FoldResult(Unit(name, 0, 0), np.arange(120), np.log(of)) for name, of in
+                   (("m", p / p.sum(axis=1, keepdims=True)), (BASELINE, frequencies))]  # fmt: skip
+        made = Study("a set", pd.DataFrame({"a": true}), labels, models, splits, results, proposed="m", are_fitted=True)
+        verdict = Verdict(made)
+        names = [figure.name for figure in verdict.figures]
+        assert (names[0] == "accuracy") == leads == ("classifies" in verdict.headline)
+        assert ("macro AUC" in verdict.headline) != leads
+        assert {"accuracy", "log loss"} < set(names)
 
 
 def test_bold_is_only_what_every_paired_difference_says(study):
@@ -182,7 +199,7 @@ def test_worse_than_the_class_frequencies_is_never_best(study):
     verdict = Verdict(bad)
     assert not verdict.is_good
     assert verdict.headline.startswith("Do not use proposed")
-    assert "its probabilities are miscalibrated (too high)" in verdict.sentences[-1]
+    assert "probabilities are too extreme (slope" in verdict.sentences[-1]
     by_loss = {standing.model: standing for standing in standings(bad, "log_loss")}
     assert by_loss["proposed"].is_worse
     assert not by_loss["proposed"].is_best
@@ -203,7 +220,7 @@ def test_no_error_is_not_taken_for_certainty(study):
     ]
     verdict = Verdict(replace(study, results=sure))
     low = 100 * expected_share(np.ones(160))[0]
-    assert f"classifies 100% (95% CI {low:.1f} to 100) of held-out samples correctly" in verdict.headline
+    assert f"100% (95% CI {low:.1f} to 100) of held-out samples are classified correctly" in verdict.sentences[0]
     assert low < 98
     margin = verdict.over["accuracy"][BASELINE]
     assert (margin.low, margin.high) == pytest.approx(expected_pair(verdict.study, "proposed", BASELINE, "accuracy"))
@@ -272,7 +289,7 @@ def test_two_groups_are_too_few_to_tell(rng):
     verdict = Verdict(in_groups(rng, [40, 40], [0.9, 0.8]))
     assert verdict.accuracy.low is None
     assert "too few groups to compare it with the class frequencies" in verdict.headline
-    assert verdict.sentences[0].endswith(": too few groups to tell.")
+    assert verdict.sentences[1].endswith(": too few groups to tell.")
     assert verdict.result(BASELINE) == "too few groups to tell"
     assert "CI" not in verdict.headline
 
@@ -299,7 +316,7 @@ def test_models_that_answer_on_some_folds_are_compared_on_those(study):
     margin = improvement(some, "proposed", LOGISTIC, "log_loss")
     assert margin.value == pytest.approx(paired(some, "proposed", LOGISTIC, "log_loss").mean())
     assert (margin.low, margin.high) == pytest.approx(expected_pair(some, "proposed", LOGISTIC, "log_loss"))
-    assert "(on the 8 of 10 folds with predictions of both)" in Verdict(some).sentences[1]
+    assert "(on the 8 of 10 folds with predictions of both)" in Verdict(some).sentences[2]
     none = [FoldResult(r.unit, r.rows, None) if r.unit.name == LOGISTIC else r for r in study.results]
     assert improvement(replace(study, results=none), "proposed", LOGISTIC, "log_loss") is None
     assert all(LOGISTIC not in sentence for sentence in Verdict(replace(study, results=none)).sentences)
@@ -314,7 +331,7 @@ def test_a_zero_probability_of_the_truth_is_infinitely_worse(study):
         results.append(FoldResult(r.unit, r.rows, log_proba))
     verdict = Verdict(replace(study, results=results))
     assert verdict.over["log_loss"][LOGISTIC] == (np.inf, None, None)
-    assert "log loss infinitely lower" in verdict.sentences[1]
+    assert "log loss infinitely lower" in verdict.sentences[2]
 
 
 def test_a_better_model_is_named(study):
@@ -329,46 +346,25 @@ def test_a_better_model_is_named(study):
 
 
 @pytest.mark.parametrize(
-    ("sharper", "judgement"), [(1.0, "calibrated"), (3.0, "miscalibrated"), (0.3, "miscalibrated")]
+    ("sharper", "n", "told"),
+    [
+        (1.0, 1200, r"no sign of miscalibration \(\d{3} events\)"),
+        (3.0, 1200, "probabilities are too extreme"),
+        (0.3, 1200, "probabilities are too moderate"),
+        (1.0, 120, r"calibration not assessed with certainty \(\d\d events; 100 are needed\)"),
+    ],
 )
-def test_calibration_is_judged_against_chance(sharper, judgement):
+def test_calibration_is_judged_by_its_test_and_few_events_vouch_for_nothing(sharper, n, told):
     rng = np.random.default_rng(0)
-    odds = rng.normal(0, 2, size=1200)
-    true = (rng.random(1200) < 1 / (1 + np.exp(-odds))).astype(int)
+    odds = rng.normal(0, 2, size=n)
+    true = (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
     log_proba = -np.logaddexp(0, np.column_stack([sharper * odds, -sharper * odds]))
-    made = Study("a set", pd.DataFrame({"a": odds}), true.astype(str), {"m": None}, repeated_splits(true.astype(str)))
-    found = calibration(replace(made, results=[FoldResult(Unit("m", 0, 0), np.arange(1200), log_proba)]), "m")
-    assert found.judgement == judgement
-    assert (found.predicted > found.accuracy) == (sharper > 1 or (sharper == 1 and found.predicted > found.accuracy))
-
-
-def test_few_rows_vouch_for_no_probabilities(study):
-    few = Calibration(error=0.08, by_chance=0.13, predicted=0.78, accuracy=0.76)
-    assert few.judgement == "uncertain"
-    assert few._replace(by_chance=0.09).judgement == "calibrated"
-    assert few._replace(error=0.14).judgement == "miscalibrated"
-    verdict = Verdict(study)
-    vars(verdict)["calibration"] = few
-    assert verdict.headline.endswith("; too few samples to assess the calibration of its probabilities.")
-    assert verdict.sentences[-1].startswith(
-        "Calibration: too few samples to assess the calibration of its probabilities. "
-    )
-
-
-def test_the_error_of_chance_is_exceeded_by_chance_in_one_of_twenty():
-    rng = np.random.default_rng(1)
-    p = rng.uniform(0.5, 1, size=300)
-    log_proba = np.log(np.column_stack([p, 1 - p]))
-    labels = np.array(["a", "b"] * 150)
-    made = Study("a set", pd.DataFrame({"a": p}), labels, {"m": None}, repeated_splits(labels))
-    beyond = 0
-    for _ in range(60):
-        true = (rng.random(300) > p).astype(int)
-        now = replace(
-            made, y=np.array(["a", "b"])[true], results=[FoldResult(Unit("m", 0, 0), np.arange(300), log_proba)]
-        )
-        beyond += calibration(now, "m").judgement != "calibrated"
-    assert 0 <= beyond <= 9  # 3 are expected; more than 9 of 60 happen once in 900 times
+    splits = [Split(0, 0, np.empty(0, np.intp), np.arange(n))]
+    made = Study("a set", pd.DataFrame({"a": odds}), true.astype(str), {"m": None}, splits, are_fitted=True)
+    study = replace(made, results=[FoldResult(Unit("m", 0, 0), np.arange(n), log_proba)])
+    found = calibration(study, "m")
+    assert re.match(told, judgement(study, found))
+    assert found.slope.value == pytest.approx(1 / sharper, rel=0.35)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -21,16 +22,17 @@ from sklearn.naive_bayes import GaussianNB
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, Jan
 from cgnlearn.data.splits import repeated_splits
 from cgnlearn.evaluation.chosen import Chosen, explained
+from cgnlearn.evaluation.decisions import decisions, one_class, predictions_by_model
 from cgnlearn.evaluation.metrics import METRICS
 from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.study import BASELINE, Study, pooled
 from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.plots.style import DARK_COLOURS
 from cgnlearn.reporting import write_report
-from cgnlearn.reporting.cards import cards, column, histogram_of
 from cgnlearn.reporting.album import VARIABLES, Album
-from cgnlearn.reporting.page import IncompleteReportError
+from cgnlearn.reporting.cards import cards, column, histogram_of
 from cgnlearn.reporting.leaderboard import leaderboard
+from cgnlearn.reporting.page import IncompleteReportError
 from cgnlearn.reporting.samples import Viewer, strip_of
 from cgnlearn.reporting.shape import shape_of
 
@@ -341,7 +343,7 @@ class Silent(CGNClassifier):
 
 
 def text_of(path):
-    return re.sub(r"Written by [^<]*", "", path.read_text())
+    return re.sub(r"Written by [^<]*|<td class=\"n time\"[^/]*</td>", "", path.read_text())
 
 
 def test_a_report_fits_the_final_model_and_no_fold_again(mixed_study, tmp_path):
@@ -536,54 +538,7 @@ def test_without_any_answer_the_page_says_so(tmp_path):
     assert "no residual variance." in text
 
 
-PROBE = """
-<script>
-addEventListener("load", () => {
-  const errors = window.probeErrors;
-  const wide = document.documentElement.clientWidth;
-  const boxes = [...document.querySelectorAll("figure svg")].filter(svg => svg.getClientRects().length).map(svg => {
-    const box = svg.getBoundingClientRect();
-    return [Math.round(box.width), Math.round(box.height), svg.querySelectorAll("path, text, use, image").length];
-  });
-  const too_wide = () => [...document.body.querySelectorAll("*")].filter(element => {
-    const scrolling = element.closest(".scroll, .samples, nav");
-    return (!scrolling || scrolling === element) && element.getBoundingClientRect().right > wide + 1;
-  }).map(element => element.outerHTML.slice(0, 80));
-  const before = too_wide();
-  const select = document.querySelector(".chooser select");
-  select.value = "1";
-  select.dispatchEvent(new Event("change"));
-  const chosen = document.querySelector(".chosen-sample");
-  const title = chosen.querySelector("h4").textContent;
-  const cells = [...chosen.querySelectorAll("td.odds")].map(cell => cell.textContent);
-  const after = too_wide();
-  const table = document.querySelector("table.filtered"), body = table.tBodies[0];
-  const shown = () => [...body.rows].filter(row => row.getClientRects().length);
-  const total = shown().length;
-  const numbers = () => shown().map(row => Number(row.cells[0].dataset.value));
-  const button = table.tHead.rows[0].cells[0].querySelector("button");
-  button.click();
-  const up = numbers();
-  button.click();
-  const down = numbers();
-  const check = document.querySelector(".tools [type=checkbox]");
-  check.checked = true;
-  check.dispatchEvent(new Event("change"));
-  const wrong = shown().length, marked = body.querySelectorAll("tr.wrong").length;
-  const search = document.querySelector(".tools [type=search]");
-  search.value = "no such row";
-  search.dispatchEvent(new Event("input"));
-  const none = shown().length;
-  const along = document.querySelector(".along .wide"), box = along.getBoundingClientRect();
-  along.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + box.width / 2, clientY: box.top + 9 }));
-  const tip = document.querySelector(".along .tip").textContent;
-  const overflow = document.documentElement.scrollWidth - wide;
-  const requests = performance.getEntriesByType("resource").map(entry => entry.name);
-  const sorted = { total, up, down, wrong, marked, none };
-  parent.postMessage({ errors, boxes, before, after, title, cells, ...sorted, tip, overflow, requests }, "*");
-});
-</script>
-"""
+PROBE = f"<script>{(Path(__file__).parent / 'probe.js').read_text()}</script>"
 # In a frame, as windows are at least 500 pixels wide.
 FRAME = """<!doctype html><body><script>
 addEventListener("message", event => { document.body.dataset.probe = JSON.stringify(event.data); });
@@ -611,7 +566,7 @@ def chromium(tmp_path, *words):
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 768, 1300])
 @pytest.mark.slow
-def test_a_browser_shows_it_without_error_or_request(page, mixed_study, tmp_path, width):
+def test_a_browser_shows_it_without_error_or_request(page, mixed_study, spectra_study, tmp_path, width):
     text = page.read_text(encoding="utf-8")
     probed = tmp_path / "probed.html"
     probed.write_text(text.replace("<title>", CATCH + "<title>", 1).replace("</body>", PROBE + "</body>"))
@@ -638,6 +593,13 @@ def test_a_browser_shows_it_without_error_or_request(page, mixed_study, tmp_path
     assert seen["none"] == 0
     assert width < 700 or seen["tip"].startswith("m/z 1")
     assert seen["overflow"] <= 0
+    assert seen["changed"]
+    assert seen["told"] == "20%"
+    positive = spectra_study.classes.index(spectra_study.positive_class)
+    found = decisions(one_class(predictions_by_model(spectra_study)[spectra_study.chosen], positive), threshold=0.2)
+    sensitivity, specificity = (float(cell.split("%")[0]) / 100 for cell in seen["cells_at"][:2])
+    assert (sensitivity, specificity) == pytest.approx((found.sensitivity.value, found.specificity.value), abs=0.0006)
+    assert seen["rules"] == {"unnamed": [], "bare": 0, "jumps": 0, "faint": [], "lang": "en"}
     assert seen["requests"] == []
 
 

@@ -1,0 +1,63 @@
+// Looks at the report from within, and tells the test what it sees.
+addEventListener("load", () => {
+  const errors = window.probeErrors;
+  const wide = document.documentElement.clientWidth;
+  const boxes = [...document.querySelectorAll("figure svg")].filter(svg => svg.getClientRects().length).map(svg => {
+    const box = svg.getBoundingClientRect();
+    return [Math.round(box.width), Math.round(box.height), svg.querySelectorAll("path, text, use, image").length];
+  });
+  const too_wide = () => [...document.body.querySelectorAll("*")].filter(element => {
+    const scrolling = element.closest(".scroll, .samples, nav");
+    return (!scrolling || scrolling === element) && element.getBoundingClientRect().right > wide + 1;
+  }).map(element => element.outerHTML.slice(0, 80));
+  const before = too_wide();
+  const select = document.querySelector(".chooser select");
+  select.value = "1";
+  select.dispatchEvent(new Event("change"));
+  const chosen = document.querySelector(".chosen-sample");
+  const title = chosen.querySelector("h4").textContent;
+  const cells = [...chosen.querySelectorAll("td.odds")].map(cell => cell.textContent);
+  const after = too_wide();
+  const table = document.querySelector("table.filtered"), body = table.tBodies[0];
+  const shown = () => [...body.rows].filter(row => row.getClientRects().length);
+  const total = shown().length;
+  const numbers = () => shown().map(row => Number(row.cells[0].dataset.value));
+  const button = table.tHead.rows[0].cells[0].querySelector("button");
+  button.click();
+  const up = numbers();
+  button.click();
+  const down = numbers();
+  const check = document.querySelector(".tools [type=checkbox]");
+  check.checked = true;
+  check.dispatchEvent(new Event("change"));
+  const wrong = shown().length, marked = body.querySelectorAll("tr.wrong").length;
+  const search = document.querySelector(".tools [type=search]");
+  search.value = "no such row";
+  search.dispatchEvent(new Event("input"));
+  const none = shown().length;
+  const slider = document.querySelector(".decide [type=range]"), decided = document.querySelector(".decide table");
+  const first = decided.textContent;
+  slider.value = "20";
+  slider.dispatchEvent(new Event("input"));
+  const cells_at = [...decided.querySelectorAll("td[data-model='0'] > span")].map(cell => cell.textContent);
+  const slid = { changed: first !== decided.textContent, told: document.querySelector(".decide output").textContent, cells_at };
+  const named = element => element.getAttribute("aria-label") || element.textContent.trim() || (element.labels && element.labels.length) || element.title;
+  const unnamed = [...document.querySelectorAll("input, select, button, [role=img], [role=region], nav, summary, a")].filter(element => !named(element)).map(element => element.outerHTML.slice(0, 80));
+  const bare = [...document.querySelectorAll("tbody")].filter(body => body.parentNode.tHead && [...body.parentNode.tHead.rows[0].cells].some(cell => cell.tagName === "TH" && !cell.scope)).length;
+  const order = [...document.querySelectorAll("h1, h2, h3, h4")].map(heading => Number(heading.tagName[1]));
+  const jumps = order.filter((level, i) => i > 0 && level > order[i - 1] + 1).length;
+  const lightness = colour => { const parts = colour.match(/[\d.]+/g).map(Number); return parts.slice(0, 3).map(part => part / 255).map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4).reduce((sum, part, i) => sum + part * [0.2126, 0.7152, 0.0722][i], 0); };
+  const behind = element => { for (let at = element; at; at = at.parentElement) { const colour = getComputedStyle(at).backgroundColor; if (!/, 0\)$/.test(colour) && colour !== "transparent" && !colour.startsWith("color(")) return colour; } return "rgb(255, 255, 255)"; };
+  const faint = [...document.body.querySelectorAll("p, th, td, li, span, small, strong, h1, h2, h3, h4, a, dt, dd, figcaption, label, summary")].filter(element => element.getClientRects().length && [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())).filter(element => {
+    const [a, b] = [lightness(getComputedStyle(element).color), lightness(behind(element))];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
+  }).map(element => element.outerHTML.slice(0, 90));
+  const rules = { unnamed, bare, jumps, faint, lang: document.documentElement.lang };
+  const along = document.querySelector(".along .wide"), box = along.getBoundingClientRect();
+  along.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + box.width / 2, clientY: box.top + 9 }));
+  const tip = document.querySelector(".along .tip").textContent;
+  const overflow = document.documentElement.scrollWidth - wide;
+  const requests = performance.getEntriesByType("resource").map(entry => entry.name);
+  const sorted = { total, up, down, wrong, marked, none };
+  parent.postMessage({ errors, boxes, before, after, title, cells, ...sorted, ...slid, rules, tip, overflow, requests }, "*");
+});
