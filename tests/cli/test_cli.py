@@ -914,3 +914,24 @@ def test_the_mixture_says_how_long_it_will_go_on(rng):
     model.fit(X, np.arange(30) % 2)
     assert [line.split(" steps")[0] for line in said] == [f"{n} of 5" for n in range(1, 6)]
     assert said[-1] == "5 of 5 steps, about 0 s left"
+
+
+def test_a_threshold_of_a_class_changes_what_is_predicted(patients, tmp_path):
+    path, _frame = patients
+    model, columns = tmp_path / "model.skops", ("-t", "diagnosis", "--categorical", "stage", "--ignore", "subject")
+    works("fit", path, *columns, "-s", "naive_bayes", "-o", model)
+    found = pd.read_csv(io.StringIO(works("predict", model, path, "--threshold", "ill=0.2")))
+    expected = np.where(found["probability_ill"] >= 0.2, "ill", "healthy")
+    assert found["predicted"].tolist() == expected.tolist()
+    assert (found["predicted"] == "ill").sum() > (found["probability_ill"] >= 0.5).sum()
+    assert "--threshold must name one class" in fails(2, "predict", model, path, "--threshold", "dead=0.2")
+    assert "--threshold must name one class" in fails(2, "predict", model, path, "--threshold", "ill=0.2,healthy=0.3")
+
+
+def test_figures_are_saved_for_a_paper(patients, tmp_path):
+    path, _frame = patients
+    words = ("evaluate", path, "-t", "diagnosis", "--ignore", "subject,sex", "-s", "naive_bayes", "-p", "bayes")
+    words = (*words, "--cv", "2", "--figures", tmp_path / "figures")
+    works(*words, "--report", tmp_path / "report.html")
+    assert {"roc.svg", "roc.pdf", "calibration.pdf"} <= {file.name for file in (tmp_path / "figures").iterdir()}
+    assert "add --report PATH" in fails(2, *words)

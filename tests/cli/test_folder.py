@@ -97,7 +97,14 @@ def test_evaluation_learns_within_the_folds_and_keeps_samples_together(folder, t
     assert "by sample, the log odds of its spectra averaged" in said.stdout
     assert "standard deviation of the folds, by spectrum" in " ".join(said.stdout.split())
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Means over held-out spectra, not over their samples, with 95% CI" in report
+    assert "Means over held-out spectra, not over their samples, by log loss" in report
+    for words in (
+        "<h4>By sample</h4>",
+        "Quality of spectra",
+        "baseline subtracted (SNIP)",
+        "of 24 spectra are outliers",
+    ):
+        assert words in report
     with (tmp_path / "out" / "rows.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["model"].startswith("naive")]
     samples = pd.read_csv(folder / "labels.csv").sort_values("file")["sample"].tolist()

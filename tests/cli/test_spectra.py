@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from cgnlearn.cli.main import main
-from cgnlearn.spectra import make_raw_spectra, preset, read
+from cgnlearn.spectra import Peaks, make_raw_spectra, preset, read
 
 
 def run(*words):
@@ -38,7 +38,7 @@ def test_what_does_not_fit_together_is_named_in_one_line(folder):
     labels, spectra, out = folder / "labels.csv", folder / "spectra", folder / "table.csv"
     lines = labels.read_text().splitlines()
     cases = [
-        (lines[:-1], [], "sample4_2.txt: "),
+        (["file,sample,label", "a.txt,a,case"], [], "names none of the 8 spectra"),
         ([*lines, "other.txt,other,case"], [], "other.txt has a label but no spectrum"),
         ([*lines, lines[-1]], [], "for the second time"),
         ([*lines, "x.txt,x,"], [], "lacks its label"),
@@ -61,3 +61,41 @@ def test_what_does_not_fit_together_is_named_in_one_line(folder):
     assert "sample1_1.txt has a label but no spectrum" in said.stderr
     assert len(pd.read_csv(out)) == 7
     assert run(spectra, "--labels", labels, "-o", "table.xls").exit_code == 2
+
+
+def test_a_table_of_labels_may_cover_a_part_of_the_spectra(folder):
+    labels, out = folder / "labels.csv", folder / "table.csv"
+    labels.write_text("\n".join(labels.read_text().splitlines()[:-2]) + "\n")
+    said = run(folder / "spectra", "--labels", labels, "-o", out)
+    assert said.exit_code == 0, said.stderr
+    assert "sample4_1.txt and 1 more skipped" in said.stderr
+    assert "has no line for it" in said.stderr
+    assert sorted(set(pd.read_csv(out)["sample"])) == ["sample1", "sample2", "sample3"]
+
+
+def test_peaks_are_heights_at_common_peaks(folder):
+    out = folder / "peaks.csv"
+    said = run(folder / "spectra", "--labels", folder / "labels.csv", "--peaks", "-o", out)
+    assert said.exit_code == 0, said.stderr
+    table, steps = pd.read_csv(out), preset("maldi")
+    steps.steps[-1] = ("peaks", Peaks())
+    np.testing.assert_allclose(table.iloc[:, 3:], steps.fit_transform(read(folder / "spectra")), rtol=1e-12)
+    assert f"{table.shape[1] - 3} peaks: wrote" in said.stderr
+    assert run(folder / "spectra", "--labels", folder / "labels.csv", "--peaks", "--width", 3, "-o", out).exit_code == 2
+
+
+def test_folders_name_the_classes(folder):
+    labels = pd.read_csv(folder / "labels.csv")
+    for file, label in zip(labels["file"], labels["label"], strict=True):
+        (folder / "by class" / str(label)).mkdir(parents=True, exist_ok=True)
+        (folder / "spectra" / file).rename(folder / "by class" / str(label) / file)
+    said = run(folder / "by class", "--labels", "folders", "-o", folder / "table.csv")
+    assert said.exit_code == 0, said.stderr
+    table = pd.read_csv(folder / "table.csv")
+    known = dict(zip(labels["file"], labels["label"], strict=True))
+    assert [known[file.split("/")[1]] for file in table["file"]] == table["label"].tolist()
+    (folder / "by class" / "loose.txt").write_bytes(next((folder / "by class").rglob("*_1.txt")).read_bytes())
+    assert (
+        "loose.txt is in no folder that names its class"
+        in run(folder / "by class", "--labels", "folders", "-o", folder / "table.csv").stderr
+    )

@@ -199,7 +199,7 @@ def test_worse_than_the_class_frequencies_is_never_best(study):
     verdict = Verdict(bad)
     assert not verdict.is_good
     assert verdict.headline.startswith("Do not use proposed")
-    assert "probabilities are too extreme (slope" in verdict.sentences[-1]
+    assert "probabilities are too extreme, slope" in verdict.sentences[-1]
     by_loss = {standing.model: standing for standing in standings(bad, "log_loss")}
     assert by_loss["proposed"].is_worse
     assert not by_loss["proposed"].is_best

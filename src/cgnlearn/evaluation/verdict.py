@@ -136,9 +136,9 @@ def calibration(study: Study, model: str) -> Calibration | MulticlassCalibration
     """Calibration of the positive one of two classes, or of all of more."""
     predictions, own = predictions_by_model(study)[model], grouping(study, model)
     if len(study.classes) == 2 and study.positive_class is not None:
-        return cross_validated(predictions, study.classes.index(study.positive_class), own.groups)
+        return cross_validated(predictions, study.classes.index(study.positive_class), own)
     log_proba, true = predictions[0]
-    return MulticlassCalibration(slope_of(log_proba, true, own.groups), p_value(log_proba, true, own.groups), {})
+    return MulticlassCalibration(slope_of(log_proba, true, *own), p_value(log_proba, true, own.groups), {})
 
 
 def judgement(study: Study, found: Calibration | MulticlassCalibration) -> str:
