@@ -25,7 +25,7 @@ from cgnlearn.evaluation.metrics import (
 )
 from cgnlearn.evaluation.run import Unit
 from cgnlearn.evaluation.study import FoldResult, Study
-from cgnlearn.reporting.panels import panels
+from cgnlearn.reporting.leaderboard import leaderboard
 
 
 def predictions(rng, n_classes, n=200):
@@ -110,5 +110,5 @@ def test_a_metric_is_defined_in_one_place(rng, monkeypatch, capsys):
     assert summary_text(study.summaries).splitlines()[0].endswith(",second,second_sd")
     print_table(study.summaries, "a set")
     assert "second place" in capsys.readouterr().out
-    [panel] = [panel for panel in panels(study) if panel.metric is second]
-    assert panel.dots[0].of.value.value == pytest.approx(second(log_proba, true))
+    [line] = leaderboard(study, None).lines
+    assert line.metrics["second"].value.value == pytest.approx(second(log_proba, true))
