@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from cgnlearn.distributed import predict_dask as predict_dask
     from cgnlearn.estimators.classifier import CGNClassifier as CGNClassifier
     from cgnlearn.estimators.mixture_classifier import CGNClassifierCV as CGNClassifierCV
+    from cgnlearn.estimators.update import update as update
     from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
     from cgnlearn.evaluation.validation import validate as validate
     from cgnlearn.networks.estimation import SampleNotAcceptableError as SampleNotAcceptableError
@@ -63,6 +64,7 @@ _HOMES = {
     "predict_stream": "streams",
     "report": "reporting.report",
     "save": "persistence",
+    "update": "estimators.update",
     "validate": "evaluation.validation",
 }
 

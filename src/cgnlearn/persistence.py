@@ -12,7 +12,7 @@ import io
 import json
 import platform
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from importlib.metadata import version
 from pathlib import Path
@@ -46,6 +46,7 @@ def save(
     minimum_cell: float = 0.0,
     columns: Mapping[str, Any] | None = None,
     with_samples: bool = True,
+    ids: Iterable[Any] | None = None,
 ) -> None:
     """Write a fitted classifier, a Pipeline that ends in one, or statistics to a file.
 
@@ -62,6 +63,9 @@ def save(
     with_samples : bool
         Whether the file holds the training samples (at most 10,000), which `predict_set` of a `CGNClassifier` and
         intervals of logistic regressions need; without them these raise an error.
+    ids : iterable, optional
+        Of the training samples. The file keeps hashes of them and no ids; by them `cgnlearn validate` finds samples
+        that the model was trained on.
 
     Examples
     --------
@@ -83,6 +87,8 @@ def save(
     if not with_samples:
         model = _without_samples(model)
     header = _header_of(model) | {"columns": dict(columns or {})}
+    if ids is not None and header["holds"] == "model":
+        header["id_hashes"] = sorted(_hashed(ids, header["training_sha256"]))
     try:
         dumped = skops_io.dumps(model)
     except Exception as error:  # skops passes on errors of the objects
@@ -142,6 +148,18 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return _checked_header(Path(path).read_bytes(), path)
 
 
+def known_ids(header: Mapping[str, Any], ids: Iterable[Any]) -> list[str]:
+    """Those of the ids that are among those of the training samples of a model file."""
+    known = set(header.get("id_hashes", ()))
+    hashes = _hashed(ids, str(header["training_sha256"])) if known else {}
+    return [name for code, name in hashes.items() if code in known]
+
+
+def _hashed(ids: Iterable[Any], salt: str) -> dict[str, str]:
+    """Ids by their hashes, which differ between models."""
+    return {hashlib.sha256(f"{salt} {name}".encode()).hexdigest()[:16]: str(name) for name in ids}
+
+
 def training_checksum(model: Any) -> str:
     """SHA-256 of statistics, or of a classifier's statistics."""
     statistics = _statistics_of(model)
@@ -160,13 +178,14 @@ def classifier_of(model: Any) -> Any:
 
     from cgnlearn.estimators.classifier import CGNClassifier
     from cgnlearn.estimators.mixture_classifier import CGNClassifierCV
+    from cgnlearn.estimators.updated import UpdatedClassifier
 
     last = model
     while isinstance(last, Pipeline):
         last = last[-1]
     if isinstance(last, Statistics):
         raise TypeError("these are statistics, not a model: fit one with from_statistics or `cgnlearn merge`")
-    if not isinstance(last, CGNClassifier | CGNClassifierCV):
+    if not isinstance(last, CGNClassifier | CGNClassifierCV | UpdatedClassifier):
         raise TypeError(f"a model file holds a CGNClassifier or a Pipeline that ends in one, not {type(last).__name__}")
     check_is_fitted(last, "statistics_")
     return last

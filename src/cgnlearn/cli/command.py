@@ -22,6 +22,7 @@ OPTIONS = {
         "class_prior",
         "threshold",
         "by",
+        "pick",
         "cost",
         "log_density",
         "jobs",

@@ -50,7 +50,7 @@ def fit(given: Given, output: Path, minimum_cell: float, without_samples: bool, 
     from cgnlearn import CGNClassifier, save
 
     missing: dict[str, Any] = {}
-    whole = None
+    whole, ids = None, None
     if given.of_spectra:
         spectra = given.spectra()
         print_expected_time(model, spectra.X, spectra.y)
@@ -67,7 +67,7 @@ def fit(given: Given, output: Path, minimum_cell: float, without_samples: bool, 
             model, missing = fit_to(stream, model, progress=progress), stream.plan.missing
     else:
         read = given.table()
-        missing = read.missing
+        missing, ids = read.missing, read.ids
         print_expected_time(model, read.X, read.y)
         with fitting(model):
             if of_statistics and hasattr(model, "partial_fit"):  # without a rotation, after which nothing can be merged
@@ -77,7 +77,8 @@ def fit(given: Given, output: Path, minimum_cell: float, without_samples: bool, 
     described = description(model)  # raises before anything is written if maximum likelihood does not exist
     with waiting("saving"):
         saved = model.statistics_ if of_statistics else whole or model
-        save(saved, output, minimum_cell=minimum_cell, columns=roles.as_dict(), with_samples=not without_samples)
+        kept: dict[str, Any] = {"columns": roles.as_dict(), "ids": ids, "with_samples": not without_samples}
+        save(saved, output, minimum_cell=minimum_cell, **kept)
     n_samples = float(model.statistics_.classes.sum())
     if as_json:
         more = {"path": str(output), "rows": n_samples, "columns": roles.as_dict(), "missing": missing}

@@ -23,6 +23,7 @@ MOST_RANGES = 20  # that are shown
 @json_option
 def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
     """Describe a saved model."""
+    from cgnlearn.estimators.updated import UpdatedClassifier
     from cgnlearn.persistence import classifier_of, load, read_header
 
     if graph is not None and graph.suffix.lower() not in (".svg", ".png", ".pdf", ".dot"):
@@ -32,6 +33,13 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
     if graph is not None and not hasattr(loaded, "structure_"):
         raise click.UsageError("--graph draws one structure, and this model is a mixture of several: omit it")
     described = description(loaded)
+    if isinstance(loaded, UpdatedClassifier):
+        if as_json:
+            del header["entries"]
+            click.echo(json.dumps(described | {"file": header}, indent=1))
+        else:
+            _print_updated(described, header)
+        return
     if as_json:
         del header["entries"]
         if known := _prior(loaded):
@@ -65,6 +73,25 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         say(f"graph: {graph}")
 
 
+def _print_updated(described: dict[str, Any], header: dict[str, Any]) -> None:
+    """Print what an updated model is made of, and its history."""
+    lines = {
+        "classes": ", ".join(described["classes"]),
+        "structure": "update of " + ", ".join(described["models"]),
+        "features": described["features"],
+    }
+    lines |= {f"step {i}": words for i, words in enumerate(described["ladder"], start=1)}
+    for i, entry in enumerate(described["history"], start=1):
+        by_class = ", ".join(f"{n} {label}" for label, n in entry["classes"].items())
+        checksum = f", samples {entry['samples_sha256'][:16]}"
+        lines[f"history {i}"] = f"{entry['when']} {entry['what']}, {entry['samples']} samples ({by_class}){checksum}"
+    lines["training checksum"] = header["training_sha256"][:16]
+    lines["written by"] = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+    width = max(map(len, lines))
+    for name, value in lines.items():
+        click.echo(f"{name:<{width}}  {value}")
+
+
 def _heaviest(members: Sequence[Any], most: int = 6) -> str:
     """The members with the largest weights."""
     shown = [f"{member.weight:.2f} {member}" for member in members[:most]]
@@ -92,6 +119,15 @@ def _draw(model: Any, path: Path) -> None:
 
 def description(model: Any) -> dict[str, Any]:
     """Main properties of a fitted model; the keys are part of the interface."""
+    if hasattr(model, "ladder_"):
+        return {
+            "classes": [str(label) for label in model.classes_],
+            "structure": "update",
+            "features": model.n_features_in_,
+            "models": [description(one)["structure"] for one in model.models_],
+            "ladder": [str(rung) for rung in model.ladder_],
+            "history": model.history_,
+        }
     columns = model.statistics_.schema
     discrete = [str(columns.names[i] if columns.names else i) for i in columns.discrete]
     if hasattr(model, "members_"):

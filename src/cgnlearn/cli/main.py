@@ -14,6 +14,7 @@ from cgnlearn.cli.predict import predict
 from cgnlearn.cli.reproduce import reproduce
 from cgnlearn.cli.spectra import spectra
 from cgnlearn.cli.terminal import Program
+from cgnlearn.cli.update import update
 from cgnlearn.cli.validate import validate
 
 
@@ -28,5 +29,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, evaluate, export, fit, inspect, merge, predict, reproduce, spectra, validate):
+for command in (demo, evaluate, export, fit, inspect, merge, predict, reproduce, spectra, update, validate):
     main.add_command(command)

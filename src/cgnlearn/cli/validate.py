@@ -89,6 +89,8 @@ def validate(
             thresholds=threshold or (0.5,),
         )
     found.unknown.update(labelled.unknown)
+    if labelled.ids is not None:
+        tell_known_ids(model, labelled.ids)
     if as_json:
         file = {"file": data.name, "sha256": labelled.sha256, "rows_without_class": labelled.n_without}
         click.echo(json.dumps(finite(found.as_dict() | {"data": file, "model": str(model)}), indent=1))
@@ -163,6 +165,16 @@ def labelled_data(
         int((~kept).sum()),
         source.sha256,
     )
+
+
+def tell_known_ids(path: Path, ids: Sequence[str]) -> None:
+    """Warn of samples that the model was trained on, by the hashes of their ids."""
+    from cgnlearn.persistence import known_ids, read_header
+
+    again = known_ids(read_header(path), ids)
+    if again:
+        more = f" and {len(again) - 1} more" if len(again) > 1 else ""
+        say(f"warning: {again[0]}{more} of {len(ids)} ids were in the training data: remove these samples")
 
 
 def _of_spectra(

@@ -236,12 +236,12 @@ def slope_of(
     best = recalibrate(log_proba, true)
     if np.isnan(best.slope):
         return None
-    start = [best.intercept if np.isfinite(best.slope) else None]
+    last = best
 
     def below_best(b: float) -> float:
-        found = recalibrate(log_proba, true, b, start[0])
-        start[0] = found.intercept
-        return best.log_likelihood - found.log_likelihood
+        nonlocal last
+        last = recalibrate(log_proba, true, b, last)
+        return best.log_likelihood - last.log_likelihood
 
     if not np.isfinite(best.slope):
         effect, error = Effect(inflation(n_folds)), 1.0

@@ -44,7 +44,11 @@ def bounded(log_proba: Floats) -> Floats:
 
 
 def recalibrate(
-    log_proba: Floats, true: NDArray[np.intp], slope: float | None = None, start: Floats | None = None
+    log_proba: Floats,
+    true: NDArray[np.intp],
+    slope: float | None = None,
+    start: Recalibration | None = None,
+    precision: float = 0.0,
 ) -> Recalibration:
     """Fit intercepts and slope, or the intercepts for a given slope.
 
@@ -55,8 +59,11 @@ def recalibrate(
         Positions of the true classes.
     slope : float, optional
         None: fitted.
-    start : array (classes,), optional
-        Intercepts from which to start, as found before.
+    start : Recalibration, optional
+        Of nearly the same samples, or with nearly the same slope, from which to start.
+    precision : float
+        Of a normal prior of the intercepts around 0 and of the slope around 1, with which they are always finite; 0:
+        maximum likelihood.
 
     Examples
     --------
@@ -66,7 +73,7 @@ def recalibrate(
     (0.1577, array([ 0.    , -0.3466]))
     """
     n_classes = log_proba.shape[1]
-    present = np.flatnonzero(np.bincount(true, minlength=n_classes))
+    present = np.flatnonzero(np.bincount(true, minlength=n_classes) + precision)
     intercept = np.full(n_classes, -np.inf)
     if len(present) == 1:
         intercept[present] = 0.0
@@ -74,10 +81,12 @@ def recalibrate(
     position = np.searchsorted(present, true)
     x = bounded(log_proba)[:, present]
     x = x - x[:, :1]
-    begin = np.zeros(len(present)) if start is None else start[present] - start[present[0]]
-    found = None if slope is not None or len(present) > 2 else _separated(x[:, 1], position == 1)
+    begin, from_slope = np.zeros(len(present)), 0.0  # where every sample has curvature
+    if start is not None and np.isfinite(start.intercept[present]).all() and np.isfinite(start.slope):
+        begin, from_slope = start.intercept[present] - start.intercept[present[0]], start.slope
+    found = None if slope is not None or len(present) > 2 or precision else _separated(x[:, 1], position == 1)
     if found is None:
-        found = _fit(x, position, slope, begin)
+        found = _fit(x, position, slope, np.append(begin[1:], from_slope), precision)
     intercept[present] = found.intercept
     return found._replace(intercept=intercept)
 
@@ -98,15 +107,15 @@ def _separated(x: Floats, happened: NDArray[np.bool_]) -> Recalibration | None:
     return Recalibration(np.full(2, np.nan), slope, height, np.zeros((2, 2)))
 
 
-def _fit(x: Floats, position: NDArray[np.intp], slope: float | None, begin: Floats) -> Recalibration:
+def _fit(x: Floats, position: NDArray[np.intp], slope: float | None, begin: Floats, precision: float) -> Recalibration:
     """Newton's method; each step rises."""
     n, k = x.shape
     fits_slope = slope is None
     samples, x = np.arange(n), np.ascontiguousarray(x.T)  # classes first: sums over samples are then fast
     reach, of_truth = float(np.abs(x).max()), np.bincount(position, minlength=k).astype(float)
     truth_of_slope = float(x[position, samples].sum())
-    # From slope 0, where every sample has curvature.
-    at = np.append(begin[1:], [0.0] if fits_slope else [])
+    at = begin if fits_slope else begin[:-1]
+    expected = np.append(np.zeros(k - 1), [1.0] if fits_slope else [])
 
     def value(at: Floats) -> tuple[float, Floats]:
         logits = np.append(0.0, at[: k - 1])[:, None] + (at[-1] if slope is None else slope) * x
@@ -114,17 +123,20 @@ def _fit(x: Floats, position: NDArray[np.intp], slope: float | None, begin: Floa
         height = float(logits[position, samples].sum())
         p = np.exp(logits, out=logits)
         total = p.sum(axis=0)
-        return height - float(np.log(total).sum()), np.divide(p, total, out=p)
+        height -= float(np.log(total).sum()) + precision / 2 * float(((at - expected) ** 2).sum())
+        return height, np.divide(p, total, out=p)
 
     height, p = value(at)
     has_maximum, before = True, np.inf
     for _ in range(MOST_STEPS):
         gradient, curvature = _derivatives(p, x, of_truth, truth_of_slope if fits_slope else None)
+        gradient -= precision * (at - expected)
+        curvature += precision * np.eye(len(at))
         size = np.sqrt(np.maximum(np.diag(curvature), SMALLEST_CURVATURE))
         relative = curvature / np.outer(size, size)
         is_flat = bool(np.linalg.eigvalsh(relative)[0] < FLAT)
         # Above -ln 2 every true class has a probability above 1/2: the classes are separated.
-        has_maximum = not fits_slope or (height < -np.log(2) and not is_flat)
+        has_maximum = not fits_slope or precision > 0 or (height < -np.log(2) and not is_flat)
         step = np.linalg.solve(relative + FLAT * is_flat * np.eye(len(size)), gradient / size) / size
         decrement = float(gradient @ step)
         if decrement <= ENOUGH or (decrement < NEAR and decrement >= before):

@@ -1,0 +1,92 @@
+"""The ladder of `update` on heart disease: Cleveland's model in Hungary, then there and at Statlog's place.
+
+``python bench/update.py`` prints the table; ``--write`` also writes docs/bench-update.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.metrics import log_loss
+
+import heart
+from cgnlearn import CGNClassifier
+from cgnlearn.estimators.update import _weights, assembled, ladder_of
+from measuring import parser, publish, versions
+
+SIZES = 20, 50, 100
+MODELS = {
+    "naive Bayes": lambda: CGNClassifier("naive_bayes"),
+    "naive Bayes, power by leave-one-out": lambda: CGNClassifier("naive_bayes", likelihood_power="cv"),
+    "TAN": lambda: CGNClassifier("tan"),
+}
+PLACES = {
+    "Cleveland → Hungary": ("cleveland", "hungarian"),
+    "Cleveland → Statlog": ("cleveland", "statlog"),
+    "Hungary → Statlog": ("hungarian", "statlog"),
+}
+
+
+def scores(model_name: str, pair: str, n: int, division: int, folder: Path) -> dict[str, float]:
+    """Log losses on the samples that are not used: of both updates, and of every step of the ladder alone."""
+    warnings.simplefilter("ignore")
+    old, (X, y) = (heart.place(name, folder) for name in PLACES[pair])
+    order = np.random.default_rng([n, division]).permutation(len(y))
+    used, rest = order[:n], order[n:]
+    model = MODELS[model_name]().fit(*old)
+    ladder = ladder_of(model, X.iloc[used], y.iloc[used])
+    n_steps = len(ladder.steps)
+    updated = {how: assembled(ladder, _weights(ladder, how, 0)) for how in ("mix", "pick")}
+    updated |= {step.name: assembled(ladder, np.eye(n_steps)[i]) for i, step in enumerate(ladder.steps)}
+    return {
+        name: log_loss(y.iloc[rest], of.predict_proba(X.iloc[rest]), labels=of.classes_) for name, of in updated.items()
+    }
+
+
+def table(n_divisions: int, jobs: int, folder: Path) -> str:
+    cells = [(model, pair, n) for model in MODELS for pair in PLACES for n in SIZES]
+    run = Parallel(n_jobs=jobs)(delayed(scores)(*cell, i, folder) for cell in cells for i in range(n_divisions))
+    means = [pd.DataFrame(run[i * n_divisions : (i + 1) * n_divisions]).mean() for i in range(len(cells))]
+    rows, behind = [], []
+    for (model, pair, n), of in zip(cells, means, strict=True):
+        steps = of.drop(["mix", "pick"])
+        best = steps.idxmin()
+        behind.append((of["mix"] - steps.min(), of["pick"] - steps.min()))
+        shown = [of["as it is"], of["class prior"], of["intercepts and slope"], of["new samples alone"], steps.min()]
+        cells_of = [*(f"{value:.3f}" for value in shown), best, f"{of['mix']:.3f}", f"{of['pick']:.3f}"]
+        rows.append(f"| {model} | {pair} | {n} | {' | '.join(cells_of)} |")
+    mix, pick = np.array(behind).T
+    lines = [
+        "# Updates: heart disease at another place",
+        "",
+        f"Made by `python bench/update.py --write`: {n_divisions} random divisions a row. A model of one place is "
+        "updated with 20, 50 or 100 samples of another one (ten common columns, outcome yes or no) and scored on the "
+        f"others: mean log loss. {versions()}",
+        "",
+        f"`update` is {mix.mean():+.3f} nats from the best step of the ladder in hindsight on average over the rows, "
+        f"and {mix.max():+.3f} in the worst (wanted: at most +0.010 on average); picking one step is "
+        f"{pick.mean():+.3f} and {pick.max():+.3f}. The best step is that with the lowest mean over the divisions.",
+        "",
+        "| model | places | new samples | as it is | class prior | intercepts and slope | new samples alone | best "
+        '| which | `update` | `combine="pick"` |',
+        f"|---|---|---:|{'---:|' * 5}---|---:|---:|",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    options = parser(__doc__, "bench-update.md")
+    options.add_argument("--divisions", type=int, default=10)
+    options.add_argument("--jobs", type=int, default=1)
+    options.add_argument("--data", type=Path, default=heart.SHARED, help="folder of the three files")
+    chosen = options.parse_args()
+    publish(table(chosen.divisions, chosen.jobs, chosen.data), "bench-update.md", write=chosen.write)
+
+
+if __name__ == "__main__":
+    main()
