@@ -21,6 +21,7 @@ from cgnlearn import (
     SelectiveNaiveBayes,
     Structure,
     TANAverage,
+    update,
 )
 from cgnlearn.spectra import Peaks, make_raw_spectra, preset
 from cgnlearn.structures import fixed
@@ -73,6 +74,7 @@ def stored_models():
     yield "best", CGNClassifierCV(candidates=["band"], ordered=True, combine="best").fit(X, y)
     yield "sites", CGNClassifier().fit(X, y, sites=np.arange(len(y)) // 2 % 2)
     yield "ranges", CGNClassifier(prior=Prior.from_ranges({0: {0: (-1.0, 1.0)}})).fit(X, y)
+    yield "updated", update(CGNClassifier().fit(X[:30], y[:30]), X[30:], y[30:])
     yield "location of the paper", CGNClassifier(prior=Prior(location="paper")).fit(X, y)
     made = make_raw_spectra(12, n_points=3000, random_state=0)
     for steps in (preset("seldi"), preset("maldi", align=True).set_params(normalise__method="pqn"), Peaks()):

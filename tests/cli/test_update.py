@@ -43,3 +43,16 @@ def test_a_step_is_picked_and_bad_input_writes_nothing(places, tmp_path):
     pd.read_csv(places / "there.csv")[:6].to_csv(few, index=False)
     assert "an update needs at least 10 samples, not 6" in fails(1, "update", places / "model.skops", few, "-o", new)
     assert not new.exists()
+
+
+def test_class_frequencies_are_estimated_from_the_file(places, tmp_path):
+    words = ["predict", places / "model.skops", places / "there.csv"]
+    code, out, err = run(*words, "--class-prior", "estimate")
+    assert code == 0
+    assert "class frequencies estimated from 160 samples, with 95% intervals: healthy 0." in err
+    assert out != works(*words)
+    frame = pd.read_csv(places / "there.csv")
+    frame["marker"] += 50
+    frame.to_csv(tmp_path / "far.csv", index=False)
+    told = fails(1, "predict", places / "model.skops", tmp_path / "far.csv", "--class-prior", "estimate")
+    assert "more than the class frequencies has changed" in told

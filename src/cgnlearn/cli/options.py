@@ -18,6 +18,8 @@ from cgnlearn.cli.terminal import waiting
 if TYPE_CHECKING:
     from cgnlearn.tables.formats import Source
 
+ESTIMATE = "estimate"
+
 
 def number_or_cv(kind: type[int] | type[float]) -> Callable[[Any], Any]:
     """The type of an option that is a number above zero, or the word cv."""
@@ -81,6 +83,11 @@ def usage_errors() -> Iterator[None]:
         yield
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def probabilities_or_estimate(value: str) -> dict[str, float] | str:
+    """The type of an option such as cancer=0.01,normal=0.99, or the word estimate."""
+    return value if value == ESTIMATE else probabilities(value)
 
 
 def folds_and_repeats(value: str) -> tuple[int, int]:

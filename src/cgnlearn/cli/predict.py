@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cgnlearn.tables.read import Data
     from cgnlearn.tables.roles import Roles
 
-CLASS_PRIOR = "Class probabilities where the samples come from, if other than in training."
+CLASS_PRIOR = "Class probabilities where the samples come from, or estimate them from these samples."
 INTERVAL = (
     "Add an interval of the probability of the predicted class, at this level, such as 0.9: columns low and high."
 )
@@ -133,8 +133,8 @@ class Predictor(NamedTuple):
 @click.argument("data", type=options.DATA)
 @options.id_option
 @options.na_option
-@click.option("--class-prior", type=options.probabilities, metavar="CLASS=P,...", help=CLASS_PRIOR)
 @click.option("--threshold", type=options.probabilities, metavar="CLASS=P", help=THRESHOLD)
+@click.option("--class-prior", type=options.probabilities_or_estimate, metavar="CLASS=P,...|estimate", help=CLASS_PRIOR)
 @options.cost_option
 @click.option("--interval", type=options.share, metavar="LEVEL", help=INTERVAL)
 @click.option("--sets", type=options.share, metavar="COVERAGE", help=SETS)
@@ -175,8 +175,13 @@ def predict(
 
     if output is not None and output.suffix.lower() in NOT_CSV:
         raise click.UsageError(f"{output}: predictions are written as csv: use a name that ends in .csv")
+    estimates = changes["class_prior"] == options.ESTIMATE
+    if estimates:
+        changes["class_prior"] = None
     predictor = predictor_of(model, row_id, **changes)
     of_spectra = folder.checked(predictor.model, data)
+    if estimates and of_spectra:
+        raise click.UsageError("--class-prior estimate is for tables, and the data are spectra: give CLASS=P")
     if by_sample and (predictor.interval is not None or predictor.sets is not None):
         raise click.UsageError("--interval and --sets are for single spectra: omit them, or --by-sample")
     if not of_spectra:
@@ -184,6 +189,8 @@ def predict(
     elif sheet is not None:
         raise click.UsageError("--sheet is for tables, and the data are spectra: omit it")
     source = None if of_spectra else options.opened(data, [] if row_id is None else [row_id], memory, sheet)
+    if estimates and source is not None and options.exceeds(source, memory):
+        raise click.UsageError("--class-prior estimate needs all rows in memory: increase --memory, or give CLASS=P")
     if source is not None and options.exceeds(source, memory):
         if output is None or as_json:
             raise click.UsageError("the file is too large for --json and stdout: add --output, or increase --memory")
@@ -204,6 +211,8 @@ def predict(
                 )
             else:
                 [read] = matching(predictor, source, needs_id=row_id is not None)
+                if estimates:
+                    predictor = _with_estimate(predictor, read)
                 predicted = predictor.frame(read)
         n_samples, n_unusual, counts = len(predicted), _n_unusual(predicted), Counter(predicted.get("set", ()))
         if output is not None:
@@ -283,6 +292,21 @@ def _completed(given: dict[str, float], classes: Sequence[str]) -> list[float]:
     if (absent and total >= 1) or (not absent and abs(total - 1) > 0.001):
         raise click.UsageError(f"--class-prior: the probabilities sum to {total:g}, not to 1")
     return [given.get(label, 1 - total) for label in classes]
+
+
+def _with_estimate(predictor: Predictor, data: Data) -> Predictor:
+    """The predictor with the class frequencies that the samples have, which are told."""
+    from cgnlearn.evaluation.grouped import steps_before
+
+    X = data.X if hasattr(predictor.model, "feature_names_in_") else data.X.to_numpy()
+    for step in steps_before(predictor.model):
+        X = step.transform(X)
+    found = predictor.classifier.estimate_class_prior(X)
+    say(f"class frequencies estimated from {len(data.X)} samples, with 95% intervals: {found}")
+    model = _with_class_prior(predictor.model, found.value)
+    from cgnlearn.persistence import classifier_of
+
+    return predictor._replace(model=model, classifier=classifier_of(model))
 
 
 def _with_class_prior(model: Any, prior: Any) -> Any:

@@ -24,12 +24,15 @@ from cgnlearn.data.sites import SiteShift
 from cgnlearn.data.splits import stratified_sample
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
 from cgnlearn.data.warning import DataWarning
+from cgnlearn.estimators.class_prior import FEWEST, ClassPrior, estimated, refuse_other_change
 from cgnlearn.estimators.explanation import Explanations
 from cgnlearn.estimators.sites import Placed, learned, placed
+from cgnlearn.logistic.recalibration import bounded
 from cgnlearn.networks.agreement import Agreement, agreements
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of, is_number
 from cgnlearn.networks.intervals import Intervals
+from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import Ranking, Reference
@@ -411,6 +414,42 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         other.__dict__.update(fitted)
         other._take_class_prior(given)
         return other
+
+    def estimate_class_prior(self, X: Any, *, level: float = 0.95) -> ClassPrior:
+        """Frequencies of the classes where samples without labels come from, with intervals.
+
+        Only the class frequencies may differ from training: raises ValueError where the typicality of the samples shows
+        that more has changed. Probabilities must be calibrated; `update` is the better choice if some samples have
+        labels.
+
+        Parameters
+        ----------
+        X : array or data frame (samples, features)
+            At least twenty samples.
+        level : float
+            Of the intervals, which are those of the profile likelihood.
+
+        Examples
+        --------
+        >>> from cgnlearn import CGNClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> def place(n, prevalence):
+        ...     y = (rng.random(n) < prevalence).astype(int)
+        ...     return rng.normal(size=(n, 2)) + 2 * y[:, None], y
+        >>> model = CGNClassifier().fit(*place(300, 0.5))
+        >>> print(model.estimate_class_prior(place(200, 0.1)[0]))
+        0 0.898 (0.848–0.937), 1 0.102 (0.063–0.152)
+        """
+        log_proba = self.predict_log_proba(X)
+        if len(log_proba) < FEWEST:
+            raise ValueError(f"class frequencies need at least {FEWEST} samples, not {len(log_proba)}: collect more")
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, not {level!r}")
+        try:
+            refuse_other_change(self.typicality(X))
+        except NotExactError:
+            refuse_other_change(None)  # there is nothing to compare with
+        return estimated(bounded(log_proba) - self.class_log_prior_, self.classes_, level)
 
     @property
     def _n_samples_kept(self) -> int:

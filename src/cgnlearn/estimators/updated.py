@@ -12,6 +12,7 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from cgnlearn.data.arrays import Floats
+from cgnlearn.estimators.class_prior import FEWEST, ClassPrior, estimated, refuse_other_change
 from cgnlearn.logistic.recalibration import bounded
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.model import NotExactError
@@ -143,6 +144,19 @@ class UpdatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not found:
             raise NotExactError(reason)
         return np.max(found, axis=0)
+
+    def estimate_class_prior(self, X: Any, *, level: float = 0.95) -> ClassPrior:
+        """Frequencies of the classes from samples without labels, as `CGNClassifier.estimate_class_prior`."""
+        log_proba = self.predict_log_proba(X)
+        if len(log_proba) < FEWEST:
+            raise ValueError(f"class frequencies need at least {FEWEST} samples, not {len(log_proba)}: collect more")
+        refuse_other_change(self.typicality(X))
+        return estimated(bounded(log_proba) - self.class_log_prior_, self.classes_, level)
+
+    @property
+    def _n_samples_kept(self) -> int:
+        """Number of training samples that the models hold."""
+        return sum(model._n_samples_kept for model in self.models_)
 
     def _drop_samples(self) -> None:
         """Forget the training samples of the models."""

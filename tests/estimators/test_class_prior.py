@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.stats import chi2, norm
+
+from cgnlearn import CGNClassifier
+from cgnlearn.estimators.class_prior import estimated
+
+
+def place(rng, n, prior):
+    y = rng.choice(len(prior), size=n, p=prior)
+    return rng.normal(size=(n, 2)) + 1.5 * y[:, None], y
+
+
+def true_ratio(X, n_classes):
+    """ln p(x | class) of the simulation."""
+    return np.column_stack([norm.logpdf(X - 1.5 * label).sum(axis=1) for label in range(n_classes)])
+
+
+def test_two_classes_are_those_of_a_direct_search(rng):
+    X, _ = place(rng, 150, [0.8, 0.2])
+    ratio = true_ratio(X, 2)
+    found = estimated(ratio, np.array([0, 1]), 0.95)
+
+    def height(share):
+        mixed = np.log((1 - share) * np.exp(ratio[:, 0]) + share * np.exp(ratio[:, 1])).sum()
+        return mixed + np.log(share) + np.log(1 - share)
+
+    best = minimize_scalar(lambda share: -height(share), bounds=(0.001, 0.999), method="bounded")
+    assert found.value[1] == pytest.approx(best.x, abs=1e-4)
+    inside = [share for share in np.linspace(0.001, 0.999, 999) if height(share) > -best.fun - chi2.ppf(0.95, 1) / 2]
+    assert found.low[1] == pytest.approx(min(inside), abs=0.002)
+    assert found.high[1] == pytest.approx(max(inside), abs=0.002)
+    assert found.low[0] == pytest.approx(1 - found.high[1])
+
+
+@pytest.mark.parametrize("prevalence", [0.05, 0.5, 0.9])
+def test_intervals_cover_the_truth(rng, prevalence):
+    n_covered = 0
+    for _ in range(60):
+        X, _ = place(rng, 200, [1 - prevalence, prevalence])
+        found = estimated(true_ratio(X, 2), np.array([0, 1]), 0.9)
+        n_covered += found.low[1] <= prevalence <= found.high[1]
+    assert 46 <= n_covered <= 60  # 54 expected, standard deviation 2.3
+
+
+def test_three_classes_and_another_prevalence(rng):
+    model = CGNClassifier().fit(*place(rng, 900, [0.4, 0.3, 0.3]))
+    X, y = place(rng, 400, [0.1, 0.2, 0.7])
+    found = model.estimate_class_prior(X)
+    np.testing.assert_allclose(found.value.sum(), 1)
+    np.testing.assert_allclose(found.value, np.bincount(y) / 400, atol=0.08)
+    assert (found.low < found.value).all()
+    assert (found.value < found.high).all()
+    assert str(found).startswith("0 0.")
+    corrected = model.with_class_prior(found.value)
+    assert corrected.score(X, y) >= model.score(X, y)
+
+
+def test_other_changes_few_samples_and_bad_levels_are_refused(rng):
+    model = CGNClassifier().fit(*place(rng, 200, [0.5, 0.5]))
+    X, _ = place(rng, 100, [0.9, 0.1])
+    with pytest.raises(ValueError, match="more than the class frequencies has changed"):
+        model.estimate_class_prior(X + 6)
+    with pytest.raises(ValueError, match="at least 20 samples, not 5"):
+        model.estimate_class_prior(X[:5])
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        model.estimate_class_prior(X, level=1.0)
