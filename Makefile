@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-oldest lint docs bench quality reproduction clean
+.PHONY: demo test test-all test-oldest lint warm docs bench quality reproduction clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +24,10 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/mypy
+
+# Compiled code, ahead of the first fit.
+warm: $(VENV)/.installed
+	$(BIN)/python -m cgnlearn.warm
 
 # Minutes, for every change; test-all has besides what takes long, and is for every merge.
 test: lint

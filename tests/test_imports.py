@@ -32,6 +32,7 @@ ROOMS = [
     "reporting",
     "experiments",
     "cli",
+    "warm",
     "__main__",
 ]
 
