@@ -17,7 +17,7 @@ from cgnlearn.spectra.quality import Survey
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LABEL = 28.0  # points along the axis, of a peak's label
+LABEL, TICK = 28.0, 50.0  # points along the axis, of a peak's label and between ticks
 MOST_LABELS = 8
 MOST_FILLED = 8  # classes; the areas of more would make a large page
 LETTERS = 14  # of a class at the side
@@ -92,6 +92,7 @@ def _draw_contributions(ax: Axes, positions: Any, tops: Any, odds: Any, marks: A
     ax.margins(y=0.2)
     ax.set_ylabel("log odds", fontsize=8.5)
     points = ax.get_window_extent().width * 72 / ax.figure.dpi
+    ax.locator_params(axis="x", nbins=int(np.clip(points / TICK, 3, 9)))
     distance = (positions[-1] - positions[0]) * LABEL / points
     named: list[float] = []
     for peak in np.argsort(-np.abs(odds), kind="stable").tolist():
