@@ -285,8 +285,9 @@ class CGNClassifierCV(Predictions, Watched):
         samples = Samples(compared, transforms, groups)
         deadline = np.inf if self.time_limit is None else started + self.time_limit
         comparison = Comparison(samples, candidates, self._dirichlet, cv=self.cv, seed=seed, deadline=deadline)
-        tried = zip(order, watched(self, comparison.held_out(self.n_jobs), expected), strict=False)  # it may be stopped
-        outcomes = [outcome for _, outcome in sorted(tried, key=lambda pair: pair[0])]
+        # Outcomes come first, so that the last one is reported too; a callback may stop them.
+        tried = zip(watched(self, comparison.held_out(self.n_jobs), expected), order, strict=False)
+        outcomes = [outcome for outcome, _ in sorted(tried, key=lambda pair: pair[1])]
         held_out = [each for each in outcomes if isinstance(each, HeldOut)]
         skipped = [each for each in (*suiting, *outcomes) if isinstance(each, Skipped)]
         if skipped and len(held_out) == 1:  # the class frequencies
