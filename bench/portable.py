@@ -1,0 +1,168 @@
+"""Do the readers of exported models predict what Python predicts? Twelve models; sizes, and the time of one sample.
+
+Samples are drawn from the training samples with noise, a fifth of the values missing and one level in fifty unknown.
+The page runs in Chromium and the R file in Rscript, which must be installed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_iris, load_wine
+
+from measuring import parser, publish, versions
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.portable.browser import probed  # noqa: E402
+from tests.portable.cases import cells, table  # noqa: E402
+from tests.portable.reader import Reader  # noqa: E402
+from tests.portable.test_onnx_model import run as run_onnx  # noqa: E402
+from tests.portable.test_r_code import predicted as run_r  # noqa: E402
+
+from cgnlearn import Band, Box, CGNClassifier, CGNClassifierCV, Jan  # noqa: E402
+from cgnlearn.portable.document import description  # noqa: E402
+from cgnlearn.portable.json_text import as_json  # noqa: E402
+from cgnlearn.portable.page import page, resource  # noqa: E402
+
+MIXED = ROOT.parent / "shared" / "data" / "mixed"
+N_SAMPLES = 1000
+N_SLOW = {False: 200, True: 20}  # of the reference reader and R, for networks and for mixtures
+
+
+def of_file(name):
+    """A mixed table of the reference data."""
+    kinds = json.loads((MIXED / f"{name}.schema.json").read_text())
+    columns = next(iter(kinds.values()))
+    discrete = [column["name"] for column in columns if "values" in column]
+    frame = pd.read_csv(MIXED / f"{name}.csv", dtype=dict.fromkeys(discrete, str)).astype(
+        dict.fromkeys(discrete, "category")
+    )
+    y = frame.pop(kinds["class"]).astype(str).to_numpy()
+    return frame, y
+
+
+def sets():
+    """Five tables for the mixture."""
+    for name, load in (("iris", load_iris), ("wine", load_wine)):
+        found = load(as_frame=True)
+        yield name, (found.data, found.target.to_numpy())
+    yield "mixed, simulated", table(150, 0)
+    for name in ("heart-statlog", "hepatitis"):
+        if MIXED.exists():
+            yield name, of_file(name)
+
+
+def models():
+    """Name, model and training samples."""
+    simulated = table(150, 0)
+    for name, model in {
+        "naive Bayes": CGNClassifier(),
+        "naive Bayes, maximum likelihood": CGNClassifier(estimation="ml"),
+        "TAN": CGNClassifier("tan", sharing=0.3),
+        "groups, maximum likelihood": CGNClassifier(Jan([[0, 1, 2, 3], [4], [6]]), estimation="ml"),
+        "complete, discriminative": CGNClassifier(Jan([[0, 1, 2, 3], [4, 5], [6]]), estimation="discriminative"),
+        "3-BAND": CGNClassifier(Band(3)),
+        "2-BOX": CGNClassifier(Box(2), likelihood_power=0.5),
+    }.items():
+        yield name, model, simulated
+    for name, data in sets():
+        yield f"mixture, {name}", CGNClassifierCV(), data
+
+
+def drawn(X, n, *, missing, seed=0):
+    """New samples like those of a table."""
+    rng = np.random.default_rng(seed)
+    new = X.iloc[rng.integers(0, len(X), n)].reset_index(drop=True)
+    for name in new:
+        if new[name].dtype.kind in "fi":
+            new[name] = new[name] + 0.2 * X[name].std() * rng.normal(size=n)
+            new[name] = new[name].fillna(X[name].median()) if not missing else new[name]
+        elif missing:
+            new[name] = new[name].astype(object).where(rng.random(n) > 0.02, "never seen")
+        else:
+            new[name] = new[name].fillna(X[name].mode()[0])
+    return new.mask(rng.random(new.shape) < 0.2) if missing else new
+
+
+def in_chromium(text, rows, folder):
+    """Log probabilities by the page's own reader, the median and the 99th percentile of its times in ms."""
+    given = as_json(rows).replace("<", "\\u003c")
+    script = f"""
+        const reader = cgnReader(JSON.parse(document.getElementById("model").textContent));
+        const times = [], found = [];
+        for (const row of {given}) {{
+            const start = performance.now();
+            found.push(reader.predict(row));
+            times.push(performance.now() - start);
+        }}
+        times.sort((a, b) => a - b);
+        return [found, times[times.length >> 1], times[Math.floor(0.99 * times.length)]];
+    """
+    return probed(text, script, folder)
+
+
+def difference(found, expected):
+    return f"{np.abs(np.asarray(found) - expected).max():.0e}"
+
+
+def line(name, model, data):
+    """A line of the table."""
+    X, y = data
+    model.fit(X, y)
+    is_mixture = isinstance(model, CGNClassifierCV)
+    found = description(model)
+    new, complete = drawn(X, N_SAMPLES, missing=True), drawn(X, N_SAMPLES, missing=False)
+    expected, slow, reader = model.predict_proba(new), N_SLOW[is_mixture], Reader(found)
+    text = page(found)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        of_browser, median, late = in_chromium(text, cells(new), folder)
+        (of_r,) = run_r(folder, [model], [new[:slow]])
+    parts = [
+        difference(np.exp([reader.log_proba(row) for row in cells(new[:slow])]), expected[:slow]),
+        difference(np.exp(of_browser), expected),
+        difference(of_r, expected[:slow]),
+        difference(run_onnx(model, complete)[1], model.predict_proba(complete)),
+        f"{len(as_json(found)) / 1e3:.0f}",
+        f"{len(text.encode()) / 1e3:.0f}",
+        f"{median:.1f} / {late:.1f}",
+    ]
+    return f"| {name} | {' | '.join(parts)} |"
+
+
+def report():
+    lines = [
+        "# Exported models beside Python",
+        "",
+        "Greatest difference of any probability between Python and each reader, on new samples with a fifth of the values "
+        "missing and one level in fifty unknown; for ONNX on complete samples.",
+        f"{N_SAMPLES} samples each; for the reference reader and R, which are slower, {N_SLOW[False]} of networks and "
+        f"{N_SLOW[True]} of mixtures. One sample in Chromium: median / 99th percentile, in milliseconds, on a machine "
+        "with other work.",
+        f"The reader in JavaScript has {len(resource('reader.js')) / 1e3:.0f} kB.",
+        "",
+        "| model | reference reader | page in Chromium | R | onnxruntime | JSON, kB | page, kB | one sample, ms |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, model, data in models():
+        lines.append(line(name, model, data))
+        print(lines[-1], flush=True)
+    lines += ["", f"`python bench/portable.py --write`. {versions()}"]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    arguments = parser(__doc__, "bench-portable.md").parse_args()
+    if not shutil.which("Rscript") or not shutil.which("chromium"):
+        sys.exit("this bench needs Rscript and chromium")
+    warnings.simplefilter("ignore")
+    publish(report(), "bench-portable.md", write=arguments.write)
