@@ -143,8 +143,8 @@ def report():
     lines = [
         "# Exported models beside Python",
         "",
-        "Greatest difference of any probability between Python and each reader, on new samples with a fifth of the values "
-        "missing and one level in fifty unknown; for ONNX on complete samples.",
+        "Greatest difference of any probability between Python and each reader, on new samples with a fifth of the "
+        "values missing and one level in fifty unknown; for ONNX on complete samples.",
         f"{N_SAMPLES} samples each; for the reference reader and R, which are slower, {N_SLOW[False]} of networks and "
         f"{N_SLOW[True]} of mixtures. One sample in Chromium: median / 99th percentile, in milliseconds, on a machine "
         "with other work.",
