@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -49,6 +49,12 @@ def test_more_columns_than_samples():
     X, y = rng.normal(size=(30, 310)), np.arange(30) % 2
     model = CGNClassifier("complete").fit(X[:24], y[:24])
     np.testing.assert_allclose(run(model, X[24:])[1], model.predict_proba(X[24:]), atol=1e-9)
+
+
+def test_numbers_that_happen_to_be_whole():
+    X, y = load_iris(return_X_y=True)
+    model = CGNClassifier("selective_naive_bayes").fit(X, y)  # every feature depends on the class: its log odds are 0
+    np.testing.assert_allclose(run(model, X)[1], model.predict_proba(X), atol=1e-9)
 
 
 def test_numeric_levels_and_missing_values():

@@ -93,7 +93,7 @@ class OnnxGraph:
         """Log probabilities of the classes from values and positions of levels: (samples, classes)."""
         missing = self.row_sum(self.op("Mul", x, 0.0))  # NaN if one is
         x = self.op("Where", self.op("IsNaN", x), 0.0, x)
-        prior = np.array([self.description["class_log_prior"]])
+        prior = np.array([self.description["class_log_prior"]], float)
         members = [self._member(member, x, prior) for member in self.description["members"]]
         mixed = self.normalised(self.log_sum(members))
         power = float(self.description["power"])
@@ -217,7 +217,8 @@ class OnnxGraph:
         found = []
         for i, (own, free) in enumerate(zip(model["own"]["settings"], model["free"]["settings"], strict=True)):
             inside, outside = (
-                np.array([NEVER if each is None else each for each in model[kind][i]]) for kind in ("log_in", "log_out")
+                np.array([NEVER if each is None else each for each in model[kind][i]], float)
+                for kind in ("log_in", "log_out")
             )
             parts: list[Any] = [np.zeros((1, self.n_classes))]
             for family, other in zip(model["own"]["discrete"], model["free"]["discrete"], strict=True):
@@ -242,7 +243,7 @@ class OnnxGraph:
             raise ValueError(
                 "ONNX export of a rotation needs continuous features alone: export it to .json, .html or .R"
             )
-        basis, n = np.array(model["basis"]), len(model["columns"])
+        basis, n = np.array(model["basis"], float), len(model["columns"])
         values = self.op("Sub", self.take(x, model["columns"]), np.array([model["origin"]], float))
         values = self.clipped(self.op("Div", values, np.array([model["unit"]], float)))
         inside = self.op("MatMul", values, basis)
@@ -253,7 +254,7 @@ class OnnxGraph:
             for label in range(self.n_classes):
                 packed, size = np.array(setting["scale"][0][label], float), basis.shape[1]
                 factor = np.linalg.cholesky(_square(packed, size, {"reach": size - 1}, np.arange(size)))
-                centre = np.array(setting["origin"]) + setting["centre"][0][label]
+                centre = np.array(setting["origin"], float) + setting["centre"][0][label]
                 white = self.op("MatMul", self.op("Sub", inside, centre[None]), np.linalg.inv(factor).T)
                 shape, least = setting["shape"][0][label], setting["leverage"][0][label]
                 distance = self.row_sum(self.op("Mul", white, white))
@@ -376,7 +377,7 @@ class _Families:
         found.own[owns, np.arange(n)] = scales
         for i, given in enumerate(givens):
             found.before[given, i] = 1.0
-        shift = np.array(group["shift"][cell][label])[position] if "shift" in group else np.zeros(n)
+        shift = np.array(group["shift"][cell][label], float)[position] if "shift" in group else np.zeros(n)
         found.shift, found.spread = shift[None], spread
         log_unit = np.log(np.array(group["unit"], float)[position])[None]
         found.shape, found.leverage = None, np.ones((1, n))
