@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from cgnlearn.estimators.classifier import CGNClassifier as CGNClassifier
     from cgnlearn.estimators.mixture_classifier import CGNClassifierCV as CGNClassifierCV
     from cgnlearn.estimators.update import update as update
+    from cgnlearn.evaluation.plan import plan as plan
     from cgnlearn.evaluation.streamed import evaluate_stream as evaluate_stream
     from cgnlearn.evaluation.validation import validate as validate
     from cgnlearn.networks.estimation import SampleNotAcceptableError as SampleNotAcceptableError
@@ -60,6 +61,7 @@ _HOMES = {
     "fit_stream": "streams",
     "load": "persistence",
     "ordered_path": "structures.band",
+    "plan": "evaluation.plan",
     "predict_dask": "distributed",
     "predict_stream": "streams",
     "report": "reporting.report",

@@ -10,6 +10,7 @@ from cgnlearn.cli.export import export
 from cgnlearn.cli.fit import fit
 from cgnlearn.cli.inspect import inspect
 from cgnlearn.cli.merge import merge
+from cgnlearn.cli.plan import plan
 from cgnlearn.cli.predict import predict
 from cgnlearn.cli.reproduce import reproduce
 from cgnlearn.cli.spectra import spectra
@@ -29,5 +30,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, evaluate, export, fit, inspect, merge, predict, reproduce, spectra, update, validate):
+for command in (demo, evaluate, export, fit, inspect, merge, plan, predict, reproduce, spectra, update, validate):
     main.add_command(command)

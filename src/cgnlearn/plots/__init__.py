@@ -4,6 +4,7 @@ from cgnlearn.plots.decision_curve import DecisionCurveDisplay
 from cgnlearn.plots.effects import EffectDisplay
 from cgnlearn.plots.features import ContributionsDisplay, RelevanceDisplay
 from cgnlearn.plots.importance import ImportanceDisplay
+from cgnlearn.plots.learning_curve import LearningCurveDisplay
 from cgnlearn.plots.path import PathDisplay
 from cgnlearn.plots.ranks import RanksDisplay
 from cgnlearn.plots.reliability import ReliabilityDisplay
@@ -16,6 +17,7 @@ __all__ = [
     "DecisionCurveDisplay",
     "EffectDisplay",
     "ImportanceDisplay",
+    "LearningCurveDisplay",
     "PathDisplay",
     "RanksDisplay",
     "RelevanceDisplay",

@@ -1,0 +1,299 @@
+"""Intervals of probabilities and prediction sets: how often they contain what they should.
+
+``python bench/uncertainty.py -o FOLDER [--data-dir DIR] [--networks N] [--sets N]`` computes what is not yet in FOLDER
+and prints the tables; ``--write`` also writes docs/bench-uncertainty.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from cgnlearn import CGNClassifier, CGNClassifierCV, Prior, Structure, plan
+from collection import CC18, rows
+from measuring import parser, publish, versions
+
+LEVEL = 0.9
+LEAST = 0.01  # difference of probabilities that counts: those of many samples are within 1e-6 of 0 and 1
+STRUCTURES = ("naive Bayes", "TAN", "complete")
+PER_CLASS = (8, 20, 60)
+N_FEATURES, N_NEW = 5, 40
+TOO_LONG = {"mfeat-fourier", "mfeat-karhunen", "mfeat-zernike", "MiceProtein", "steel-plates-fault"}
+SETS = [name for name in CC18.split() if name not in TOO_LONG]
+SIZES, SET_SIZES = (50, 100), (30, 50, 100)
+N_TRUTHS = 8  # training sets whose mean log loss is the truth of a plan
+N_BOOTSTRAPS, MOST_TEST, MOST_IN_SETS = 200, 300, 60
+
+
+def parents_of(structure):
+    """The parents of each feature."""
+    if structure == "naive Bayes":
+        return dict.fromkeys(range(N_FEATURES), ())
+    if structure == "TAN":
+        return {i: () if i == 0 else ((i - 1) // 2,) for i in range(N_FEATURES)}
+    return {i: tuple(range(i)) for i in range(N_FEATURES)}
+
+
+def drawn_network(parents, n_classes, rng):
+    """Variance, intercept and slopes of every feature in every class, from the prior."""
+    network = []
+    for _ in range(n_classes):
+        variances = [1 / rng.gamma(1.1 + len(above) / 2, 2.0) for above in parents.values()]
+        network.append(
+            [
+                (variance, rng.normal() * np.sqrt(variance), rng.normal(size=len(above)) * np.sqrt(variance))
+                for variance, above in zip(variances, parents.values(), strict=True)
+            ]
+        )
+    return network
+
+
+def drawn_samples(parents, network, labels, rng):
+    X = np.zeros((len(labels), len(parents)))
+    for i, label in enumerate(labels):
+        for v, (variance, intercept, slopes) in enumerate(network[label]):
+            X[i, v] = intercept + X[i, list(parents[v])] @ slopes + np.sqrt(variance) * rng.normal()
+    return X
+
+
+def true_proba(parents, network, X):
+    scores = np.zeros((len(X), len(network)))
+    for label, nodes in enumerate(network):
+        for v, (variance, intercept, slopes) in enumerate(nodes):
+            residual = X[:, v] - intercept - X[:, list(parents[v])] @ slopes
+            scores[:, label] -= (np.log(variance) + residual**2 / variance) / 2
+    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+def simulated(structure, n, n_classes, n_networks):
+    """Share of intervals that contain the true probability, below and above, of classes that are not the likeliest."""
+    rng, parents = np.random.default_rng(n), parents_of(structure)
+    inside, too_high, too_low = [], [], []
+    prior = Prior(location=[0.0] * N_FEATURES, scale=[1.0] * N_FEATURES)
+    for _ in range(n_networks):
+        network = drawn_network(parents, n_classes, rng)
+        labels = np.repeat(np.arange(n_classes), n)
+        X = drawn_samples(parents, network, labels, rng)
+        model = CGNClassifier(Structure.from_parents(parents), prior=prior, class_prior="uniform").fit(X, labels)
+        new = drawn_samples(parents, network, np.arange(N_NEW) % n_classes, rng)
+        truth = true_proba(parents, network, new)
+        low, high = np.moveaxis(model.predict_interval(new, LEVEL), -1, 0)
+        other = truth < truth.max(axis=1, keepdims=True)  # of the likeliest, 1 - p rounds to 0
+        inside += ((low <= truth) & (truth <= high))[other].tolist()
+        too_high += (truth < low)[other].tolist()
+        too_low += (truth > high)[other].tolist()
+    return [float(np.mean(part)) for part in (inside, too_high, too_low)]
+
+
+def divided(data, n, seed=0):
+    """Training and test samples, at least two of each class."""
+    order = np.random.default_rng(seed).permutation(len(data.y))
+    first = np.concatenate([order[data.y[order] == label][:2] for label in np.unique(data.y)])
+    rest = order[~np.isin(order, first)]
+    return np.concatenate([first, rest])[:n], np.concatenate([first, rest])[n : n + MOST_TEST]
+
+
+def on_set(name, data_dir):
+    """Intervals of models of few samples against held-out predictions of the mixture of all; prediction sets."""
+    data, found = rows(f"cc18/{name}", data_dir), {}
+    categorical = data.categorical or None
+    reference = np.exp(CGNClassifierCV(categorical_features=categorical).fit(data.X, data.y).oof_log_proba_)
+    for n in SIZES:
+        train, test = divided(data, n)
+        model = CGNClassifierCV(categorical_features=categorical).fit(data.X[train], data.y[train])
+        model.predict_interval(data.X[test[:2]])
+        start = time.process_time()
+        own = _against(reference[test], model.predict_proba(data.X[test]), model.predict_interval(data.X[test], LEVEL))
+        took = time.process_time() - start
+        start = time.process_time()
+        beside = bootstrapped(data, train, test, categorical)
+        found[f"intervals {n}"] = [*own, took, *_against(reference[test], *beside), time.process_time() - start]
+    for n in SET_SIZES:
+        train, test = divided(data, n, 1)
+        test = test[:MOST_IN_SETS]
+        model = CGNClassifier(sharing=1.0, categorical_features=categorical).fit(data.X[train], data.y[train])
+        sets, true = model.predict_set(data.X[test], LEVEL), data.y[test]
+        covered = sets[np.arange(len(test)), true]
+        enough = [label for label in np.unique(true) if (data.y[train] == label).sum() >= 15]
+        by_class = [[int(covered[true == label].sum()), int((true == label).sum())] for label in enough]
+        found[f"sets {n}"] = [int(covered.sum()), len(test), float(sets.sum(axis=1).mean()), by_class]
+    return found
+
+
+def planned(name, data_dir):
+    """Expected log loss, its band and the measured one with 100 and 200 samples, by a plan from 50 samples."""
+    data = rows(f"cc18/{name}", data_dir)
+    kind = CGNClassifier(sharing=1.0, likelihood_power="cv", categorical_features=data.categorical or None)
+    train, _ = divided(data, 50, 2)
+    if np.bincount(data.y[train])[np.unique(data.y)].min() < 4:
+        return None
+    found, result = plan(kind, data.X[train], data.y[train], n_repeats=3), []
+    for n, times in ((100, 1), (200, 2)):
+        losses = []
+        for seed in range(N_TRUTHS):
+            own, test = divided(data, n, 10 + seed)
+            proba = clone(kind).fit(data.X[own], data.y[own]).predict_proba(data.X[test])
+            losses.append(-np.log(np.maximum(proba[np.arange(len(test)), data.y[test]], 1e-6)).mean())
+        expected = found.expected[times]
+        result.append([expected.log_loss, expected.log_loss_low, expected.log_loss_high, float(np.mean(losses))])
+    return result
+
+
+def _against(truth, proba, interval):
+    """Coverage, mean width, and rank correlation of the width with the error."""
+    inside = (interval[..., 0] - LEAST <= truth) & (truth <= interval[..., 1] + LEAST)
+    width, error = np.ptp(interval, axis=2).max(axis=1), np.abs(proba - truth).max(axis=1)
+    return [float(inside.mean()), float(np.ptp(interval, axis=2).mean()), float(spearmanr(width, error)[0])]
+
+
+def bootstrapped(data, train, test, categorical):
+    """Probabilities of a logistic regression, and intervals from bootstraps of its training samples."""
+    X = data.X.copy()
+    X = np.where(np.isnan(X), np.nanmean(X[train], axis=0), X)
+    if categorical:
+        levels = [X[:, [i]] == np.unique(X[:, i]) for i in categorical]
+        X = np.column_stack([np.delete(X, categorical, axis=1), *levels]).astype(float)
+    rng, draws = np.random.default_rng(0), []
+    n_classes = data.y.max() + 1
+
+    def proba(which):
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200)).fit(X[which], data.y[which])
+        found = np.zeros((len(test), n_classes))
+        found[:, model.classes_] = model.predict_proba(X[test])
+        return found
+
+    while len(draws) < N_BOOTSTRAPS:
+        which = rng.choice(train, len(train))
+        if len(np.unique(data.y[which])) > 1:
+            draws.append(proba(which))
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return proba(train), np.stack([low, high], axis=-1)
+
+
+def kept(path, compute):
+    """The result of a file, which is computed if there is none."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(compute()))
+    return json.loads(path.read_text())
+
+
+def page(folder, data_dir, n_networks, n_sets):
+    lines = [
+        "# Intervals of probabilities and prediction sets",
+        "",
+        f"Made by `python bench/uncertainty.py -o FOLDER --data-dir DIR --write`. {versions()}",
+        "",
+        "## Networks drawn from the prior",
+        "",
+        f"Share of nominal {LEVEL:.0%} intervals that contain the true p(c | x, θ), in percent, and of those that are "
+        f"too high and too low: {n_networks} networks of {N_FEATURES} features a cell, {N_NEW} new samples each, "
+        "classes that are not the likeliest.",
+        "",
+        "| structure | classes | " + " | ".join(f"{n} a class" for n in PER_CLASS) + " |",
+        "|---|---:|" + "---:|" * len(PER_CLASS),
+    ]
+    for structure in STRUCTURES:
+        for n_classes in (2, 3):
+            cells = []
+            for n in PER_CLASS:
+                path = folder / f"simulated-{structure}-{n_classes}-{n}-{n_networks}.json"
+                inside, high, low = kept(path, lambda: simulated(structure, n, n_classes, n_networks))  # noqa: B023
+                cells.append(f"{100 * inside:.1f} ({100 * high:.1f}, {100 * low:.1f})")
+            lines.append(f"| {structure} | {n_classes} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    found = {}
+    for name in SETS[:n_sets] if data_dir else []:
+        found[name] = kept(folder / f"set-{name}.json", lambda: on_set(name, data_dir))  # noqa: B023
+        print(name, found[name], flush=True)
+    plans = [kept(folder / f"plan-{name}.json", lambda: planned(name, data_dir)) for name in found]  # noqa: B023
+    return "\n".join([*lines, *(of_sets(found) + of_plans(plans) if found else [])]) + "\n"
+
+
+def of_plans(plans):
+    usable = np.array([each for each in plans if each is not None])  # (sets, sizes, 4)
+    lines = [
+        "",
+        "## Plans",
+        "",
+        f"`plan` from 50 samples on {len(usable)} of the tables (the others have fewer than four samples of a class): "
+        f"the expected log loss of a naive Bayes with sharing 1, against the mean of {N_TRUTHS} models of so many "
+        "samples.",
+        "",
+        "| samples | mean absolute error | mean error | in the 80% band |",
+        "|---:|---:|---:|---:|",
+    ]
+    for i, n in enumerate((100, 200)):
+        expected, low, high, truth = usable[:, i].T
+        inside = ((low <= truth) & (truth <= high)).mean()
+        error = expected - truth
+        lines.append(f"| {n} | {np.abs(error).mean():.3f} | {error.mean():+.3f} | {100 * inside:.0f}% |")
+    return lines
+
+
+def of_sets(found):
+    lines = [
+        "",
+        "## Real tables",
+        "",
+        f"Means over {len(found)} tables of OpenML-CC18 ({', '.join(found)}), one split each. `CGNClassifierCV` of 50 "
+        "and 100 samples against the held-out predictions of the mixture of all samples, beside "
+        f"{N_BOOTSTRAPS} bootstraps of a ridge logistic regression. Coverage of {LEVEL:.0%} intervals (a difference of "
+        f"{LEAST:g} does not count), mean width, rank correlation of the greatest width with the greatest error of a "
+        "sample, and seconds of the processor for up to 300 samples.",
+        "",
+        "| samples | ours: coverage | width | correlation | seconds "
+        "| bootstrap: coverage | width | correlation | seconds |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for n in SIZES:
+        a, b, c, took, d, e, f, other = np.nanmean([each[f"intervals {n}"] for each in found.values()], axis=0)
+        own, beside = (
+            f"{100 * a:.1f} | {b:.3f} | {c:.2f} | {took:.2f}",
+            f"{100 * d:.1f} | {e:.3f} | {f:.2f} | {other:.1f}",
+        )
+        lines.append(f"| {n} | {own} | {beside} |")
+    lines += [
+        "",
+        f"Full conformal sets of a naive Bayes with sharing 1 at {LEVEL:.0%}, per class, on up to {MOST_IN_SETS} new "
+        "samples of each table.",
+        "",
+        "| samples | coverage | in classes with 15 samples | lowest of these with 20 new samples | mean size |",
+        "|---:|---:|---:|---:|---:|",
+    ]
+    for n in SET_SIZES:
+        cells = [each[f"sets {n}"] for each in found.values()]
+        inside, total = np.sum([cell[:2] for cell in cells], axis=0)
+        pairs = np.array([pair for cell in cells for pair in cell[3]]).reshape(-1, 2)
+        large = pairs[pairs[:, 1] >= 20]
+        overall = f"{100 * pairs[:, 0].sum() / pairs[:, 1].sum():.1f}" if len(pairs) else "—"
+        lowest = f"{100 * (large[:, 0] / large[:, 1]).min():.0f}" if len(large) else "—"
+        size = np.mean([cell[2] for cell in cells])
+        lines.append(f"| {n} | {100 * inside / total:.1f} | {overall} | {lowest} | {size:.2f} |")
+    return lines
+
+
+def main():
+    options = parser(__doc__, "bench-uncertainty.md")
+    options.add_argument("-o", "--output", type=Path, required=True, help="folder of results")
+    options.add_argument("--data-dir", help="folder with cc18/")
+    options.add_argument("--networks", type=int, default=100)
+    options.add_argument("--sets", type=int, default=len(SETS))
+    chosen = options.parse_args()
+    warnings.simplefilter("ignore")
+    text = page(chosen.output, chosen.data_dir, chosen.networks, chosen.sets)
+    publish(text, "bench-uncertainty.md", write=chosen.write)
+
+
+if __name__ == "__main__":
+    main()
