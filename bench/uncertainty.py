@@ -1,6 +1,6 @@
 """Intervals of probabilities and prediction sets: how often they contain what they should.
 
-``python bench/uncertainty.py -o FOLDER [--data-dir DIR] [--networks N] [--sets N]`` computes what is not yet in FOLDER
+``python bench/uncertainty.py -o FOLDER [--data-dir DIR] [--networks N] [--only-ready]`` computes what is not yet in FOLDER
 and prints the tables; ``--write`` also writes docs/bench-uncertainty.md.
 """
 
@@ -188,7 +188,7 @@ def kept(path, compute):
     return json.loads(path.read_text())
 
 
-def page(folder, data_dir, n_networks, n_sets):
+def page(folder, data_dir, n_networks, only_ready):
     lines = [
         "# Intervals of probabilities and prediction sets",
         "",
@@ -213,10 +213,12 @@ def page(folder, data_dir, n_networks, n_sets):
             lines.append(f"| {structure} | {n_classes} | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
     found = {}
-    for name in SETS[:n_sets] if data_dir else []:
+    for name in [name for name in SETS if data_dir and (not only_ready or (folder / f"set-{name}.json").exists())]:
         found[name] = kept(folder / f"set-{name}.json", lambda: on_set(name, data_dir))  # noqa: B023
         print(name, found[name], flush=True)
-    plans = [kept(folder / f"plan-{name}.json", lambda: planned(name, data_dir)) for name in found]  # noqa: B023
+    plans = []
+    for name in [name for name in SETS if data_dir and (not only_ready or (folder / f"plan-{name}.json").exists())]:
+        plans.append(kept(folder / f"plan-{name}.json", lambda: planned(name, data_dir)))  # noqa: B023
     return "\n".join([*lines, *(of_sets(found) + of_plans(plans) if found else [])]) + "\n"
 
 
@@ -288,10 +290,10 @@ def main():
     options.add_argument("-o", "--output", type=Path, required=True, help="folder of results")
     options.add_argument("--data-dir", help="folder with cc18/")
     options.add_argument("--networks", type=int, default=100)
-    options.add_argument("--sets", type=int, default=len(SETS))
+    options.add_argument("--only-ready", action="store_true", help="take the tables of FOLDER and compute no more")
     chosen = options.parse_args()
     warnings.simplefilter("ignore")
-    text = page(chosen.output, chosen.data_dir, chosen.networks, chosen.sets)
+    text = page(chosen.output, chosen.data_dir, chosen.networks, chosen.only_ready)
     publish(text, "bench-uncertainty.md", write=chosen.write)
 
 
