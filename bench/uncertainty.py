@@ -1,7 +1,7 @@
 """Intervals of probabilities and prediction sets: how often they contain what they should.
 
-``python bench/uncertainty.py -o FOLDER [--data-dir DIR] [--networks N] [--only-ready]`` computes what is not yet in FOLDER
-and prints the tables; ``--write`` also writes docs/bench-uncertainty.md.
+``python bench/uncertainty.py -o FOLDER [--data-dir DIR] [--networks N] [--only-ready]`` computes what is not yet in
+FOLDER and prints the tables; ``--write`` also writes docs/bench-uncertainty.md.
 """
 
 from __future__ import annotations
@@ -192,7 +192,8 @@ def page(folder, data_dir, n_networks, only_ready):
     lines = [
         "# Intervals of probabilities and prediction sets",
         "",
-        f"Made by `python bench/uncertainty.py -o FOLDER --data-dir DIR --write`. {versions()}",
+        "Made by `python bench/uncertainty.py -o FOLDER --data-dir DIR --only-ready --write`: tables that were not yet "
+        f"computed are not in it. {versions()}",
         "",
         "## Networks drawn from the prior",
         "",
