@@ -36,6 +36,8 @@ def plan(given: Given, sizes: list[int] | None, repeats: int, graph: Path | None
     """Tell what more samples are worth: log loss, AUC and calibration with 2, 4 and 8 times as many."""
     if given.of_spectra:
         raise click.UsageError("a plan needs a table: convert the spectra first, with cgnlearn spectra")
+    if given.site is not None:
+        raise click.UsageError("a plan knows no sites: omit --site, and use --groups to hold out whole sites")
     if given.exceeds:
         raise click.UsageError("a plan needs all rows in memory: increase --memory")
     from cgnlearn.evaluation.plan import plan as plan_of
