@@ -582,7 +582,7 @@ def test_the_model_remembers_its_columns(patients, tmp_path):
     )
     assert told["columns"] == {
         "target": "diagnosis", "id": "subject", "groups": "subject", "ignore": ["ratio"], "categorical": ["stage"],
-        "na": [],
+        "na": [], "site": None,
     }  # fmt: skip
     assert load(model).feature_names_in_.tolist() == ["stage", "sex", "marker"]
     rows = list(csv.DictReader(io.StringIO(works("predict", model, path))))
@@ -668,9 +668,9 @@ def test_groups_reach_the_inner_choices(patients, tmp_path, monkeypatch):
     seen = []
     fit = CGNClassifier.fit
 
-    def spy(self, X, y, sample_weight=None, groups=None):
+    def spy(self, X, y, sample_weight=None, groups=None, sites=None):
         seen.append(groups)
-        return fit(self, X, y, sample_weight, groups)
+        return fit(self, X, y, sample_weight, groups, sites)
 
     monkeypatch.setattr(CGNClassifier, "fit", spy)
     options = ("-t", "diagnosis", "--groups", "subject", "-s", "naive_bayes", "--categorical", "stage")
