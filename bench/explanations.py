@@ -138,7 +138,11 @@ def beside_shap(python):
         lines.append(
             f"| {name} | {1000 * own:.2f} | {1000 * total:.0f} | {1000 * kernel['seconds']:.0f} | {total / own:.0f} | {difference:.0e} |"
         )
-    return [f"shap {version}, wine, 12 features, with v(S) of all 4,096 sets; ours for one sample of a batch of 200, KernelExplainer's for one alone:", "", *lines]
+    return [
+        f"shap {version}, wine, 12 features, with v(S) of all 4,096 sets; ours for one sample of a batch of 200, KernelExplainer's for one alone:",
+        "",
+        *lines,
+    ]
 
 
 # ---- the next measurement
