@@ -98,6 +98,9 @@ def estimates_in(value, name=""):
             yield from estimates_in(part, name)
 
 
+UNBOUNDED = {"cost", "observed_expected", "slope", "intercept"}
+
+
 def wrong_numbers(told):
     """What is impossible in the JSON of an evaluation."""
     for model in told["models"]:
@@ -105,10 +108,11 @@ def wrong_numbers(told):
             if metric in model and not 0 <= model[metric]["mean"] <= most:
                 yield f"{model['model']}: {metric} {model[metric]['mean']}"
         for name, value, low, high in estimates_in(model):
-            most = np.inf if name == "cost" else 1
-            if not 0 <= value <= most:
+            most = 1 if name not in UNBOUNDED else np.inf
+            least = -np.inf if name in ("slope", "intercept") else 0
+            if not least <= value <= most:
                 yield f"{model['model']}: {name} {value}"
-            if low is not None and not (0 <= low <= value + 1e-12 and value <= high + 1e-12 and high <= most):
+            if low is not None and not (least <= low <= value + 1e-12 and value <= high + 1e-12 and high <= most):
                 yield f"{model['model']}: {name} {value} ({low} to {high})"
 
 

@@ -438,7 +438,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         ...     return rng.normal(size=(n, 2)) + 2 * y[:, None], y
         >>> model = CGNClassifier().fit(*place(300, 0.5))
         >>> print(model.estimate_class_prior(place(200, 0.1)[0]))
-        0 0.898 (0.848–0.937), 1 0.102 (0.063–0.152)
+        0 0.846 (0.783–0.899), 1 0.154 (0.101–0.217)
         """
         log_proba = self.predict_log_proba(X)
         if len(log_proba) < FEWEST:

@@ -51,7 +51,21 @@ class SubgroupsDisplay(Display):
     def from_validation(
         cls, validation: Validation, measure: str = "observed_expected", *, ax: Axes | None = None
     ) -> Self:
-        """Draw the subgroups of a validation with ``by``."""
+        """Draw the subgroups of a validation with ``by``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from cgnlearn import CGNClassifier, validate
+        >>> from cgnlearn.plots import SubgroupsDisplay
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = CGNClassifier().fit(X[:300], y[:300])
+        >>> site = np.where(np.arange(269) % 2, "north", "south")
+        >>> found = validate(model, X[300:], y[300:], by={"site": site})
+        >>> len(SubgroupsDisplay.from_validation(found, "auc").subgroups)
+        2
+        """
         if not validation.subgroups:
             raise ValueError("this validation has no subgroups: validate with by=COLUMNS")
         of: Any = validation.calibration if measure in ("observed_expected", "slope") else validation
