@@ -154,6 +154,6 @@ def test_hostile_tables_have_an_answer_or_one_sentence(start, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(100, 2000, 50))
+@pytest.mark.parametrize("start", range(100, 600, 50))  # more take longer than all other tests together
 def test_many_hostile_tables_have_an_answer_or_one_sentence(start, tmp_path):
     check_tables(range(start, start + 50), tmp_path / "model", None)
