@@ -173,7 +173,7 @@ def test_the_command_evaluates_in_batches(rows, path, tmp_path):
 
 
 def test_the_command_samples_for_the_mixture(rows, path, monkeypatch):
-    monkeypatch.setattr("cgnlearn.cli.models.tuned", lambda name, seed, ordered: CGNClassifier(likelihood_power="cv"))
+    monkeypatch.setattr("cgnlearn.cli.models.tuned", lambda *settings: CGNClassifier(likelihood_power="cv"))
     code, out, err = run("evaluate", path, "-t", "class", "--cv", "2x1", "--memory", "10kB", "--ignore", "person")
     assert code == 0, err
     assert "mixture cannot be fitted in batches: each fold fitted it to a random sample of" in err

@@ -313,19 +313,4 @@ class _Messages:
             by_level.append(last_densities(self.network, nodes, configurations, own, table))
         at_level = np.stack(by_level, axis=-1)
         at = self.codes(parent)
-        # Below a feature that is shown, densities are those of the first level where the parent's is not known.
-        first = np.where(_is_separated(nodes)[:, None, None, None], at_level[..., :1], at_level)
-        return Message(columns, totals(at_level[:, :, np.arange(len(at)), at]), totals(first))
-
-
-def _is_separated(nodes: Sequence[Node]) -> NDArray[np.bool_]:
-    """Whether, in every set of a tree's nodes, one above its last node is shown."""
-    position = {node.column: i for i, node in enumerate(nodes)}
-    sets = np.arange(1 << len(nodes))
-    found = np.zeros(len(sets), bool)
-    above = [0] * len(nodes)
-    for i, node in enumerate(nodes):
-        for parent in (position[column] for column in node.parents):
-            above[i] = above[parent] | 1 << parent
-        found[1 << i : 2 << i] = sets[1 << i : 2 << i] & above[i] != 0
-    return found
+        return Message(columns, totals(at_level[:, :, np.arange(len(at)), at]), totals(at_level))
