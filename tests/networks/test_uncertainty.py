@@ -206,6 +206,22 @@ def test_a_feature_that_depends_on_the_class_by_chance_adds_its_variance():
     np.testing.assert_allclose(2 * found.covariance[:, 0, 0], chance * of_odds + chance * (1 - chance) * apart**2)
 
 
+def test_a_missing_level_that_depends_on_the_class_by_chance_adds_nothing():
+    X, y, new = samples(2, 2)
+    (X, new), with_levels = (
+        [np.column_stack([part, part[:, :1] > 0]) for part in (X, new)],
+        {"categorical_features": [2]},
+    )
+    model = CGNClassifier("selective_naive_bayes", **with_levels).fit(X, y)
+    new[:, 2] = np.nan
+    found = model._model.log_densities(model._table(new))
+    alone = model._model.log_densities(model._table(np.where([True, True, False], new, [[0, 0, 1.0]])))
+    first = CGNClassifier("selective_naive_bayes", categorical_features=[0]).fit(X[:, 2:], y)
+    level = first._model.log_densities(first._table(np.ones((len(new), 1))))
+    for name in ("mean", "covariance"):  # features are independent within a class
+        np.testing.assert_allclose(getattr(found, name) + getattr(level, name), getattr(alone, name))
+
+
 def test_equal_parts_that_err_together_add_up():
     X, y, new = samples()
     model = CGNClassifier("complete").fit(X, y)

@@ -234,7 +234,7 @@ def _sums(network: Network, table: Table, observed: Mask | None, inclusion: Floa
             total += chance[family.column] * seen * part[at].T
         if inclusion is not None:
             own = chance[[family.column]]
-            sums.covariance[:] += _of_inclusion(seen * found.mean[at].T[:, :, None], own)
+            sums.covariance[:] += _of_inclusion((seen * found.mean[at].T)[:, :, None], own)
         if observed is not None:
             sums.predictive[:] += seen * densities.categorical(counts, estimation.dirichlet)[at].T
     parts = zip(network.solvers, network.statistics.layout.partitions, network.posteriors, strict=True)
