@@ -353,9 +353,9 @@ def print_calibration(found: Mapping[str, Calibration | MulticlassCalibration], 
         ratio = getattr(of, "observed_expected", None)
         rows.append([model, *map(_with_interval, ([ratio] if label is not None else []) + [of.slope]), of.words])
     headings = ["observed/expected", "slope"] if label is not None else ["slope"]
-    about = "all classes" if label is None else f"probabilities of {label}"
+    about = "all probabilities" if label is None else f"the probabilities of {label}"
     if rows:
-        title = f"calibration of the {about}, 95% confidence intervals"
+        title = f"calibration of {about}, 95% confidence intervals"
         print_rows(title, ["model"], [*headings, "in words"], rows)
 
 
