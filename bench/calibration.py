@@ -9,7 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import expit
 
-from cgnlearn.evaluation.calibration import calibration, calibration_curve
+from cgnlearn.evaluation.calibration import calibration
+from cgnlearn.evaluation.calibration_curve import calibration_curve
 from measuring import parser, publish, versions
 
 SIZES = 40, 100, 400

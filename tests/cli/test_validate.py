@@ -73,23 +73,58 @@ def test_a_report_is_written_and_tells_small_subgroups(places, tmp_path):
 def test_bad_input_is_one_line_and_writes_nothing(places, tmp_path):
     model, there = places / "model.skops", places / "there.csv"
     frame = pd.read_csv(there)
-    report = tmp_path / "report.html"
+    report, page = tmp_path / "report.html", tmp_path / "page.md"
 
     def told(change, *more):
         path = tmp_path / "changed.csv"
         change(frame.copy()).to_csv(path, index=False)
-        said = fails(1, "validate", model, path, "--report", report, *more)
+        said = fails(1, "validate", model, path, "--report", report, "--tripod", page, *more)
         assert not report.exists()
+        assert not page.exists()
         return said
 
     assert "where the model says 'ill': spell them alike" in told(lambda f: f.replace("ill", "Ill"))
     assert "'unwell', which the model does not know" in told(lambda f: f.replace("ill", "unwell"))
     assert "all 160 samples are of class 'healthy'" in told(lambda f: f.assign(diagnosis="healthy"))
     assert "has no class in any row" in told(lambda f: f.assign(diagnosis=None))
+    columns = ["diagnosis", "id", "site"]
+    lacks = "lacks 3 of 3 columns, 'stage', 'marker', 'ratio' (of the model)"
+    frame[columns].to_csv(tmp_path / "other.csv", index=False)
+    assert lacks in fails(1, "validate", model, tmp_path / "other.csv", "--tripod", page)
+    words = [["class", "treat"], ["ill", "0"]]
+    (tmp_path / "cost.csv").write_text("\n".join(map(",".join, words)))
+    assert "must name class 'healthy' in exactly one row" in fails(
+        2, "validate", model, there, "--cost", tmp_path / "cost.csv"
+    )
+    assert "would overwrite DATA" in fails(2, "validate", model, there, "--tripod", there)
     assert "has no column 'place' (--by)" in fails(2, "validate", model, there, "--by", "place")
     assert "has no column 'truth' (--target)" in fails(2, "validate", model, there, "-t", "truth")
     assert "--positive sick: the classes are healthy, ill" in fails(2, "validate", model, there, "--positive", "sick")
     assert "would overwrite DATA" in fails(2, "validate", model, there, "--report", there)
+
+
+def test_few_events_an_absent_column_and_known_ids_are_told(places, tmp_path):
+    frame = pd.read_csv(places / "there.csv")
+    few = pd.concat([frame[frame.diagnosis == "healthy"][:15], frame[frame.diagnosis == "ill"][:6]])
+    few.drop(columns="ratio").to_csv(tmp_path / "few.csv", index=False)
+    _, _, err = run("validate", places / "model.skops", tmp_path / "few.csv")
+    assert "'ratio'" in err
+    assert "too few samples to tell: 6 of the rarer outcome, where 10 are needed" in err
+    _, _, err = run("validate", places / "model.skops", places / "here.csv", "--id", "id")
+    assert "warning: here0 and 199 more of 200 ids were in the training data: remove these samples" in err
+
+
+def test_costs_of_decisions(places, tmp_path):
+    (tmp_path / "cost.csv").write_text("class,treat,wait\nill,0,8\nhealthy,1,0\n")
+    model, there = places / "model.skops", places / "there.csv"
+    found = json.loads(works("validate", model, there, "--cost", tmp_path / "cost.csv", "--json"))
+    frame = pd.read_csv(there)
+    proba = load(model).predict_proba(frame[["stage", "marker", "ratio"]])
+    treated = 8 * proba[:, 1] > proba[:, 0]
+    ill = (frame.diagnosis == "ill").to_numpy()
+    costs = {name: of["value"] for name, of in found["measures"].items() if "cost" in name}
+    assert costs["mean cost per sample"] == pytest.approx(np.where(ill, 8 * ~treated, treated).mean())
+    assert costs["mean cost of treat for all samples"] == pytest.approx((~ill).mean())
 
 
 def test_evaluate_tells_calibration_and_subgroups(places, tmp_path):

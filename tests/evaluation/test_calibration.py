@@ -6,11 +6,9 @@ from scipy.stats import chi2
 
 from cgnlearn.evaluation.calibration import (
     calibration,
-    calibration_curve,
     cross_validated,
     log_odds_of,
     multiclass_calibration,
-    p_value,
     slope_of,
 )
 from cgnlearn.evaluation.decisions import Grouping
@@ -99,14 +97,6 @@ def test_words_without_a_fault(rng):
     assert few.as_dict()["flagged"] is False
 
 
-def test_simulated_test_agrees_with_chi_squared(rng, monkeypatch):
-    log_proba = log_softmax(rng.normal(size=(600, 3)), axis=1)
-    true = np.array([rng.choice(3, p=np.exp(row)) for row in log_softmax(0.85 * log_proba, axis=1)])
-    simulated = p_value(log_proba, true)
-    monkeypatch.setattr("cgnlearn.evaluation.calibration.MOST_DRAWN", 0)
-    assert simulated == pytest.approx(p_value(log_proba, true), abs=0.05)
-
-
 def test_several_classes(rng):
     log_proba = log_softmax(rng.normal(size=(400, 3)), axis=1)
     true = np.array([rng.choice(3, p=np.exp(row)) for row in log_proba])
@@ -152,29 +142,3 @@ def test_repetitions_are_averaged(sample):
     folds = cross_validated([(log_proba, y.astype(int))], 1, Grouping(None, 5))
     assert folds.slope.value == once.slope.value
     assert 1.05 < (folds.slope.high - folds.slope.low) / (once.slope.high - once.slope.low) < 1.2  # about √1.25
-
-
-def test_a_curve_follows_the_truth_and_leaves_the_band_if_it_must(rng):
-    p = rng.random(3000)
-    good = calibration_curve(p, rng.random(3000) < p)
-    assert np.abs(good.observed - good.at).max() < 0.06
-    assert sum(calibration_curve(p, rng.random(3000) < p).outside.any() for _ in range(10)) <= 3  # 0.5 expected
-    assert ((good.low <= good.at + 1e-12) & (good.at <= good.high + 1e-12)).all()
-    bad = calibration_curve(p, rng.random(3000) < p**2)
-    assert bad.outside.mean() > 0.7
-    middle = (bad.at > 0.2) & (bad.at < 0.8)
-    assert np.abs(bad.observed - bad.at**2)[middle].max() < 0.06
-    same = calibration_curve(np.full(10, 0.3), np.arange(10) < 3)
-    np.testing.assert_allclose(same.observed, [0.3])
-
-
-@pytest.mark.slow
-def test_levels_of_the_test_and_of_the_band(rng):
-    n_flagged = n_outside = 0
-    for _ in range(300):
-        x = rng.normal(-1, 1.5, size=40)
-        y = rng.random(40) < expit(x)
-        n_flagged += p_value(np.column_stack([log_expit(-x), log_expit(x)]), y.astype(int)) < 0.05
-        n_outside += calibration_curve(expit(x), y).outside.any()
-    assert 4 <= n_flagged <= 28  # 15 expected, standard deviation 3.8
-    assert 4 <= n_outside <= 30

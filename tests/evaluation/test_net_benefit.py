@@ -25,6 +25,17 @@ def test_values_and_pointwise_errors_are_those_of_the_formula(rng):
     np.testing.assert_allclose(stated.value, decision_curve([(p, y)], 0.1).net_benefit)
 
 
+@pytest.mark.parametrize("prevalence", [None, 0.1])
+def test_covariances_in_closed_form_are_those_of_the_samples(rng, prevalence):
+    p, y = samples(rng, 150)
+    p = p.round(1)  # ties with thresholds
+    thresholds = np.array([0.3, 0.1, 0.35, 0.9])
+    alone = net_benefit([(p, y)], prevalence, thresholds)
+    each = net_benefit([(p, y)], prevalence, thresholds, groups=np.arange(150))
+    np.testing.assert_allclose(each.value, alone.value)
+    np.testing.assert_allclose(each.high - each.value, (alone.high - alone.value) * np.sqrt(150 / 149), rtol=1e-9)
+
+
 def test_a_difference_of_two_models_is_paired(rng):
     p, y = samples(rng, 200)
     same = net_benefit_difference((p, y), (p, y))
@@ -44,6 +55,25 @@ def test_groups_widen_the_band(rng):
     once, four = net_benefit([(p, y)]), net_benefit([(np.tile(p, 4), np.tile(y, 4))], groups=groups)
     np.testing.assert_allclose(once.value, four.value)
     np.testing.assert_allclose((four.high - four.low)[20], (once.high - once.low)[20], rtol=0.1)
+
+
+def test_the_worked_example_of_dcurves():
+    # 750 patients of `df_binary` in dcurves 1.1.7: how many with and without cancer lie between its thresholds by the
+    # predicted risk, how many have a family history, and the net benefits that its function `dca` states.
+    thresholds = np.array([0.05, 0.1, 0.2, 0.35])
+    cancer = np.repeat([True, False], [105, 645])
+    risk = np.concatenate([np.repeat([0.0, *thresholds], n) for n in ([9, 9, 12, 18, 57], [325, 127, 95, 62, 36])])
+    family = np.concatenate([np.repeat([0.0, 1.0], n) for n in ([81, 24], [554, 91])])
+    for predicted, prevalence, stated in (
+        (family, None, [0.025614035, 0.018518519, 0.001666667, -0.033333333]),
+        (risk, None, [0.10554386, 0.087407407, 0.067333333, 0.050153846]),
+        (family, 0.1, [0.016174156, 0.008748616, -0.008887043, -0.04551495]),
+        (risk, 0.1, [0.067927959, 0.052934662, 0.037242525, 0.027237414]),
+    ):
+        found = net_benefit([(predicted, cancer)], prevalence, thresholds)
+        np.testing.assert_allclose(found.value, stated, atol=1e-9)
+    curve = decision_curve([(risk, cancer)], thresholds=thresholds)
+    np.testing.assert_allclose(curve.act_on_all, [0.094736842, 0.044444444, -0.075, -0.323076923], atol=1e-9)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import root
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
@@ -10,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import CGNClassifier, validate
+from cgnlearn.evaluation.decisions import Costs
 from cgnlearn.evaluation.subgroups import levels_of
 from cgnlearn.plots import DecisionCurveDisplay, ReliabilityDisplay, SubgroupsDisplay
 
@@ -75,6 +77,57 @@ def test_groups_and_prevalence(rng, model):
     rare = validate(model, X, y, prevalence=0.01)
     assert rare.decisions[0.5].positive_predictive_value.value < 0.3
     assert rare.net_benefit.value[49] < alone.net_benefit.value[49]
+
+
+def test_net_benefit_is_at_the_threshold_itself(rng, model):
+    X, y = place(rng, 200)
+    proba, t = model.predict_proba(X)[:, 1], 0.2345  # not on the grid of the curve
+    row = validate(model, X, y, thresholds=(t,)).to_frame().set_index("measure").loc["net benefit at 0.2345"]
+    expected = ((proba >= t) & (y == "yes")).mean() - ((proba >= t) & (y == "no")).mean() * t / (1 - t)
+    assert row.value == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_figures_of_val_prob(rng):
+    # Those of R's rms::val.prob, by their raw formulas: a logistic regression of the outcome on the log odds.
+    x = rng.normal(-0.3, 1.4, 250)
+    y = rng.random(250) < expit(0.7 * x + 0.4)
+
+    class Fixed:
+        classes_ = np.array(["no", "yes"])
+
+        def predict_proba(self, X):
+            return np.column_stack([expit(-X[:, 0]), expit(X[:, 0])])
+
+    found = validate(Fixed(), x[:, None], np.where(y, "yes", "no"), positive="yes")
+
+    def score(parameters, free):
+        residual = y - expit(parameters[0] + parameters[1] * x)
+        return np.array([residual.sum(), (residual * x).sum()])[:free]
+
+    both = root(lambda of: score(of, 2), [0.0, 1.0], tol=1e-14).x
+    alone = root(lambda of: score([of[0], 1.0], 1), [0.0], tol=1e-14).x
+    assert found.calibration.slope.value == pytest.approx(both[1], abs=1e-8)
+    assert found.calibration.intercept.value == pytest.approx(alone[0], abs=1e-8)
+    p = expit(x)
+    assert found.brier.value / 2 == pytest.approx(((p - y) ** 2).mean())  # val.prob's is of one class
+    pairs = p[y][:, None] - p[~y]
+    assert found.auc.value == pytest.approx(((pairs > 0) + (pairs == 0) / 2).mean())  # C (ROC)
+    assert found.calibration.observed_expected.value == pytest.approx(y.mean() / p.mean())
+
+
+def test_costs(rng, model):
+    X, y = place(rng, 120)
+    costs = Costs(("treat", "wait"), np.array([[1.0, 0.0], [0.0, 8.0]]))
+    found = validate(model, X, y, costs=costs)
+    treated = model.predict_proba(X)[:, 1] * 8 > model.predict_proba(X)[:, 0]
+    paid = np.where(y == "yes", 8.0 * ~treated, 1.0 * treated)
+    assert found.cost.value == pytest.approx(paid.mean())
+    assert found.cost.low < paid.mean() < found.cost.high
+    rows = dict(found.rows)
+    assert rows["mean cost of treat for all samples"].value == pytest.approx((y == "no").mean())
+    assert "mean cost per sample" in str(found)
+    with pytest.raises(ValueError, match="costs have 3 classes, the model 2: give a row for each"):
+        validate(model, X, y, costs=Costs(("a",), np.zeros((3, 1))))
 
 
 def test_missing_values_and_unknown_levels_are_counted(rng, model):
@@ -179,6 +232,7 @@ def test_bad_options_are_refused(rng, model):
         ({"thresholds": (0.0,)}, "thresholds must be"),
         ({"prevalence": 1.0}, "prevalence must be"),
         ({"positive": "ill"}, "positive 'ill' is not a class of the model: these are no, yes"),
+        ({"sample_weight": np.ones(40)}, "validate takes no sample_weight, .*: repeat samples and give groups"),
         ({"by": "site"}, "by 'site' is not a column of X"),
         ({"by": {"site": [1, 2]}}, "by 'site' has 2 values for 40 samples"),
     ):

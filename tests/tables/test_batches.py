@@ -116,7 +116,7 @@ def test_both_ways_of_reading_find_the_same(name, tmp_path):
     assert agreed.schema == whole.schema
     assert agreed.schema.classes == tuple(classes.tolist())
     assert agreed.remarks == data.remarks
-    assert (agreed.n_samples, agreed.n_read - agreed.n_samples) == (len(data.y), data.n_dropped)
+    assert (agreed.n_samples, agreed.n_read - agreed.n_samples) == (len(data.y), sum(data.excluded.values()))
     assert stream.plan.missing == data.missing
     np.testing.assert_array_equal(np.concatenate([table.values for table in tables]), whole.values)
     np.testing.assert_array_equal(np.concatenate([table.codes for table in tables]), whole.codes)

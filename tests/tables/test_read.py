@@ -63,7 +63,7 @@ def test_all_kinds_give_the_same_frame(tmp_path, suffix):
     assert data.groups.tolist() == FRAME["who"].tolist()
     assert data.lines.tolist() == ([1, 2, 3, 4] if suffix in (".parquet", ".arrow") else [2, 3, 4, 5])
     assert data.place(1) == ("row 2" if suffix in (".parquet", ".arrow") else "line 3")
-    assert (data.n_dropped, data.missing, data.remarks) == (0, {}, ())
+    assert (data.excluded, data.missing, data.remarks) == ({}, {}, ())
 
 
 # ---- what a text file is
@@ -399,7 +399,8 @@ def test_missing_values_are_counted_by_column_and_spelling(tmp_path):
     assert data.remarks[0] == "5 cells are taken as missing: a 1 empty, 1 'NA'; b 1 '?', 1 '-9'; salt 1 'NA'"
     assert read(path, na=("Na", "-9")).missing["salt"] == {"Na": 2, "NA": 1}
     whole = read(path, na=("-9",), drop_missing=True)
-    assert (whole.lines.tolist(), whole.n_dropped) == ([5, 7], 4)
+    assert whole.lines.tolist() == [5, 7]
+    assert whole.excluded == {"without a class": 1, "with missing values": 3}
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -426,7 +427,7 @@ def test_missing_values_of_parquet_and_npz(tmp_path):
     assert data.X["colour"].isna().tolist() == [False, True, True, False]
     assert data.missing == {"code": {"null": 1, "3": 1}, "colour": {"blue": 1, "null": 1}}
     data = read(path, drop_missing=True)
-    assert (len(data.X), data.n_dropped, data.lines.tolist()) == (3, 1, [1, 2, 4])
+    assert (len(data.X), data.excluded, data.lines.tolist()) == (3, {"with missing values": 1}, [1, 2, 4])
     frame.loc[1, "who"] = None
     path = written(tmp_path, ".parquet", frame)
     assert "column 'who' has no value in row 2: fill in the group" in refused(path, groups="who")

@@ -44,7 +44,8 @@ OUTPUT = "Folder for rows.csv, summary.csv and manifest.json; an interrupted run
 @options.cost_option
 @options.jobs_option(1)
 @click.option("-o", "--output", type=options.NEW_FOLDER, help=OUTPUT)
-@click.option("--report", type=options.NEW_REPORT, help="Path of an HTML report.")
+@options.report_option
+@options.tripod_option
 @click.option("--figures", type=options.NEW_FOLDER, help="Folder for the figures of the report, as svg and pdf.")
 @options.json_option
 def evaluate(
@@ -62,6 +63,7 @@ def evaluate(
     jobs: int,
     output: Path | None,
     report: Path | None,
+    tripod: Path | None,
     figures: Path | None,
     as_json: bool,
     seed: int,
@@ -86,6 +88,8 @@ def evaluate(
                 raise click.UsageError(f"{option} needs all rows in memory: omit it, or increase --memory")
         if report is not None:
             terminal.say(f"no report is written, because {data} is read in batches: increase --memory for a report")
+        if tripod is not None:
+            raise click.UsageError("--tripod needs all rows in memory: omit it, or increase --memory")
         with_others = partial(with_comparators, models, compare, by_default=not structure, seed=seed)
         _evaluate_in_batches(with_others, given, cv, seed, output, as_json=as_json)
         return
@@ -143,7 +147,7 @@ def evaluate(
         if positive is not None:
             write_whole(output / "decision_curve.csv", _curve_text(study, positive, prevalence))
     if as_json:
-        counts = {"rows": len(study.y), "rows_left_out": read.n_dropped, "features": study.names}
+        counts = {"rows": len(study.y), "rows_left_out": sum(read.excluded.values()), "features": study.names}
         file = {"file": read.path.name, "sha256": read.sha256}
         result = {
             "data": file | counts | {"classes": study.counts, "missing": read.missing},
@@ -173,6 +177,14 @@ def evaluate(
         if sites is not None:
             terminal.print_by_site(log_loss_by_site(study))
     terminal.print_warnings(study.summaries)
+    if tripod is not None and study.chosen is not None:
+        from cgnlearn.reporting.tripod import write_tripod
+        from cgnlearn.reporting.tripod_answers import answers_of_study
+
+        remarks = () if of_spectra else read.remarks
+        answers = answers_of_study(study, read.excluded, thresholds, remarks)
+        write_tripod(tripod, f"{study.chosen} on {data.name}", answers)
+        terminal.say(f"TRIPOD+AI: {tripod}")
     if report is not None:  # last, as the results above do not depend on it
         from cgnlearn.reporting import write_report
 
@@ -345,8 +357,8 @@ def _settings(data: Data, roles: Roles, of_spectra: bool) -> dict[str, str]:
         settings["Groups"] = f"{together}: all {unit} of a group are in the same fold"
     if roles.id:
         settings["Column of names"] = roles.id
-    if data.n_dropped:
-        settings["Excluded"] = f"{data.n_dropped} rows without a class or with missing values"
+    if data.excluded:
+        settings["Excluded"] = ", ".join(f"{n} rows {reason}" for reason, n in data.excluded.items())
     return settings
 
 

@@ -180,6 +180,7 @@ POSITIVE = "Class to distinguish from the others: AUC, sensitivity, specificity,
 PREVALENCE = "Of the positive class where decisions will be made; default: as in the data."
 THRESHOLD = "Probability from which on the positive class is called; may be repeated.  [default: 0.5]"
 BY = "Columns of subgroups, separated by commas, such as sex,site; they need not be features."
+TRIPOD = "Path of a page for a paper: the items of TRIPOD+AI, those filled in that the run knows."
 MEMORY = "Files that need more are read in batches, xlsx and npz refused; default: half of the machine's."
 
 id_option = click.option("--id", "row_id", metavar="COLUMN", help=ID)
@@ -208,6 +209,8 @@ data_options = combined(
 )
 seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
 memory_option = click.option("--memory", type=Bytes(), help=MEMORY)
+report_option = click.option("--report", type=NEW_REPORT, help="Path of an HTML report.")
+tripod_option = click.option("--tripod", type=NEW_REPORT, metavar="FILE.md", help=TRIPOD)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

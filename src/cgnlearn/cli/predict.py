@@ -34,7 +34,6 @@ THRESHOLD = "Predict CLASS from this probability on, and else the most probable 
 NOT_CSV = (".xlsx", ".xls", ".parquet", ".npz", ".gz", ".zip")
 NEXT = "Add which missing column of each row to measure next, and the expected fall of entropy or cost."
 TEST_COSTS = "Costs of the measurements that --next may choose; default: all, with equal costs."
-UNUSUAL = 0.01  # samples below this typicality are marked
 
 
 class Predictor(NamedTuple):
@@ -357,6 +356,8 @@ def _typicality(model: Any, X: Any, **at: Any) -> tuple[Any, str | None]:
 def _typicality_columns(typicality: Any, reason: str | None) -> dict[str, Any]:
     """Typicality and whether samples are unusual, or a message why it is not defined."""
     import numpy as np
+
+    from cgnlearn.networks.unusual import UNUSUAL
 
     if reason:
         say(f"the column typicality is empty: {reason}")

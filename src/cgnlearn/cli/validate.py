@@ -11,6 +11,7 @@ import click
 
 from cgnlearn.cli import folder, options
 from cgnlearn.cli.command import Command
+from cgnlearn.cli.costs import read_costs
 from cgnlearn.cli.predict import Predictor, matching, predictor_of
 from cgnlearn.cli.terminal import print_rows, say, waiting
 
@@ -31,6 +32,8 @@ class Labelled(NamedTuple):
     unknown: dict[str, int]
     n_without: int  # rows without a class
     sha256: str
+    target: str
+    frame: Any  # the features as a table; None for spectra
 
 
 @click.command(cls=Command)
@@ -44,10 +47,12 @@ class Labelled(NamedTuple):
 @options.positive_option
 @options.prevalence_option
 @options.threshold_option
+@options.cost_option
 @options.sheet_option
 @folder.labels_option
 @folder.skip_option
-@click.option("--report", type=options.NEW_REPORT, help="Path of an HTML report.")
+@options.report_option
+@options.tripod_option
 @options.memory_option
 @options.json_option
 def validate(
@@ -58,7 +63,9 @@ def validate(
     positive: str | None,
     prevalence: float | None,
     threshold: tuple[float, ...],
+    cost: Path | None,
     report: Path | None,
+    tripod: Path | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -75,6 +82,7 @@ def validate(
         raise click.UsageError(f"--positive {positive}: the classes are {', '.join(predictor.classes)}")
     if prevalence is not None and positive is None and len(predictor.classes) > 2:
         raise click.UsageError("--prevalence needs a class: name it with --positive CLASS")
+    costs = None if cost is None else read_costs(cost, predictor.classes)
     if report is not None and report.suffix.lower() not in (".html", ".htm"):
         say(f"the report {report} is an HTML page")
     with waiting("validating"):
@@ -87,6 +95,7 @@ def validate(
             positive=positive,
             prevalence=prevalence,
             thresholds=threshold or (0.5,),
+            costs=costs,
         )
     found.unknown.update(labelled.unknown)
     if labelled.ids is not None:
@@ -96,10 +105,18 @@ def validate(
         click.echo(json.dumps(finite(found.as_dict() | {"data": file, "model": str(model)}), indent=1))
     else:
         print_validation(found, f"{model.name} on {data.name}")
+    settings = {"Model": model.name, "File": data.name, "SHA-256": labelled.sha256, "Class column": labelled.target}
+    excluded = {"without a class": labelled.n_without} if labelled.n_without else {}
+    if tripod is not None:
+        from cgnlearn.reporting.tripod import write_tripod
+        from cgnlearn.reporting.tripod_answers import answers_of_validation
+
+        answers = answers_of_validation(found, predictor.model, labelled.frame, settings, excluded, _history(model))
+        write_tripod(tripod, f"{model.name} on {data.name}", answers)
+        say(f"TRIPOD+AI: {tripod}")
     if report is not None:
         from cgnlearn.reporting.validation import write_validation_report
 
-        settings = {"Model": model.name, "File": data.name, "SHA-256": labelled.sha256}
         if labelled.n_without:
             settings["Excluded"] = f"{labelled.n_without} rows without a class"
         with waiting("writing the report"):
@@ -164,7 +181,18 @@ def labelled_data(
         read.unknown,
         int((~kept).sum()),
         source.sha256,
+        target,
+        read.X[kept],
     )
+
+
+def _history(model: Path) -> list[str]:
+    """What the file of a model tells about its training."""
+    from cgnlearn.persistence import read_header
+
+    header = read_header(model)
+    rows, by = f"{header['training_rows']:g} training samples", f"written by cgnlearn {header['versions']['cgnlearn']}"
+    return [f"{rows} (checksum {header['training_sha256'][:16]}), {by}"]
 
 
 def tell_known_ids(path: Path, ids: Sequence[str]) -> None:
@@ -190,7 +218,7 @@ def _of_spectra(
     together = samples if len(set(samples.tolist())) < len(samples) else None
     if groups is not None:
         together = np.array([label.group for label in source.matched], dtype=str)
-    return Labelled(spectra, y, np.array(source.files), together, {}, {}, 0, "")
+    return Labelled(spectra, y, np.array(source.files), together, {}, {}, 0, "", str(target or "label"), None)
 
 
 def finite(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Where only the class frequencies differ from training, the density of the samples is Σ_c π_c p(x | c), and p(x | c) is
 proportional to p(c | x) / p(c). The frequencies π that maximise the likelihood are found by EM (Saerens, Latinne and
-Decaestecker 2002); the log likelihood is concave in them.
+Decaestecker 2002), with one sample added to each class; the log likelihood is concave in them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from cgnlearn.data.arrays import Floats
+from cgnlearn.networks.unusual import Unusual
 
 N_STEPS, SETTLED = 1000, 1e-8  # of EM
 LEAST = 1e-9  # frequency
 SMOOTHING = 1.0  # pseudo-count of each class: a frequency of exactly 0 is never believed
-UNUSUAL, CLEARLY, MANY = 0.01, 0.001, 0.05  # typicality below which a sample is unusual, and when too many are
 FEWEST = 20  # samples
 
 
@@ -86,9 +86,9 @@ def refuse_other_change(typicality: Floats | None) -> None:
     """Refuse samples of which too many are unusual: more than the class frequencies has changed."""
     if typicality is None:
         return
-    n, n_all = int((typicality < UNUSUAL).sum()), len(typicality)
-    if n / n_all >= MANY and stats.binomtest(n, n_all, UNUSUAL, "greater").pvalue < CLEARLY:
+    unusual = Unusual.of(typicality)
+    if unusual.are_many:
         raise ValueError(
-            f"{n} of {n_all} samples have a typicality below 1%: more than the class frequencies has changed, so they "
-            "cannot be estimated; label some samples and use update"
+            f"{unusual.n} of {unusual.n_all} samples have a typicality below 1%: more than the class "
+            "frequencies has changed, so they cannot be estimated; label some samples and use update"
         )

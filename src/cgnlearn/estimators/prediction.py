@@ -420,7 +420,8 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
 
         Only the class frequencies may differ from training: raises ValueError where the typicality of the samples shows
         that more has changed. Probabilities must be calibrated; `update` is the better choice if some samples have
-        labels.
+        labels. The frequencies maximise the likelihood with one sample added to each class, so that none is ever 0:
+        they are a little closer to each other than those of plain EM.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
-"""Calibration of predicted probabilities: intercept, slope, observed / expected, a smooth curve, and what they say.
+"""Calibration of predicted probabilities: intercept, slope, observed / expected, and what they say.
 
-Intervals are those of the profile likelihood, at 95%. The test of perfect calibration and the band of the curve are
-simulated from the predicted probabilities themselves, so that they hold for few samples and for rare classes.
+Intervals are those of the profile likelihood, at 95%. The test of perfect calibration is simulated from the predicted
+probabilities themselves, so that it holds for few samples and for rare classes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,12 @@ from scipy.special import expit, log_expit, logsumexp
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.decisions import Grouping, Predictions, grouping, predictions_by_model
 from cgnlearn.evaluation.estimates import ALPHA, FEWEST_GROUPS, Estimate, Z, inflation
+from cgnlearn.evaluation.perfect_calibration import p_value, scores_of, sums_by_group
 from cgnlearn.evaluation.study import BASELINE, Study
 from cgnlearn.logistic.recalibration import SMALLEST, bounded, recalibrate
 
 FEWEST_EVENTS = 10  # in either class, for a statement about calibration
-N_SIMULATIONS = 999
 MANY = 2000  # samples of either class from which on normal approximations serve
-ENOUGH_EVENTS = 200.0  # expected of every class, from which on the statistic of the test is chi-squared
-MOST_DRAWN = 200_000  # probabilities of a simulation
-MOST_GROUPS = 500  # of samples with similar probabilities, in simulations
-N_POINTS = 101  # of a curve
 FARTHEST = 1e4  # slopes and intercepts beyond are infinite
 
 
@@ -246,7 +242,7 @@ def slope_of(
     if not np.isfinite(best.slope):
         effect, error = Effect(inflation(n_folds)), 1.0
     else:
-        scores = _scores(best(log_proba), bounded(log_proba), true)
+        scores = scores_of(best(log_proba), bounded(log_proba), true)
         effect = Effect.of(scores, best.curvature, groups, n_folds)
         error = float(np.sqrt(np.linalg.inv(best.curvature)[-1, -1]))
     return _profile_interval(best.slope, error, effect, below_best, _are_many(true))
@@ -287,7 +283,7 @@ class Effect(NamedTuple):
         """The effect of groups, never below 1, and of folds on the last parameter."""
         if groups is None:
             return cls(inflation(n_folds))
-        sums = _sums(scores, groups)
+        sums = sums_by_group(scores, groups)
         n_groups = len(sums)
         if n_groups < FEWEST_GROUPS:
             return cls(None)
@@ -295,13 +291,6 @@ class Effect(NamedTuple):
         robust = inverse @ (sums.T @ sums) @ inverse * n_groups / (n_groups - 1)
         ratio = float(robust[-1, -1] / inverse[-1, -1])
         return cls(max(ratio, 1.0) * inflation(n_folds), float(stats.t.isf(ALPHA / 2, n_groups - 1)))
-
-
-def _sums(scores: Floats, groups: NDArray[Any]) -> Floats:
-    number = np.unique(groups, return_inverse=True)[1]
-    sums = np.zeros((number.max() + 1, scores.shape[1]))
-    np.add.at(sums, number, scores)
-    return sums
 
 
 def _are_many(true: NDArray[np.intp]) -> bool:
@@ -336,133 +325,3 @@ def _profile_interval(
         else:
             ends.append(float(brentq(lambda at: below_best(at) - rise, inside, far, xtol=1e-6, rtol=1e-8)))
     return Estimate(value, *ends)
-
-
-# ---- the test of perfect calibration
-
-
-def p_value(log_proba: Floats, true: NDArray[np.intp], groups: NDArray[Any] | None = None) -> float | None:
-    """Score test of intercepts 0 and slope 1, with the distribution of its statistic under the probabilities.
-
-    The distribution is simulated; for many samples it is chi-squared. With groups it is the larger one of this and of
-    Hotelling's test of the groups' scores. None with too few groups.
-    """
-    log_p = bounded(log_proba)
-    p = np.exp(log_p)
-    p /= p.sum(axis=1, keepdims=True)
-    residual_mean = (p * log_p).sum(axis=1)
-    away = log_p - residual_mean[:, None]
-    inner = p[:, 1:]
-    information = np.zeros((p.shape[1], p.shape[1]))
-    information[:-1, :-1] = np.diag(inner.sum(axis=0)) - inner.T @ inner
-    information[:-1, -1] = information[-1, :-1] = (inner * away[:, 1:]).sum(axis=0)
-    information[-1, -1] = (p * away**2).sum()
-    size = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
-    values, vectors = np.linalg.eigh(information / np.outer(size, size))
-    kept = values > 1e-9  # without log odds that vary, the slope says nothing
-    whitening = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]
-
-    def statistic(scores: Floats) -> Floats:
-        found: Floats = ((scores @ whitening) ** 2).sum(axis=-1)
-        return found
-
-    scores = _scores(log_p, log_p, true)
-    observed = float(statistic(scores.sum(axis=0)))
-    least = float((p * (1 - p)).sum(axis=0).min())
-    if least >= ENOUGH_EVENTS or p.size > MOST_DRAWN:
-        found = float(stats.chi2.sf(observed, kept.sum()))
-    else:
-        simulated = statistic(_simulated_scores(p, log_p, residual_mean))
-        found = float((1 + (simulated >= observed * (1 - 1e-9)).sum()) / (1 + N_SIMULATIONS))
-    if groups is None:
-        return found
-    sums = _sums(scores @ whitening, groups)
-    n_groups, n_free = sums.shape
-    if n_groups < n_free + FEWEST_GROUPS:
-        return None
-    between = np.cov(sums.T).reshape(n_free, n_free)
-    hotelling = float(n_groups * sums.mean(axis=0) @ np.linalg.pinv(between) @ sums.mean(axis=0))
-    f = hotelling * (n_groups - n_free) / (n_free * (n_groups - 1))
-    return max(found, float(stats.f.sf(f, n_free, n_groups - n_free)))
-
-
-def _scores(log_p: Floats, x: Floats, true: NDArray[np.intp]) -> Floats:
-    """Derivatives of each sample's log likelihood by the intercepts but the first, and by the slope of ``x``."""
-    p, rows = np.exp(log_p), np.arange(len(true))
-    residual = -p
-    residual[rows, true] += 1.0
-    return np.column_stack([residual[:, 1:], (residual * x).sum(axis=1)])
-
-
-def _simulated_scores(p: Floats, log_p: Floats, mean: Floats) -> Floats:
-    """Total scores (simulations, parameters) of classes drawn from the probabilities."""
-    rng, n_classes = np.random.default_rng(0), p.shape[1]
-    below, rows = p.cumsum(axis=1)[:, :-1], np.arange(len(p))
-    found = np.empty((N_SIMULATIONS, n_classes))
-    for number in range(N_SIMULATIONS):
-        drawn = (rng.random(len(p))[:, None] >= below).sum(axis=1)
-        found[number, :-1] = np.bincount(drawn, minlength=n_classes)[1:] - p[:, 1:].sum(axis=0)
-        found[number, -1] = (log_p[rows, drawn] - mean).sum()
-    return found
-
-
-# ---- curve
-
-
-class CalibrationCurve(NamedTuple):
-    """A smooth curve of observed frequencies, with the band in which 95% of the curves of a calibrated model lie."""
-
-    at: Floats  # predicted probabilities
-    observed: Floats
-    low: Floats  # of the band, for the curve as a whole
-    high: Floats
-
-    @property
-    def outside(self) -> NDArray[np.bool_]:
-        """Where the curve leaves the band."""
-        return (self.observed < self.low - 1e-12) | (self.observed > self.high + 1e-12)
-
-
-def calibration_curve(probability: Floats, happened: NDArray[np.bool_]) -> CalibrationCurve:
-    """The curve of the probabilities of an event.
-
-    The diagonal plus a kernel mean of the residuals, so that smoothing has no bias where the probabilities are right.
-    The band is the narrowest one of equal ranks that holds 95% of the curves simulated from the probabilities (a global
-    envelope, Myllymäki et al. 2017); samples are taken to be independent.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> probability = rng.random(200)
-    >>> curve = calibration_curve(probability, rng.random(200) < probability)
-    >>> bool(curve.outside.any())
-    False
-    """
-    order = np.argsort(probability, kind="stable")
-    p, y = probability[order], happened[order].astype(float)
-    starts = np.unique(np.linspace(0, len(p), min(len(p), MOST_GROUPS) + 1).astype(np.intp))[:-1]
-    n = np.diff(np.append(starts, len(p))).astype(float)
-    mean = np.add.reduceat(p, starts) / n
-    residual = np.add.reduceat(y - p, starts)
-    width = float(p.std()) * len(p) ** -0.2 or 1.0
-    at = np.linspace(p[0], p[-1], N_POINTS) if p[-1] > p[0] else p[:1]
-    exponent = -0.5 * ((at[:, None] - mean) / width) ** 2
-    weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    weights /= weights @ n[:, None]
-    rng = np.random.default_rng(0)
-    drawn = rng.binomial(n.astype(np.int64), np.clip(mean, 0, 1), (N_SIMULATIONS, len(n))) - n * mean
-    low, high = _envelope(drawn @ weights.T)
-    observed, low, high = (np.clip(at + part, 0.0, 1.0) for part in (weights @ residual, low, high))
-    return CalibrationCurve(at, observed, low, high)
-
-
-def _envelope(curves: Floats) -> tuple[Floats, Floats]:
-    """The narrowest band between equal ranks at each point that holds 95% of the curves (simulations, points)."""
-    ordered = np.sort(curves, axis=0)
-    low, high = ordered[0], ordered[-1]
-    for rank in range(1, int(len(curves) * ALPHA / 2) + 1):
-        inner = ordered[rank], ordered[-1 - rank]
-        if ((curves >= inner[0]) & (curves <= inner[1])).all(axis=1).mean() < 1 - ALPHA:
-            break
-        low, high = inner
-    return low, high

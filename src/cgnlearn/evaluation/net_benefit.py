@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.decisions import THRESHOLDS, Part, decision_curve
 from cgnlearn.evaluation.estimates import ALPHA
+from cgnlearn.evaluation.perfect_calibration import sums_by_group
 
 N_DRAWS = 2000
 
@@ -47,7 +48,10 @@ def net_benefit(
         Samples of the first repetition that belong together.
     """
     value = decision_curve(parts, prevalence, thresholds).net_benefit
-    return _band(value, _influence(parts[0], prevalence, thresholds), thresholds, groups)
+    if groups is None:
+        return _band(value, _covariance(parts[0], prevalence, thresholds), thresholds)
+    influence = _influence(parts[0], prevalence, thresholds)
+    return _band(value, _covariance_of_sums(influence, groups), thresholds)
 
 
 def net_benefit_difference(
@@ -62,7 +66,7 @@ def net_benefit_difference(
         raise ValueError("the two models must have predictions of the same samples in the same order")
     values = [decision_curve([part], prevalence, thresholds).net_benefit for part in (first, second)]
     influence = _influence(first, prevalence, thresholds) - _influence(second, prevalence, thresholds)
-    return _band(values[0] - values[1], influence, thresholds, groups)
+    return _band(values[0] - values[1], _covariance_of_sums(influence, groups), thresholds)
 
 
 def _influence(part: Part, prevalence: float | None, thresholds: Floats) -> Floats:
@@ -80,15 +84,39 @@ def _influence(part: Part, prevalence: float | None, thresholds: Floats) -> Floa
     return found
 
 
-def _band(value: Floats, influence: Floats, thresholds: Floats, groups: NDArray[Any] | None) -> Band:
+def _covariance(part: Part, prevalence: float | None, thresholds: Floats) -> Floats:
+    """That of the net benefits of independent samples: who is called at two thresholds is called at the higher one."""
+    probability, happened = part
+    n, odds = len(happened), thresholds / (1 - thresholds)
+    order = np.argsort(thresholds)
+    higher = np.maximum.outer(np.argsort(order), np.argsort(order))
+    found: Floats = np.zeros((len(thresholds), len(thresholds)))
+    means: Floats = np.zeros(len(thresholds))
+    for of, weight in ((happened, np.ones(len(odds))), (~happened, -odds)):
+        called = (len(probability[of]) - np.searchsorted(np.sort(probability[of]), thresholds)) / n
+        both = called[order][higher]
+        if prevalence is None:
+            found += both * np.outer(weight, weight)
+            means += called * weight
+        else:
+            share = float(of.mean())
+            stated = weight * (prevalence if of is happened else 1 - prevalence) / share
+            found += (both - np.outer(called, called) / share) * np.outer(stated, stated)
+    return (found - np.outer(means, means)) / n
+
+
+def _covariance_of_sums(influence: Floats, groups: NDArray[Any] | None) -> Floats:
+    """That of the net benefits of independent samples, or of independent groups of samples."""
     n, factor = len(influence), 1.0
     if groups is not None:
-        number = np.unique(groups, return_inverse=True)[1]
-        sums = np.zeros((number.max() + 1, influence.shape[1]))
-        np.add.at(sums, number, influence)
-        influence, factor = sums, len(sums) / max(len(sums) - 1, 1)
-    covariance = factor * influence.T @ influence / n**2
-    error = np.sqrt(np.diag(covariance))
+        influence = sums_by_group(influence, groups)
+        factor = len(influence) / max(len(influence) - 1, 1)
+    covariance: Floats = factor * influence.T @ influence / n**2
+    return covariance
+
+
+def _band(value: Floats, covariance: Floats, thresholds: Floats) -> Band:
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     varies = error > 1e-12
     quantile = 0.0
     if varies.any():

@@ -6,16 +6,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.data.frames import as_cells, as_frame, is_missing, readable
-from cgnlearn.data.labels import group_numbers, target
-from cgnlearn.data.levels import identity
+from cgnlearn.data.frames import as_cells, as_frame, readable
+from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation import estimates
 from cgnlearn.evaluation.calibration import (
@@ -26,30 +24,15 @@ from cgnlearn.evaluation.calibration import (
     multiclass_calibration,
     with_interval,
 )
-from cgnlearn.evaluation.decisions import THRESHOLD, Decisions, Grouping, Part, decisions
+from cgnlearn.evaluation.decisions import THRESHOLD, THRESHOLDS, Costs, Decisions, Grouping, Part, decisions
 from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.grouped import last_step, steps_before
+from cgnlearn.evaluation.labelled import gaps_by_column, positive_position, subgroup_columns, true_positions
 from cgnlearn.evaluation.metrics import BRIER, LOG_LOSS
 from cgnlearn.evaluation.net_benefit import Band, net_benefit
 from cgnlearn.evaluation.subgroups import Subgroup, subgroups
 from cgnlearn.networks.model import NotExactError
-
-UNUSUAL = 0.01  # typicality below which a sample is unlike the training data
-MANY_UNUSUAL = 0.05  # share of such samples from which on a model should not be used as it is
-CLEARLY = 0.001  # level of the test that more samples are unusual than by chance
-
-
-class Unusual(NamedTuple):
-    """Samples that are unlike the training data."""
-
-    n: int  # with a typicality below 1%
-    share: Estimate
-    p_value: float  # that it is 1%, as of samples from the training data
-
-    @property
-    def are_many(self) -> bool:
-        """Whether the samples as a whole are unlike the training data."""
-        return self.share.value >= MANY_UNUSUAL and self.p_value < CLEARLY
+from cgnlearn.networks.unusual import Unusual
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +57,7 @@ class Validation:
     missing: dict[str, int]  # number of missing values by column
     unknown: dict[str, int]  # number of levels unknown from training by column
     subgroups: list[Subgroup]
+    costs: Costs | None = None  # of the decisions
 
     @property
     def n(self) -> int:
@@ -97,7 +81,17 @@ class Validation:
     @cached_property
     def net_benefit(self) -> Band | None:
         """The decision curve of the positive class, with a band."""
-        return None if self.part is None else net_benefit([self.part], self.prevalence, groups=self.groups)
+        if self.part is None:
+            return None
+        thresholds = np.union1d(THRESHOLDS, self.thresholds)
+        return net_benefit([self.part], self.prevalence, thresholds, self.groups)
+
+    @property
+    def cost(self) -> Estimate | None:
+        """The mean cost per sample of the decisions with the lowest expected cost."""
+        if self.costs is None:
+            return None
+        return self.costs.mean([(self.log_proba, self.true)], Grouping(self.groups, 1))
 
     @property
     def advice(self) -> str:
@@ -107,7 +101,7 @@ class Validation:
             told = with_interval("log loss", self.log_loss)
             return f"do not use it as it is: its predictions ({told}) are worse than {frequencies}; {REMEDY}"
         if self.unusual is not None and self.unusual.are_many:
-            share = f"{100 * self.unusual.share.value:.0f}%"
+            share = f"{100 * self.unusual.n / self.unusual.n_all:.0f}%"
             told = f"these samples are unlike the training data: {share} have a typicality below 1%"
             return f"{told}; find out what differs, such as units, assays or inclusion, then {REMEDY}"
         if self.calibration.is_flagged:
@@ -143,11 +137,16 @@ class Validation:
             found.append((f"positive predictive value{at}", at_threshold.positive_predictive_value))
             found.append((f"negative predictive value{at}", at_threshold.negative_predictive_value))
             if self.net_benefit is not None:
-                place = int(np.abs(self.net_benefit.thresholds - threshold).argmin())
+                place = int(np.searchsorted(self.net_benefit.thresholds, threshold))
                 value, low, high = (float(line[place]) for line in self.net_benefit[1:])
                 found.append((f"net benefit{at}", Estimate(value, low, high)))
+        if self.costs is not None:
+            always = self.costs.matrix[self.true].mean(axis=0)
+            decision = self.costs.decisions[int(always.argmin())]
+            found.append(("mean cost per sample", self.cost))
+            found.append((f"mean cost of {decision} for all samples", Estimate(float(always.min()))))
         if self.unusual is not None:
-            found.append(("share of unusual samples", self.unusual.share))
+            found.append(("share of unusual samples", estimates.share(self.unusual.n, self.unusual.n_all)))
         return found
 
     def to_frame(self) -> Any:
@@ -172,9 +171,7 @@ class Validation:
             "prevalence": self.prevalence,
             "measures": {name: None if of is None else of._asdict() for name, of in self.rows},
             "calibration": self.calibration.as_dict(),
-            "unusual": None
-            if self.unusual is None
-            else self.unusual._asdict() | {"share": self.unusual.share._asdict()},
+            "unusual": None if self.unusual is None else self.unusual._asdict(),
             "missing": self.missing,
             "unknown": self.unknown,
             "subgroups": [of.as_dict() for of in self.subgroups],
@@ -210,6 +207,8 @@ def validate(
     positive: Any = None,
     prevalence: float | None = None,
     thresholds: Sequence[float] = (THRESHOLD,),
+    costs: Costs | None = None,
+    sample_weight: None = None,
 ) -> Validation:
     """Score a fitted model on labelled samples of another place.
 
@@ -230,6 +229,10 @@ def validate(
         Of the positive class where decisions will be made, for predictive values and net benefit. None: as in y.
     thresholds : sequence of float, default=(0.5,)
         Probabilities of the positive class from which on a sample is called positive.
+    costs : cgnlearn.evaluation.decisions.Costs, optional
+        Of each decision in each class of the model: the mean cost of the best decisions is then told as well.
+    sample_weight : None
+        Refused, as intervals are those of samples that count one each.
 
     Examples
     --------
@@ -249,6 +252,11 @@ def validate(
         raise ValueError(f"thresholds must be probabilities between 0 and 1, not {list(thresholds)}")
     if prevalence is not None and not 0 < prevalence < 1:
         raise ValueError(f"prevalence must be between 0 and 1, not {prevalence}")
+    if sample_weight is not None:
+        raise ValueError(
+            "validate takes no sample_weight, as its intervals are those of samples that count one each: repeat "
+            "samples and give groups, or state the prevalence"
+        )
     X = readable(X)
     last = last_step(model)
     classes = np.asarray(last.classes_)
@@ -263,7 +271,9 @@ def validate(
             "classes"
         )
     names = tuple(str(label) for label in classes.tolist())
-    position = _positive(last, names, counts, positive)
+    if costs is not None and len(costs.matrix) != len(names):
+        raise ValueError(f"costs have {len(costs.matrix)} classes, the model {len(names)}: give a row for each")
+    position = positive_position(last, names, counts, positive)
     of_groups = None if groups is None else group_numbers(groups, n)
     part: Any = X
     with warnings.catch_warnings():
@@ -272,19 +282,20 @@ def validate(
             part = step.transform(part)
         log_proba = _log_proba(last, part)
         unusual = _unusual(last, part)
-    missing, unknown = _gaps(X if part is X else part, last)
+    missing, unknown = gaps_by_column(X if part is X else part, last)
     return validation_of(
         log_proba,
         true,
         names,
         position,
         groups=of_groups,
-        columns=_columns(X, by, n),
+        columns=subgroup_columns(X, by),
         prevalence=prevalence,
         thresholds=tuple(thresholds),
         unusual=unusual,
         missing=missing,
         unknown=unknown,
+        costs=costs,
     )
 
 
@@ -301,6 +312,7 @@ def validation_of(
     unusual: Unusual | None,
     missing: dict[str, int],
     unknown: dict[str, int],
+    costs: Costs | None = None,
 ) -> Validation:
     """The validation of predictions."""
     frequencies = np.log(np.maximum(np.bincount(true, minlength=len(classes)) / len(true), 1e-300))
@@ -338,46 +350,13 @@ def validation_of(
         missing=missing,
         unknown=unknown,
         subgroups=subgroups(log_proba, true, columns, position, groups=groups, threshold=thresholds[0]),
+        costs=costs,
     )
 
 
 def _mean(value: float, influence: Floats, groups: NDArray[np.intp] | None) -> Estimate:
     half = estimates.half_width(influence, 1, groups)
     return Estimate(value) if half is None else Estimate(value, value - half, value + half)
-
-
-def true_positions(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Positions of the labels among the classes of a model; labels that are none raise an error that helps."""
-    labels = target(y)
-    known = {identity(label): i for i, label in enumerate(classes.tolist())}
-    distinct, number = np.unique(labels, return_inverse=True)
-    found = np.array([known.get(identity(label), -1) for label in distinct.tolist()], np.intp)
-    for label in distinct[found < 0].tolist():
-        listed = ", ".join(repr(one) for one in classes.tolist())
-        alike = [one for one in classes.tolist() if _plain(one) == _plain(label)]
-        if alike:
-            n = int((labels == label).sum())
-            raise ValueError(f"y has {label!r} in {n} samples, where the model says {alike[0]!r}: spell them alike")
-        raise ValueError(
-            f"y has the class {label!r}, which the model does not know (its classes are {listed}): drop these samples, "
-            "or fit a model that knows them"
-        )
-    return found[number]
-
-
-def _plain(label: Any) -> str:
-    return str(label).strip().casefold()
-
-
-def _positive(model: Any, classes: tuple[str, ...], counts: NDArray[np.intp], positive: Any) -> int | None:
-    if positive is not None:
-        if str(positive) not in classes:
-            raise ValueError(f"positive {positive!r} is not a class of the model: these are {', '.join(classes)}")
-        return classes.index(str(positive))
-    if len(classes) != 2:
-        return None
-    trained = model.statistics_.classes if hasattr(model, "statistics_") else counts
-    return int(trained[0] < trained[1]) ^ 1
 
 
 def _log_proba(model: Any, X: Any) -> Floats:
@@ -392,49 +371,4 @@ def _unusual(model: Any, X: Any) -> Unusual | None:
         typicality = model.typicality(X)
     except NotExactError:
         return None
-    n, n_all = int((typicality < UNUSUAL).sum()), len(typicality)
-    found = stats.binomtest(n, n_all, UNUSUAL, "greater").pvalue
-    return Unusual(n, estimates.share(n, n_all), float(found))
-
-
-def _gaps(X: Any, model: Any) -> tuple[dict[str, int], dict[str, int]]:
-    """Number of missing values and of unknown levels by column."""
-    frame = as_frame(X)
-    cells: Any = as_cells(X) if frame is None else frame
-    schema = model.statistics_.schema if hasattr(model, "statistics_") else None
-    missing: dict[str, int] = {}
-    unknown: dict[str, int] = {}
-    for number in range(cells.shape[1]):
-        column = as_cells(cells[:, number]) if frame is None else cells[:, number].to_numpy()
-        name = str(number) if frame is None else str(frame.columns[number])
-        if column.dtype.kind in "fiub":
-            gaps = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
-        else:
-            gaps = np.array([is_missing(cell) for cell in column], bool)
-        if gaps.any():
-            missing[name] = int(gaps.sum())
-        if schema is not None and schema.levels[number] is not None:
-            known = {identity(level) for level in schema.levels_of(number)}
-            distinct, n = np.unique(column[~gaps].astype(object), return_counts=True)
-            n_unknown = sum(int(m) for level, m in zip(distinct, n, strict=True) if identity(level) not in known)
-            if n_unknown:
-                unknown[name] = n_unknown
-    return missing, unknown
-
-
-def _columns(X: Any, by: Any, n: int) -> dict[str, Any]:
-    """The columns of subgroups by name."""
-    if by is None:
-        return {}
-    if isinstance(by, Mapping):
-        return dict(by)
-    frame = as_frame(by) if not isinstance(by, str | list | tuple) else None
-    if frame is not None:
-        return {str(name): frame[name].to_numpy() for name in frame.columns}
-    own = as_frame(X)
-    found = {}
-    for name in [by] if isinstance(by, str) else list(by):
-        if own is None or name not in own.columns:
-            raise ValueError(f"by {name!r} is not a column of X: give the column itself, as {{{name!r}: values}}")
-        found[str(name)] = own[name].to_numpy()
-    return found
+    return Unusual.of(typicality)

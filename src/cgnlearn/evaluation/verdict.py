@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from cgnlearn.candidates.registry import MIXTURE
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import estimates
-from cgnlearn.evaluation.calibration import Calibration, MulticlassCalibration, cross_validated, p_value, slope_of
+from cgnlearn.evaluation.calibration import Calibration, MulticlassCalibration, cross_validated, slope_of
 from cgnlearn.evaluation.decisions import auc_by_model, grouping, predictions_by_model
 from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.metrics import MEANS
+from cgnlearn.evaluation.perfect_calibration import p_value
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 
 ENOUGH = 100  # samples of the rarer class, below which calibration is not assessed with certainty

@@ -179,11 +179,17 @@ class Ranking:
 
 def _by_pattern(observed: Mask) -> Iterator[tuple[Mask, NDArray[np.intp]]]:
     """Each distinct row of a mask, and where it is."""
-    patterns, place = np.unique(observed, axis=0, return_inverse=True)
+    is_complete = observed.all(axis=1)  # mostly many, which need not be sorted
+    if is_complete.any():
+        yield np.ones(observed.shape[1], bool), np.flatnonzero(is_complete)
+    others = np.flatnonzero(~is_complete)
+    packed = np.packbits(observed[others], axis=1)
+    codes = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(place, kind="stable")
-    starts = np.searchsorted(place[order], np.arange(len(patterns) + 1))
-    for i, pattern in enumerate(patterns):
-        yield pattern, order[starts[i] : starts[i + 1]]
+    starts = np.searchsorted(place[order], np.arange(len(first) + 1))
+    for i, row in enumerate(first):
+        yield observed[others[row]], others[order[starts[i] : starts[i + 1]]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.evaluation.calibration import CalibrationCurve, calibration_curve
+from cgnlearn.evaluation.calibration_curve import CalibrationCurve, calibration_curve
 from cgnlearn.evaluation.metrics import N_BINS, Reliability, bin_of, reliability
 from cgnlearn.plots.style import GREY, LINES, MARKERS, Display, without_frame
 

@@ -49,7 +49,7 @@ def shape_of(model: Any, album: Album) -> Shape:
     structure: Structure | None = getattr(model, "structure_", None)
     path = path_figure(model, album)
     if structure is None:
-        members = _members(getattr(model, "members_", ()))
+        members = members_in_words(getattr(model, "members_", ()))
         shown, rest = members[:MOST_MEMBERS], members[MOST_MEMBERS:]
         return Shape("", None, None, None, path, shown, sum(group.n for group in rest))
     text = _text(structure)
@@ -66,7 +66,7 @@ def shape_of(model: Any, album: Album) -> Shape:
     return Shape(text, tree, groups, figure, path, [], 0)
 
 
-def _members(members: Sequence[Any]) -> list[Members]:
+def members_in_words(members: Sequence[Any]) -> list[Members]:
     """Members grouped by structure, the largest weight first."""
     weights: dict[str, list[float]] = {}
     for member in members:

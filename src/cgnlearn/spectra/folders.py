@@ -237,7 +237,7 @@ class Training:
     others: Any  # pipeline of the steps that are still to be fitted
     survey: Survey
     is_text: bool = False
-    n_dropped: int = 0
+    excluded: dict[str, int] = field(default_factory=dict)  # as of a table; folders name what they skip
     missing: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -50,7 +50,7 @@ class Data:
     groups: NDArray[np.str_] | None = None
     ids: NDArray[np.str_] | None = None
     sha256: str = ""
-    n_dropped: int = 0  # rows of the file that are not used
+    excluded: dict[str, int] = field(default_factory=dict)  # rows of the file that are not used, by reason
     missing: dict[str, dict[str, int]] = field(default_factory=dict)  # cells by column and spelling
     remarks: tuple[str, ...] = ()  # messages for the user
     others: dict[str, NDArray[np.object_]] = field(default_factory=dict)  # columns that are no features, as labels
@@ -172,7 +172,9 @@ def training_data(source: Source, roles: Roles, *, drop_missing: bool = False, o
     kept = part.kept
     y = part.target.cells(kept).astype(str)
     counts = Counter(y.tolist())
-    remarks = plan.dropped_rows(counts, len(kept), int(part.target.present.sum()))
+    n_labelled = int(part.target.present.sum())
+    remarks = plan.dropped_rows(counts, len(kept), n_labelled)
+    excluded = {"without a class": len(kept) - n_labelled, "with missing values": n_labelled - len(y)}
     check_target(source.path, roles, counts)
     more = {}
     if others:
@@ -187,7 +189,7 @@ def training_data(source: Source, roles: Roles, *, drop_missing: bool = False, o
         None if part.groups is None else part.groups.cells(kept).astype(str),
         None if roles.id is None else labels(part.rows, roles.id, roles.na).cells(kept).astype(str),
         source.sha256,
-        int((~kept).sum()),
+        {reason: n for reason, n in excluded.items() if n},
         plan.missing,
         (*plan.remarks, *remarks),
         more,
