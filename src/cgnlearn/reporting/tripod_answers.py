@@ -57,7 +57,7 @@ def answers_of_validation(
     answers |= _of_outcome(found.classes, found.positive, settings)
     answers["1"] = ["Evaluation of a prediction model on samples of another place."]
     answers["5a"] = [_listed(settings)]
-    answers["7"] = [_unknown_levels(found.unknown)]
+    answers["7"] = [_preparation(found.unknown)]
     answers["12a"] = ["All samples are for evaluation: the model was fitted before, to other samples."]
     answers["12c"] = [_model(last), *(escaped(line) + "." for line in history)]
     answers["12e"] = [_measures_in_words(found.calibration)]
@@ -250,7 +250,7 @@ def _limits(has_groups: bool, fewest: int) -> list[str]:
     return [" ".join(told)] if told else []
 
 
-def _unknown_levels(unknown: Mapping[str, int]) -> str:
+def _preparation(unknown: Mapping[str, int]) -> str:
     if not unknown:
         return "The columns were used as they are in the file, in the levels of the model."
     told = ", ".join(f"{number} in {escaped(name)}" for name, number in unknown.items())
