@@ -74,7 +74,21 @@ def parser(about, document):
 
 
 def publish(text, document, *, write):
-    """Print the tables and, if asked, write them into the documentation."""
+    """Print the tables and, if asked, write them into the documentation, without the limits we set ourselves."""
     print(text)
     if write:
-        (DOCS / document).write_text(text, encoding="utf-8")
+        (DOCS / document).write_text(without_limits(text), encoding="utf-8")
+
+
+def without_limits(text):
+    """The same Markdown without columns called limit and the verdicts beside them, which have no heading."""
+    lines, dropped = [], []
+    for line in text.split("\n"):
+        cells = [cell.strip() for cell in line.split("|")]
+        if not line.startswith("|"):
+            dropped = []
+        elif "limit" in cells:
+            at = cells.index("limit")
+            dropped = [at, at + 1] if cells[at + 1] == "" and at + 2 < len(cells) else [at]
+        lines.append("|".join(c for i, c in enumerate(line.split("|")) if i not in dropped) if dropped else line)
+    return "\n".join(lines)
