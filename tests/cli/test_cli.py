@@ -406,10 +406,12 @@ def test_demo(tmp_path, monkeypatch):
 
     def few(*_, **__):
         return make_raw_spectra(
-            20, n_replicates=2, n_points=1500, mass_range=(2000.0, 2900.0), n_peaks=10, n_markers=3, random_state=0
+            20, n_replicates=2, n_points=700, mass_range=(2000.0, 2400.0), n_peaks=6, n_markers=3, random_state=0
         )
 
     monkeypatch.setattr(demonstration, "make_raw_spectra", few)
+    splits = demonstration.repeated_splits
+    monkeypatch.setattr(demonstration, "repeated_splits", lambda *args, **more: splits(*args, **more | {"n_folds": 2}))
     report = tmp_path / "new" / "report.html"
     code, out, err = run("demo", "-o", report)
     assert code == 0, err

@@ -13,6 +13,8 @@ from cgnlearn.networks.model import NotExactError
 
 QUICK = ["naive_bayes", "complete", "tan"]
 SENTENCES = (ValueError, SampleNotAcceptableError, NotExactError)
+MANY = 600  # 2,000 take four minutes of a processor
+MIXED, SAVED = 80, 13  # one table in so many is also fitted by the mixture, and has its model saved
 OPTIONS = [
     {},
     {"sharing": 0.3},
@@ -26,7 +28,7 @@ OPTIONS = [
 
 def hostile_table(rng):
     """A table with some of: few samples, missing values, constants, any scale, rare levels, equal columns, weights."""
-    n, n_classes = int(rng.integers(4, 51)), int(rng.integers(2, 5))
+    n, n_classes = int(np.exp(rng.uniform(np.log(4), np.log(51)))), int(rng.integers(2, 5))
     y = rng.integers(0, n_classes, n)
     y[:2] = 0, 1
     if rng.random() < 0.3:
@@ -107,8 +109,8 @@ def assert_probabilities(found, n):
     assert len(found) == n
 
 
-def check(model, X, y, weights, other, path=None):
-    """Fit; what was fitted must predict these samples and others, and be saved."""
+def check(model, X, y, weights, other, ranked, path=None):
+    """Fit; what was fitted must predict these samples and others, rank them, and be saved."""
     if refused(model.fit, X, y, weights) is None:
         return False
     if weights is not None:
@@ -118,8 +120,11 @@ def check(model, X, y, weights, other, path=None):
         other = X  # averages refuse missing values where training had none
     assert_probabilities(model.predict_proba(other), len(other))
     assert not np.isnan(model.score_samples(other)).any()
-    for held_out in (refused(model.typicality, other), refused(model.leave_one_out_log_proba, X, y, weights)):
-        assert held_out is None or not np.isnan(held_out).any()
+    held_out = refused(model.leave_one_out_log_proba, X, y, weights)
+    assert held_out is None or not np.isnan(held_out).any()
+    if ranked:
+        typicality = refused(model.typicality, other)
+        assert typicality is None or ((typicality > 0) & (typicality <= 1)).all()
     if path is not None:
         save(model, path)
         np.testing.assert_allclose(load(path).predict_proba(other), model.predict_proba(other), rtol=1e-9, atol=1e-12)
@@ -127,33 +132,40 @@ def check(model, X, y, weights, other, path=None):
 
 
 def check_tables(seeds, path, candidates):
-    """Two structures for each table, all in turn, and now and then the mixture."""
+    """One structure for each table, all in turn, and now and then the mixture and a model file."""
     n_fitted = 0
     for seed in seeds:
         rng = np.random.default_rng(seed)
         X, y, weights = hostile_table(rng)
-        other = X.where(rng.random(X.shape) >= 0.3)
+        other = X.where(rng.random(X.shape) >= 0.3)[:4]  # each has its own pattern of missing values
         every = structures(rng, X)
-        options = OPTIONS[rng.integers(len(OPTIONS))]
-        models = [CGNClassifier(every[i % len(every)], **options) for i in (seed, seed + 7)]
-        if seed % 40 == 0:
+        models = [CGNClassifier(every[seed % len(every)], **OPTIONS[rng.integers(len(OPTIONS))])]
+        if seed % MIXED == 0:
             models.append(CGNClassifierCV(candidates=candidates))
         for model in models:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of weights, few samples and folds; others are errors
                 try:
-                    n_fitted += check(model, X, y, weights, other, path if seed % 10 == 0 else None)
+                    saved = path if seed % SAVED == 0 else None
+                    n_fitted += check(model, X, y, weights, other, seed % 5 < 2, saved)  # ranks take the most time
                 except Exception as error:
                     raise AssertionError(f"{model!r} on the table of seed {seed}") from error
-    assert n_fitted > len(seeds) / 2  # of two fits a table and more
+    assert n_fitted > len(seeds) / 4  # most tables can be fitted
 
 
-@pytest.mark.parametrize("start", range(0, 100, 10))
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Typicality from few draws and refits: what can fail does not depend on their number."""
+    for name, number in (("MOST_DRAWS", 50), ("LEAST_DRAWS", 50), ("MOST_REFITS", 6), ("LEAST_REFITS", 4)):
+        monkeypatch.setattr(f"cgnlearn.networks.typicality.{name}", number)
+
+
+@pytest.mark.parametrize("start", range(0, 100, 20))
 def test_hostile_tables_have_an_answer_or_one_sentence(start, tmp_path):
-    check_tables(range(start, start + 10), tmp_path / "model", [*QUICK, "logistic"])
+    check_tables(range(start, start + 20), tmp_path / "model", [*QUICK, "logistic"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(100, 600, 50))  # more take longer than all other tests together
+@pytest.mark.parametrize("start", range(100, MANY, 50))
 def test_many_hostile_tables_have_an_answer_or_one_sentence(start, tmp_path):
     check_tables(range(start, start + 50), tmp_path / "model", None)

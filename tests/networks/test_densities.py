@@ -59,6 +59,12 @@ def test_whole_groups_against_scipy(rng, size):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+def test_maximum_likelihood_gives_a_level_and_a_cell_without_samples_no_probability():
+    with np.errstate(divide="ignore"):
+        expected = np.log([[0.75, 0.25, 0.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(densities.categorical(np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]]), 0.0), expected)
+
+
 def test_categorical_against_counting():
     counts = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     np.testing.assert_allclose(

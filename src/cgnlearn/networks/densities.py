@@ -18,8 +18,9 @@ from cgnlearn.data.arrays import Floats
 def categorical(counts: Floats, weight: float) -> Floats:
     """ln p(level | cell) after ``counts`` (…, levels) with a Dirichlet of ``weight`` per level; 0 is ML."""
     mass = counts + weight
-    with np.errstate(divide="ignore"):  # the maximum likelihood probability of a level without samples is 0
-        probability: Floats = np.log(mass) - np.log(mass.sum(axis=-1, keepdims=True))
+    total = mass.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):  # the maximum likelihood probability of a level or a cell without samples is 0
+        probability: Floats = np.log(mass) - np.log(np.where(total > 0, total, 1.0))
     return probability
 
 
