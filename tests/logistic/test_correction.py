@@ -192,3 +192,16 @@ def test_features_that_would_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr("cgnlearn.logistic.correction.MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="use sharing=1"):
         discriminative("complete").fit(*load_iris(return_X_y=True))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # that weights are frequencies
+@pytest.mark.parametrize("structure", ["complete", "tan"])
+def test_on_noise_the_weight_of_all_samples_does_not_matter(structure):
+    rng = np.random.default_rng(0)
+    X, new, y = rng.normal(size=(40, 3)), rng.normal(size=(1000, 3)), np.arange(40) % 2
+    losses = []
+    for weight in (1.0, 10.0, 1000.0):
+        model = discriminative(structure=structure).fit(X, y, sample_weight=np.full(40, weight))
+        losses.append(-model.predict_log_proba(new)[np.arange(1000), np.arange(1000) % 2].mean())
+    assert model.discriminative_.penalty < np.inf  # a fit to noise, as strong for all weights
+    np.testing.assert_allclose(losses, losses[0], atol=0.02)

@@ -296,7 +296,8 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         array([[ True, False, False],
                [False,  True,  True]])
         """
-        return np.asarray(self.conformal_p_values(X, per_class=per_class) > 1 - probability(coverage, "coverage"))
+        least = 1 - probability(coverage, "coverage")
+        return np.asarray(self.conformal_p_values(X, per_class=per_class) > least)
 
     def conformal_p_values(self, X: Any, *, per_class: bool = True) -> Floats:
         """Share of the training samples that fit their class no better than each sample fits it: (samples, classes).

@@ -18,8 +18,8 @@ from cgnlearn.networks.densities import true_class_log_proba
 Fold = tuple[Columns, Columns]  # training and test samples
 
 LEAST_EFFECTIVE, LEAST_SHARE = 1.5, 0.75  # effective parameters per contrast at the strongest penalty; per feature
-WEAKEST = 1e-3  # penalty
-LEAST_PENALTY = 1e-5  # in the search for the strongest penalty
+WEAKEST = 1e-3  # penalty, of samples of weight 1
+LEAST_PENALTY = 1e-5  # in the search for the strongest penalty, likewise
 N_PENALTIES = 12  # from the strongest to the weakest
 FEW_PENALTIES, MANY_SAMPLES = 8, 2000  # with many samples neighbours hardly differ, and fits are expensive
 LEAST_SPREAD = 0.2  # deviation of the log odds at the strongest penalty
@@ -40,18 +40,23 @@ class Step(NamedTuple):
 
 
 def penalties(samples: Samples) -> list[float]:
-    """Penalties of a path, the strongest first; with an offset, infinity comes before them."""
+    """Penalties of a path, the strongest first; with an offset, infinity comes before them.
+
+    They are in proportion to the weight of a sample: the path of samples of equal weights does not depend on it.
+    """
     found = [np.inf] if samples.has_power else []
     features = samples.design[:, 1:]
-    strongest = _penalty_leaving(samples, min(LEAST_EFFECTIVE, LEAST_SHARE * features.shape[1]))
-    if strongest <= WEAKEST:
+    of_one = float(samples.weights.sum() / samples.effective_weights.sum())
+    strongest = _penalty_leaving(samples, min(LEAST_EFFECTIVE, LEAST_SHARE * features.shape[1]), LEAST_PENALTY * of_one)
+    weakest = WEAKEST * of_one
+    if strongest <= weakest:
         return found
     spread = samples.weights @ np.square(features).sum(axis=1) / samples.effective_weights.sum()
-    path = np.geomspace(strongest, WEAKEST, FEW_PENALTIES if len(features) > MANY_SAMPLES else N_PENALTIES)
-    return found + path[path <= max(spread / LEAST_SPREAD**2, WEAKEST)].tolist()
+    path = np.geomspace(strongest, weakest, FEW_PENALTIES if len(features) > MANY_SAMPLES else N_PENALTIES)
+    return found + path[path <= max(spread / LEAST_SPREAD**2, weakest)].tolist()
 
 
-def _penalty_leaving(samples: Samples, effective: float) -> float:
+def _penalty_leaving(samples: Samples, effective: float, smallest: float) -> float:
     """Penalty with this effective number of parameters per contrast; 0 if none has as many.
 
     The number is that of a ridge regression, Σ d/(d + λ), with d the eigenvalues of the features' scatter divided by C:
@@ -64,7 +69,7 @@ def _penalty_leaving(samples: Samples, effective: float) -> float:
     def excess(log_penalty: float) -> float:
         return float((scatter / (scatter + np.exp(log_penalty))).sum() - effective)
 
-    least = np.log(LEAST_PENALTY)
+    least = np.log(smallest)
     if not len(scatter) or excess(least) <= 0:
         return 0.0
     return float(np.exp(brentq(excess, least, np.log(scatter.sum() / effective) + 1)))
