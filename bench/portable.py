@@ -35,7 +35,7 @@ from cgnlearn.portable.page import page, resource  # noqa: E402
 
 MIXED = ROOT.parent / "shared" / "data" / "mixed"
 N_SAMPLES = 1000
-N_SLOW = {False: 200, True: 20}  # of the reference reader and R, for networks and for mixtures
+N_SLOW = {False: 1000, True: 50}  # of the reference reader and R, for networks and for mixtures
 
 
 def of_file(name):

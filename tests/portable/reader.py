@@ -1,9 +1,7 @@
 """A reader of portable model files that shares no code with the package: docs/portable.md, taken literally."""
 
-import functools
-import operator
 import re
-from itertools import product
+from itertools import chain, product
 from math import lgamma, log, log1p, pi
 
 import numpy as np
@@ -340,65 +338,23 @@ class Network:
         """Sum over the levels of missing discrete features; continuous ones are integrated out."""
         discrete, needed = self.model["discrete"], set(np.flatnonzero(~np.isnan(self.x)))
         parents = {family["column"]: family["parents"] for family in discrete}
-        parents |= {
-            node["column"]: functools.reduce(operator.iadd, self.parents_of(node), [])
-            for node in self.model["continuous"]
-        }
+        parents |= {node["column"]: [*chain(*self.parents_of(node))] for node in self.model["continuous"]}
         for column in reversed(parents):  # children before parents
-            if column in needed:
-                needed |= set(parents[column])
-        factors = []  # each the missing columns of which it is a function, and the function
-        for family in discrete:
-            if family["column"] in needed:
-                factors.append(
-                    ([family["column"], *family["parents"]], lambda codes, f=family: self.categorical(f, codes))
-                )
-        for cluster in self.clusters(needed):
-            scope = functools.reduce(operator.iadd, (self.parents_of(self.nodes[v])[1] for v in cluster), [])
-            factors.append((scope, lambda codes, nodes=cluster: self.integrated(nodes, codes)))
-        tables = []
-        for scope, function in factors:
-            scope = [v for v in dict.fromkeys(scope) if np.isnan(self.x[v])]
-            tables.append((scope, {at: function(self.with_codes(scope, at)) for at in self.combinations(scope)}))
-        for column in reversed(
-            [f["column"] for f in discrete if f["column"] in needed and np.isnan(self.x[f["column"]])]
-        ):
-            joined = [table for table in tables if column in table[0]]
-            scope = [
-                v for v in dict.fromkeys(functools.reduce(operator.iadd, (of for of, _ in joined), [])) if v != column
-            ]
-            summed = {}
-            for at in self.combinations(scope):
-                terms = []
-                for (level,) in self.combinations([column]):
-                    code = dict(zip([*scope, column], [*at, level], strict=True))
-                    terms.append(sum(table[tuple(code[v] for v in of)] for of, table in joined))
-                summed[at] = log_sum(terms)
-            tables = [table for table in tables if column not in table[0]] + [(scope, summed)]
+            needed |= set(parents[column]) if column in needed else set()
+        families = [family for family in discrete if family["column"] in needed]
+        nodes = [column for column in self.nodes if column in needed]
+        summed = [family["column"] for family in families if np.isnan(self.x[family["column"]])]
         n_classes = len(discrete[0]["counts"]) if discrete else len(self.groups[0].centre[0]) if self.groups else 1
-        return sum((table[()] for _, table in tables), np.zeros(n_classes))
-
-    def combinations(self, scope):
-        return product(*(range(max(1, len(self.columns[v]["levels"]))) for v in scope))
-
-    def with_codes(self, scope, at):
-        codes = self.x.copy()
-        codes[scope] = at
-        return codes
-
-    def clusters(self, needed):
-        """Connected continuous features, parents before children."""
-        found = []
-        for v in (v for v in self.nodes if v in needed):
-            near = [cluster for cluster in found if any(u in cluster for u in self.parents[v])]
-            found = [cluster for cluster in found if cluster not in near] + [
-                [*functools.reduce(operator.iadd, near, []), v]
-            ]
-        order = list(self.nodes)
-        return [sorted(cluster, key=order.index) for cluster in found]
+        terms = []
+        for at in product(*(range(max(1, len(self.columns[v]["levels"]))) for v in summed)):
+            codes = self.x.copy()
+            codes[summed] = at
+            parts = [self.categorical(family, codes) for family in families]
+            terms.append(np.zeros(n_classes) + sum(parts) + self.integrated(nodes, codes))
+        return log_sum(terms)
 
     def integrated(self, cluster, codes):
-        """Densities of the observed features of a cluster, given a level of every discrete parent."""
+        """Densities of the observed ones of these features, parents first, given a level of every discrete parent."""
         seen = [v for v in cluster if not np.isnan(self.x[v])]
         whole = [v for v in seen if not np.isnan(self.x[self.parents[v]]).any()]
         total = sum((self.direct(self.nodes[v], codes) for v in whole), 0.0)

@@ -41,13 +41,48 @@ def test_the_browser_predicts_the_same(names, tmp_path):
         np.testing.assert_allclose(np.exp(log_proba), expected, atol=1e-9, rtol=0, err_msg=name)
 
 
+def certain():
+    """Networks of two and three classes, with sharing and with cells, whose files hold what intervals need."""
+    X, y = table(90, 0)
+    for name in ("naive Bayes", "TAN", "complete, paper", "any structure, separately", "band"):
+        yield name, fitted(name), samples(name, 12)
+    model = CGNClassifier("tan", sharing=1.0, likelihood_power=0.6).fit(X, y == "other")
+    yield "two classes", model, samples("TAN", 12)
+    yield "another prevalence", model.with_class_prior([0.9, 0.1]), samples("TAN", 12)
+
+
+@pytest.mark.filterwarnings("ignore:.*unknown from training", "ignore:.*is observed in")
+@pytest.mark.browser
+def test_intervals_are_those_of_python(tmp_path):
+    given = [{"model": description(model), "rows": cells(rows)} for _, model, rows in certain()]
+    text = as_json(given).replace("<", "\\u003c")
+    scripts = "\n".join(resource(name) for name in ("reader.js", "intervals.js"))
+    found = probed(
+        f"<!doctype html><title></title><body><script>{scripts}\nconst given = {text};</script></body>",
+        """return given.map(({ model, rows }) => {
+            const intervalOf = cgnIntervals(model, cgnReader(model));
+            return rows.map(row => intervalOf(row, model.class_log_prior));
+        });""",
+        tmp_path,
+    )
+    for (name, model, rows), intervals in zip(certain(), found, strict=True):
+        np.testing.assert_allclose(intervals, model.predict_interval(rows), atol=1e-6, rtol=0, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["naive Bayes, ml", "box, discriminative", "TAN average", "mixture"])
+def test_a_page_without_intervals_says_so(name):
+    found = description(fitted(name))
+    assert found["interval"] is None
+    assert "cgnlearn predict --interval tells it" in page(found)
+
+
 def test_nothing_in_a_name_ends_its_element():
     X, y = table(60, 0, numeric=True)
     model = CGNClassifier().fit(X.rename(columns={"d": HOSTILE}), np.where(y == "other", HOSTILE, y))
     found = description(model, title=HOSTILE, about=HOSTILE)
     text = page(found)
     assert embedded(text) == found
-    assert text.count("<script") == 3
+    assert text.count("<script") == 4
     assert "https://" not in text
     assert "<title>&lt;/script&gt;" in text
 

@@ -26,6 +26,7 @@ from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import QUANTILES
 from cgnlearn.persistence import classifier_of, training_checksum
+from cgnlearn.portable.intervals import interval
 from cgnlearn.portable.networks import Description, described
 from cgnlearn.portable.regressions import aode, regression, terms_of_expansion, terms_of_network
 
@@ -33,7 +34,7 @@ FORMAT = "cgnlearn-portable"
 VERSION = 1  # increased when readers of the last version would predict something else
 DIGITS = 12  # significant ones in files: standard units leave none of the others a meaning
 ALL_DIGITS = 17  # of covariances without a prior, which may be near singular
-EXACT = ("origin", "edges", "factors", "quantiles")  # in the columns' own units, which may be far from 0
+EXACT = ("origin", "edges", "factors", "quantiles", "fill")  # in the columns' own units, which may be far from 0
 N_TYPICAL = 101  # log densities at which the typicality is tabulated
 UNIT = re.compile(r"^(.*\S)\s*[(\[]([^()\[\]]{1,20})[)\]]$")  # as in "glucose [mg/dl]"
 
@@ -76,6 +77,7 @@ def description(model: Any, *, title: str | None = None, about: str | None = Non
         "models": parts.models,
         **found,
         "typicality": _typicality(model, is_mixture),
+        "interval": interval(model),
         "provenance": {
             "cgnlearn": __version__,
             "classifier": type(model).__name__,

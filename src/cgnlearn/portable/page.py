@@ -22,6 +22,7 @@ def page(description: Description) -> str:
         # Nothing in the description may end the element in which it stands.
         "%MODEL%": as_json(description).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
         "%READER%": resource("reader.js"),
+        "%INTERVALS%": resource("intervals.js"),
         "%CALCULATOR%": resource("calculator.js"),
     }
     text, rest = "", resource("calculator.html")

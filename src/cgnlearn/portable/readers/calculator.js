@@ -7,6 +7,7 @@
   const MOST_STEPS = 20; // of the waterfall
   const model = JSON.parse(document.getElementById("model").textContent);
   const reader = cgnReader(model);
+  const intervalOf = cgnIntervals(model, reader);
   const { columns, classes } = model;
   const isWide = columns.length > MOST_FIELDS;
   const $ = (id) => document.getElementById(id);
@@ -161,17 +162,29 @@
   const logPrior = () => shares.map(Math.log);
   const predicted = (row) => reader.predict(row, logPrior());
 
-  function probabilities(logs) {
+  function probabilities(logs, row) {
     const best = logs.indexOf(Math.max(...logs));
+    const intervals = intervalOf && intervalOf(row, logPrior());
+    $("interval-hint").textContent = intervals
+      ? `In brackets: where the probability would be with any number of training samples, with a chance of ${Math.round(100 * model.interval.level)}\u00a0%, as far as the model is right.`
+      : "How far the probabilities could be off because training samples are few is not in this page: the file cannot hold what this kind of model needs. The command cgnlearn predict --interval tells it.";
     $("probabilities").replaceChildren(
       ...logs.map((log, c) => {
         const bar = element("div", { style: `width: ${(100 * Math.exp(log)).toFixed(2)}%` });
+        const track = element("div", { class: "track", "aria-hidden": "true" }, bar);
+        const number = element("span", { class: "number" }, percent(Math.exp(log)));
+        const span = intervals ? intervals[c] : null;
+        if (span) {
+          const width = `left: ${(100 * span[0]).toFixed(2)}%; width: ${(100 * (span[1] - span[0])).toFixed(2)}%`;
+          track.append(element("span", { class: "whisker", style: width }));
+        }
         return element(
           "div",
           { class: c === best ? "probability best" : "probability" },
           element("span", { class: "name" }, String(classes[c])),
-          element("div", { class: "track", "aria-hidden": "true" }, bar),
-          element("span", { class: "number" }, percent(Math.exp(log))),
+          track,
+          number,
+          ...(span ? [element("span", { class: "span" }, `(${span.map(percent).join(" to ")})`)] : []),
         );
       }),
     );
@@ -282,7 +295,7 @@
     const logs = predicted(row);
     if (follows) $("class").selectedIndex = logs.indexOf(Math.max(...logs));
     prevalence();
-    probabilities(logs);
+    probabilities(logs, row);
     warnings(row, typeof problem === "string" ? problem : "");
     waterfall(row);
     $("waterfall").hidden = $("waterfall").hidden || isEmpty;

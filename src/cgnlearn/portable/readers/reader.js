@@ -179,6 +179,28 @@ const cgnReader = (function () {
       standard,
       logDensity,
       behind: (cell, label, own) => (averages ? 2 * ofCell(shape, cell, label, own) : 1),
+      // What the density of own given others is made of, in each class; parents of one class seen from the other.
+      terms(cell, own, given, x) {
+        const members = [...given, own];
+        const values = members.map((i) => standard(x, i));
+        const ofClass = (label, at) =>
+          conditional(factor(cell, label, members), members.map((i, k) => at[k] - group.centre[cell][label][i]));
+        const byClass = group.centre[cell].map((_, label) => {
+          const parts = ofClass(label, values);
+          return {
+            residual: parts[0] + (group.shift ? group.shift[cell][label][own] : 0),
+            spread: parts[1] + (ownSpread ? ownSpread[cell][label][own] : 0),
+            extra: ofCell(leverage, cell, label, own) + parts[2] - 1,
+            length: parts[2],
+            rho: ofCell(shape, cell, label, own) + given.length / 2,
+            unit: group.unit[own],
+          };
+        });
+        const apart = group.centre[cell].map((_, label) =>
+          group.centre[cell].map((centre) => ofClass(label, members.map((i) => centre[i]))[2]),
+        );
+        return { byClass, apart };
+      },
       // ln p(own | given) in each class
       density(cell, own, given, x) {
         const members = [...given, own];
@@ -230,6 +252,23 @@ const cgnReader = (function () {
         ...nodes
           .filter((node) => seen([node.column], node.cells, node.parents))
           .map((node) => ({ column: node.column, parents: [...node.cells, ...node.parents], logDensity: direct(node, x, x) })),
+      ];
+    }
+
+    // What the log density of each family of a complete sample is made of.
+    function terms(x) {
+      const mass = (family) =>
+        family.counts.map((byCell) => byCell[configuration(family.parents, x)].map((count) => count + setting.dirichlet));
+      return [
+        ...model.discrete.map((family) => {
+          const { column } = family;
+          return { column, mass: mass(family), code: x[column], logDensity: categorical(family, x) };
+        }),
+        ...nodes.map((node) => {
+          const cell = configuration(node.cells, x);
+          const found = groups[node.group].terms(cell, node.own, node.given, x);
+          return { column: node.column, group: node.group, cell, ...found, logDensity: direct(node, x, x) };
+        }),
       ];
     }
 
@@ -378,7 +417,7 @@ const cgnReader = (function () {
       return total;
     }
 
-    return { families, logLikelihood };
+    return { families, logLikelihood, terms };
   }
 
   // ---- the other models, each a function from a sample to log likelihoods by setting and class
@@ -582,6 +621,7 @@ const cgnReader = (function () {
     const continuous = range(columns.length).filter((v) => columns[v].kind === "continuous");
     const codes = columns.map((column) => new Map((column.levels || []).map((level, i) => [canonical(level), i])));
     const models = model.models.map((each) => KINDS[each.kind](each, columns, nClasses));
+    let first = null; // the network of the first model, where its terms are asked for
 
     // A number for each column: its value, or the position of its level; NaN if it is missing or unknown.
     function read(row) {
@@ -670,6 +710,9 @@ const cgnReader = (function () {
     return {
       read,
       logDensity,
+      // of the first setting of the first model, a network: what its log density is made of, and ln p(x | class)
+      terms: (x) => (first = first || networkOf(model.models[0], model.models[0].settings[0], columns)).terms(x),
+      logLikelihood: (row) => models[0](read(row))[0],
       needsComplete: model.members.every((member) =>
         member.likelihoods.some((each) => each.models.some((i) => model.models[i].needs_complete)),
       ),
