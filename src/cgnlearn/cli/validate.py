@@ -118,7 +118,7 @@ def validate(
         from cgnlearn.reporting.validation import write_validation_report
 
         if labelled.n_without:
-            settings["Excluded"] = f"{labelled.n_without} rows without a class"
+            settings["Excluded"] = f"{labelled.n_without} row{'s' * (labelled.n_without > 1)} without a class"
         with waiting("writing the report"):
             write_validation_report(report, found, f"Validation of {model.name} on {data.name}", settings)
         say(f"report: {report}")

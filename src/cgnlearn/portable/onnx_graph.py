@@ -17,6 +17,7 @@ from cgnlearn.portable.networks import Description
 OPSET = 17  # of the operators, which are the same in all later versions
 FARTHEST = 1e140  # in standard units: greater distances count as this one
 NEVER = -1e300  # instead of the logarithm of 0
+UNABLE = {"forests": "tan_average", "orders": "band_average"}  # models without a graph, by kind
 
 Name = str  # of a tensor
 AddNode = Callable[..., None]  # operator, names of inputs, name of the output, options
@@ -113,9 +114,10 @@ class OnnxGraph:
     def _settings(self, number: int, x: Name, powers: Sequence[float]) -> list[tuple[Name, float]]:
         """Log likelihoods of the settings of a model, with their powers."""
         model = self.description["models"][number]
-        if model["kind"] not in ("network", "selection", "regression", "aode", "indicators", "rotation"):
+        if model["kind"] in UNABLE:
             raise ValueError(
-                f"ONNX has no operators for an average over {model['kind']}: export it to .json, .html or .R"
+                f"an average over {model['kind']} ({UNABLE[model['kind']]}) has no ONNX graph: export the model to "
+                ".json, .html or .R, or fit one without it"
             )
         x = self._transformed(x, model["transform"])
         found = getattr(self, f"_{model['kind']}")(model, x)

@@ -29,6 +29,7 @@ PLAIN = {  # words of the table for readers who do not know the terms
     "calibration slope": "1 is perfect; below 1 the probabilities are too extreme",
     "calibration slope, all classes": "1 is perfect; below 1 the probabilities are too extreme",
     "AUC": "probability that a case ranks above another sample; 0.5 is chance",
+    "mean cost per sample": "of the decisions with the lowest expected cost",
     "share of unusual samples": "typicality below 1%; of samples like the training data 1% are",
 }
 
