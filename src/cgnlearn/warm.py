@@ -49,7 +49,7 @@ def _tables() -> Iterator[tuple[Any, Any]]:
 
 
 def _use(X: Any, y: Any) -> None:
-    CGNClassifierCV(candidates=NETWORKS, transforms=["none"]).fit(X, y).predict_proba(X)
+    CGNClassifierCV(candidates=[*NETWORKS, "aode"], transforms=["none"]).fit(X, y).predict_proba(X)
     weights = np.linspace(0.5, 1.5, len(y))
     CGNClassifierCV(candidates=NETWORKS[:1], transforms=["none"]).fit(X, y, sample_weight=weights)
     CGNClassifierCV(candidates=["band"], ordered=True).fit(X[:800], y[:800]).predict_proba(X)

@@ -54,7 +54,7 @@ def rows():
 
 @pytest.mark.parametrize("backoff", [1.0, 5.0])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_likelihood_equals_explicit_loops(rows, backoff, weighted):
+def test_likelihood_equals_explicit_loops(rows, backoff, weighted, monkeypatch):
     codes, labels, weights = rows
     weights = weights if weighted else np.ones(len(codes))
     pairs = PairCounts.of(codes, labels, weights if weighted else None, LEVELS, 3)
@@ -64,6 +64,18 @@ def test_likelihood_equals_explicit_loops(rows, backoff, weighted):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     one_by_one = np.concatenate([model.log_likelihood(row[None]) for row in codes])
     np.testing.assert_allclose(np.exp(one_by_one), expected, rtol=1e-12)
+    monkeypatch.setattr(aode, "COMPILED", 0)
+    monkeypatch.setattr(aode, "CHUNK", 160)  # ten samples at a time
+    np.testing.assert_allclose(np.exp(model.log_likelihood(codes)), expected, rtol=1e-12)
+
+
+def test_more_classes_than_a_loop_takes_at_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    codes, labels = rng.integers(-1, 3, (60, 5)), np.arange(60) % 6
+    model = AODE(PairCounts.of(codes, labels, None, (3,) * 5, 6), 1.0, 0.5)
+    expected = model.log_likelihood(codes)
+    monkeypatch.setattr(aode, "COMPILED", 0)
+    np.testing.assert_allclose(model.log_likelihood(codes), expected, rtol=1e-12)
 
 
 def test_leave_one_out_equals_refits(rows):

@@ -27,6 +27,7 @@ from cgnlearn.networks.uncertainty import Cumulants, LogDensities, log_mean_expo
 Codes = NDArray[np.integer[Any]]
 
 CHUNK = 1 << 21  # numbers in memory at once
+COMPILED = 1 << 21  # samples × pairs of columns × classes from which on loops are compiled
 N_BINS = (3, 5)
 MOST_LEVELS = 500  # of all columns together: their pairs are counted
 BACKOFFS = (1.0, 5.0)
@@ -127,22 +128,39 @@ class AODE:
 
     def log_likelihood(self, codes: Codes) -> Floats:
         """ln p(levels | class): (samples, classes)."""
-        pairs = self.pairs
-        if len(codes) * codes.shape[1] ** 2 < len(pairs.column) ** 2:
+        n_pairs = codes.shape[1] ** 2
+        if len(codes) * n_pairs < len(self.pairs.column) ** 2:
             return self._of_few(codes)
-        found = np.zeros((len(codes), len(pairs.counts)))
-        different = pairs.column[:, None] != pairs.column
-        for label, alone in enumerate(self._alone):
-            total = (pairs.together[label] + self.backoff)[:, pairs.column]
-            given_parent = np.where(different, np.log((pairs.counts[label] + self.backoff * alone) / total), 0.0)
-            for part in pairs.chunks(len(codes)):
-                of_parents = pairs.indicators(codes[part]) @ given_parent.T + np.log(alone)
-                of_parents = np.take_along_axis(of_parents, pairs.positions(codes[part]), axis=1)
-                found[part, label] = _log_mean(of_parents, codes[part] >= 0)
+        at = np.where(codes >= 0, self.pairs.positions(codes), len(self.pairs.column)).astype(np.int32)
+        alone, given_parent = self._tables
+        if len(codes) * n_pairs * len(alone) >= COMPILED:
+            return _by_loops(at, alone, given_parent)
+        found = np.zeros((len(codes), len(alone)))
+        step = max(1, CHUNK // max(1, n_pairs))
+        for rows in (slice(start, start + step) for start in range(0, len(codes), step)):
+            here = at[rows]
+            for label, (of_level, of_pair) in enumerate(zip(alone, given_parent, strict=True)):
+                of_parents = of_pair[here[:, :, None], here[:, None, :]].sum(axis=2) + of_level[here]
+                found[rows, label] = _log_mean(of_parents, codes[rows] >= 0)
         return found
 
+    @property
+    def _tables(self) -> tuple[Floats, Floats]:
+        """Log probabilities of levels (classes, levels + 1), and of levels (last axis) given others.
+
+        0 between levels of one column, and for a level after all others, which stands for a missing value.
+        """
+        pairs = self.pairs
+        n_classes, n_levels = self._alone.shape
+        given_parent = np.zeros((n_classes, n_levels + 1, n_levels + 1))
+        total = (pairs.together + self.backoff)[:, :, pairs.column]
+        share = (pairs.counts + self.backoff * self._alone[:, None]) / total
+        different = pairs.column[:, None] != pairs.column
+        np.log(share, out=given_parent[:, :-1, :-1], where=np.broadcast_to(different, share.shape))
+        return np.concatenate([np.log(self._alone), np.zeros((n_classes, 1))], axis=1), given_parent
+
     def _of_few(self, codes: Codes) -> Floats:
-        """`log_likelihood` of few samples, for which only the pairs that they have are looked up."""
+        """`log_likelihood` of few samples, for which only the pairs that they have are computed."""
         pairs, observed, at = self.pairs, codes >= 0, self.pairs.positions(codes)
         alone = self._alone[:, at]  # (classes, samples, columns)
         count = pairs.counts[:, at[:, :, None], at[:, None, :]]  # (classes, samples, parents, children)
@@ -199,6 +217,30 @@ class AODE:
 
     def __getstate__(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name) for part in fields(self)}  # without cached properties
+
+
+def _by_loops(positions: NDArray[np.int32], alone: Floats, given_parent: Floats) -> Floats:
+    """Log likelihoods of many samples, for which loops are worth compiling: (samples, classes)."""
+    from cgnlearn.kernels.compilation import in_threads
+    from cgnlearn.kernels.parents import SIDE, log_mean_of_parents
+
+    step = max(1, CHUNK // max(1, positions.shape[1] ** 2))
+    parts = [slice(start, start + step) for start in range(0, len(positions), step)]
+    found = np.empty((len(positions), len(alone)))
+    for first in range(0, len(alone), SIDE):
+        classes = slice(first, first + SIDE)
+        tables = [np.zeros((*table.shape[1:], SIDE)) for table in (alone, given_parent)]
+        for table, packed in zip((alone, given_parent), tables, strict=True):
+            packed[..., : len(table[classes])] = np.moveaxis(table[classes], 0, -1)
+
+        def log_means(rows: slice, tables: list[Floats] = tables) -> Floats:
+            log_mean = np.empty((len(positions[rows]), SIDE))
+            log_mean_of_parents(positions[rows], *tables, log_mean)
+            return log_mean
+
+        for rows, log_mean in zip(parts, in_threads(log_means, parts), strict=True):
+            found[rows, classes] = log_mean[:, : len(alone[classes])]
+    return found
 
 
 def _log_mean(of_parents: Floats, observed: NDArray[np.bool_]) -> Floats:

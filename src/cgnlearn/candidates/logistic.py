@@ -64,7 +64,7 @@ class FittedLogistic(Fitted):
     has_density = False
 
     def log_likelihood(self, samples: Samples) -> Floats:
-        return self.odds.log_odds(self.expansion, samples[self.transform])
+        return self.expansion.log_odds(self.odds, samples[self.transform])
 
     def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
         if training is None:

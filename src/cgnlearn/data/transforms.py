@@ -202,7 +202,7 @@ class Bins:
         codes[:, schema.discrete] = table.codes
         levels: list[Any] = list(schema.levels)
         for column, edges, values in zip(schema.continuous, self.edges, table.values.T, strict=True):
-            codes[:, column] = np.where(np.isnan(values), MISSING, np.searchsorted(edges, values, side="right"))
+            codes[:, column] = np.where(np.isnan(values), MISSING, edges_reached(values, edges))
             levels[column] = tuple(range(len(edges) + 1))
         binned = Schema(schema.names, tuple(levels), schema.classes, schema.frame)
         return replace(table, schema=binned, values=np.empty((table.n_samples, 0)), codes=codes)
@@ -212,6 +212,19 @@ class Bins:
 
     def log_jacobian(self, table: Table) -> Floats | None:
         return None  # probabilities of bins are not densities
+
+
+def edges_reached(values: Floats, edges: Floats) -> NDArray[np.intp]:
+    """Number of edges that are at most a value: (samples,); 0 of a missing value.
+
+    >>> edges_reached(np.array([0.5, 1.0, 7.0]), np.array([1.0, 2.0]))
+    array([0, 1, 2])
+    """
+    own = np.ascontiguousarray(values)
+    found = np.zeros(len(own), np.intp)
+    for edge in edges:  # they are few: faster than a search for each value
+        found += own >= edge
+    return found
 
 
 def _edges(values: Floats, weights: Floats, n_bins: int) -> Floats:

@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.table import Table
+from cgnlearn.data.transforms import edges_reached
 from cgnlearn.kernels.limits import FARTHEST
-from cgnlearn.logistic.design import Features, centred
+from cgnlearn.logistic.design import Features, LinearOdds, centred
 from cgnlearn.networks.layout import Cells, Partition
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
+
+ONE_THREAD = 1 << 18  # multiplications of a product of matrices below which threads take longer than they save
+LEAST_ROWS = 64  # of a matrix at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +46,18 @@ class Expansion:
         values /= deviation  # 0 for a constant column
         return cls(terms, mean, deviation, values.min(axis=0, initial=0.0), values.max(axis=0, initial=0.0), edges)
 
+    def _standard(self, table: Table) -> Floats:
+        """Continuous columns in standard units."""
+        with np.errstate(over="ignore"):
+            values = np.subtract(table.values, self.mean, dtype=float)
+            values /= self.deviation
+        return np.clip(values, -FARTHEST, FARTHEST, out=values)
+
     def __call__(self, table: Table) -> Features:
         """Features of samples."""
         continuous = np.array(table.schema.continuous, np.intp)
-        with np.errstate(over="ignore"):
-            values = (np.asarray(table.values, float) - self.mean) / self.deviation
-        values = np.clip(values, -FARTHEST, FARTHEST)
-        indicators = [
-            _indicators(codes, codes >= 0, len(table.schema.levels_of(column)), column)
-            for column, codes in zip(table.schema.discrete, table.codes.T, strict=True)
-        ]
+        values = self._standard(table)
+        indicators = _levels(table)
         if self.edges is not None:
             steps = []
             for column, edges, known in zip(table.schema.continuous, self.edges, table.values.T, strict=True):
@@ -66,11 +72,88 @@ class Expansion:
         if self.terms != "squares":
             paired = [clipped, *indicators] if self.terms == "pairs" else [clipped]
             owner, values = Features.joined(paired, table.n_samples)
-            first, second = np.tril_indices(len(owner), -1)
-            differs = owner[first] != owner[second]  # the product of two levels of one column is 0
-            first, second = first[differs], second[differs]
+            first, second = _products(owner)
             parts.append(Features(owner[first], values[:, first] * values[:, second]))
         return Features.joined(parts, table.n_samples)
+
+    def log_odds(self, odds: LinearOdds, table: Table) -> Floats:
+        """`LinearOdds.log_odds` of the features: (penalties, samples, classes).
+
+        Squares and products of complete samples are never written out: they are quadratic forms, and steps are looked
+        up, which takes a tenth of the time.
+        """
+        if not table.incomplete:
+            return self._of_complete(odds, table)
+        found = np.empty((len(odds.intercept), table.n_samples, odds.intercept.shape[1]))
+        complete = ~(np.isnan(table.values).any(axis=1) | (table.codes < 0).any(axis=1))
+        for rows, log_odds in ((complete, self._of_complete), (~complete, self._of_incomplete)):
+            if len(which := np.flatnonzero(rows)):
+                found[:, which] = log_odds(odds, table.rows(which))
+        return found
+
+    def _of_incomplete(self, odds: LinearOdds, table: Table) -> Floats:
+        return odds.log_odds(self, table)
+
+    def _of_complete(self, odds: LinearOdds, table: Table) -> Floats:
+        n_penalties, n_features, n_classes = odds.slopes.shape
+        slopes = odds.slopes.transpose(1, 0, 2).reshape(n_features, -1)
+        found = np.tile(odds.intercept.ravel() - odds.centre @ slopes, (table.n_samples, 1))
+        size, levels = len(self.mean), [len(table.schema.levels_of(column)) for column in table.schema.discrete]
+        if self.edges is not None:
+            ends = np.cumsum([len(edges) for edges in self.edges], dtype=np.intp)
+            for edges, end, known in zip(self.edges, ends, table.values.T, strict=True):
+                reached = np.zeros((len(edges) + 1, slopes.shape[1]))
+                np.cumsum(slopes[end - len(edges) : end], axis=0, out=reached[1:])
+                found += reached[edges_reached(known, edges)]
+            used = int(ends[-1]) if len(ends) else 0
+        else:
+            values = self._standard(table)
+            found += _product(values, slopes[:size])
+            used = size
+        for codes, n_levels in zip(table.codes.T, levels, strict=True):
+            found += slopes[used + codes]
+            used += n_levels
+        if used < n_features:
+            found += self._quadratic(np.clip(values, self.least, self.most), table, slopes[used:])
+        return found.reshape(table.n_samples, n_penalties, n_classes).transpose(1, 0, 2)
+
+    def _quadratic(self, clipped: Floats, table: Table, slopes: Floats) -> Floats:
+        """The share of squares and products in log odds, of complete samples: (samples, slopes of a feature)."""
+        if self.terms == "squares":
+            return _product(np.square(clipped), slopes)
+        n_squares = clipped.shape[1]
+        owner, values = np.array(table.schema.continuous, np.intp), clipped
+        if self.terms == "pairs":
+            owner, values = Features.joined([Features(owner, clipped), *_levels(table)], table.n_samples)
+        form = np.zeros((slopes.shape[1], len(owner), len(owner)))
+        squares = np.arange(n_squares)
+        form[:, squares, squares] = slopes[:n_squares].T
+        form[:, *_products(owner)] = slopes[n_squares:].T
+        return np.stack([np.einsum("sf,sf->s", _product(values, of_one), values) for of_one in form], axis=1)
+
+
+def _product(values: Floats, right: Floats) -> Floats:
+    """Product of matrices of many rows and few columns, in parts that BLAS keeps in one thread and the cache."""
+    found = np.empty((len(values), right.shape[1]))
+    step = max(LEAST_ROWS, ONE_THREAD // max(1, right.size))
+    for start in range(0, len(values), step):
+        np.matmul(values[start : start + step], right, out=found[start : start + step])
+    return found
+
+
+def _levels(table: Table) -> list[Features]:
+    """An indicator of every level of the discrete columns."""
+    return [
+        _indicators(codes, codes >= 0, len(table.schema.levels_of(column)), column)
+        for column, codes in zip(table.schema.discrete, table.codes.T, strict=True)
+    ]
+
+
+def _products(owner: Columns) -> tuple[Columns, Columns]:
+    """The factors of all products of features, given their columns of X."""
+    first, second = np.tril_indices(len(owner), -1)
+    differs = owner[first] != owner[second]  # the product of two levels of one column is 0
+    return first[differs], second[differs]
 
 
 def features_of(network: Network, table: Table) -> Features:
