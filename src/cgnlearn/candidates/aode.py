@@ -229,17 +229,22 @@ def _by_loops(positions: NDArray[np.int32], alone: Floats, given_parent: Floats)
     found = np.empty((len(positions), len(alone)))
     for first in range(0, len(alone), SIDE):
         classes = slice(first, first + SIDE)
-        tables = [np.zeros((*table.shape[1:], SIDE)) for table in (alone, given_parent)]
-        for table, packed in zip((alone, given_parent), tables, strict=True):
-            packed[..., : len(table[classes])] = np.moveaxis(table[classes], 0, -1)
+        own_alone, own_given = (_side_by_side(table[classes], SIDE) for table in (alone, given_parent))
 
-        def log_means(rows: slice, tables: list[Floats] = tables) -> Floats:
+        def log_means(rows: slice, alone: Floats = own_alone, given_parent: Floats = own_given) -> Floats:
             log_mean = np.empty((len(positions[rows]), SIDE))
-            log_mean_of_parents(positions[rows], *tables, log_mean)
+            log_mean_of_parents(positions[rows], alone, given_parent, log_mean)
             return log_mean
 
         for rows, log_mean in zip(parts, in_threads(log_means, parts), strict=True):
             found[rows, classes] = log_mean[:, : len(alone[classes])]
+    return found
+
+
+def _side_by_side(table: Floats, n: int) -> Floats:
+    """The classes, which are the first axis, as the last of n, with 0 for those that are missing."""
+    found = np.zeros((*table.shape[1:], n))
+    found[..., : len(table)] = np.moveaxis(table, 0, -1)
     return found
 
 
