@@ -7,12 +7,13 @@ from scipy.special import softmax
 
 from cgnlearn import CGNClassifier
 from cgnlearn.data.arrays import contrasts_of
+from cgnlearn.networks import intervals
 from cgnlearn.networks.intervals import gamma_quantile, intervals_of, normal_draws, summary
 from cgnlearn.networks.uncertainty import LogDensities
 from tests.networks.test_uncertainty import drawn_log_densities, samples
 
 
-@pytest.mark.parametrize("skewness", [-2.0, -0.7, 0.0, 0.3, 2.0])
+@pytest.mark.parametrize("skewness", [-2.0, -0.7, 1e-6, 0.3, 2.0])
 def test_quantiles_of_a_gamma_distribution(skewness):
     share = np.array([0.025, 0.05, 0.5, 0.95, 0.975])
     found = gamma_quantile(stats.norm.ppf(share), np.array(skewness))
@@ -73,3 +74,21 @@ def test_summary_of_draws():
     np.testing.assert_allclose(low, 0.05, atol=0.003)
     np.testing.assert_allclose(high, 0.95, atol=0.003)
     np.testing.assert_allclose(std, np.std(np.log(share / (1 - share))))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
+@pytest.mark.parametrize("power", [1.0, 1.3])
+def test_compiled_loops_give_the_same_intervals(level, power, rng, monkeypatch):
+    """Of three members, one of which is almost certain, and samples of probabilities near 0 and 1."""
+    members = []
+    for spread in (1.0, 3.0, 1e-9):
+        A = spread * rng.normal(size=(40, 3, 3))
+        mean, third = 20 * rng.normal(size=(40, 4)), spread**3 * rng.normal(size=(40, 4))
+        members.append(LogDensities(mean, A @ A.swapaxes(1, 2), third))
+    weights = rng.dirichlet(np.ones(3), intervals.N_DRAWS)
+    given = members, weights, power, np.log([0.1, 0.2, 0.3, 0.4]), level
+    expected = intervals.mixed_intervals(*given)
+    monkeypatch.setattr(intervals, "COMPILED", 0)
+    monkeypatch.setattr(intervals, "CHUNK", 50_000)
+    for found, wanted in zip(intervals.mixed_intervals(*given), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)

@@ -171,23 +171,47 @@ class AODE:
 
     def log_densities(self, codes: Codes) -> LogDensities:
         """The posterior of the log likelihood, with the cumulants of the parents' Dirichlet distributions, averaged."""
-        pairs = self.pairs
-        variance, third = found = np.zeros((2, len(codes), len(pairs.counts)))
-        different = pairs.column[:, None] != pairs.column
-        n_parents = np.maximum((codes >= 0).sum(axis=1), 1)
-        for label, alone in enumerate(self._alone):
-            mass, level = pairs.counts[label] + self.backoff * alone, pairs.alone[label] + self.dirichlet
-            total = (pairs.together[label] + self.backoff)[:, pairs.column]
-            of_column = (pairs.observed[label] + self.dirichlet * np.array(pairs.n_levels))[pairs.column]
-            for order in (1, 2):
-                given = np.where(different, polygamma(order, mass) - polygamma(order, total), 0.0)
-                own = polygamma(order, level) - polygamma(order, of_column)
-                for part in pairs.chunks(len(codes)):
-                    held = pairs.indicators(codes[part])
-                    of_parents = held * (held @ given.T + own)
-                    found[order - 1, part, label] = of_parents.sum(axis=1) / n_parents[part]
+        n_parents = np.maximum((codes >= 0).sum(axis=1), 1)[:, None]
+        if len(codes) * codes.shape[1] ** 2 < len(self.pairs.column) ** 2:
+            variance, third = (self._cumulant_of_few(order, codes) / n_parents for order in (1, 2))
+        else:
+            variance, third = np.zeros((2, len(codes), len(self.pairs.counts)))
+            for part in self.pairs.chunks(len(codes)):
+                held = self.pairs.indicators(codes[part])
+                for label in range(len(self.pairs.counts)):
+                    for cumulant, (given, own) in zip((variance, third), self._cumulants, strict=True):
+                        of_parents = held @ given[label].T + own[label]
+                        cumulant[part, label] = np.einsum("sl,sl->s", held, of_parents) / n_parents[part, 0]
         mean = self.log_likelihood(codes) - log_mean_exponential(variance, third)
         return LogDensities.independent(Cumulants(mean, variance, third))
+
+    def _own_cumulant(self, order: int) -> Floats:
+        """A cumulant of ln p(level | class): (classes, levels)."""
+        pairs = self.pairs
+        total = pairs.observed + self.dirichlet * np.array(pairs.n_levels)
+        found: Floats = polygamma(order, pairs.alone + self.dirichlet) - polygamma(order, total)[:, pairs.column]
+        return found
+
+    @cached_property
+    def _cumulants(self) -> list[tuple[Floats, Floats]]:
+        """Variance and third cumulant of ln p(level | class, parent's), parents first, and of ln p(level | class)."""
+        pairs = self.pairs
+        different = pairs.column[:, None] != pairs.column
+        mass, total = pairs.counts + self.backoff * self._alone[:, None], pairs.together + self.backoff
+        found = []
+        for order in (1, 2):
+            given = polygamma(order, mass) - polygamma(order, total)[:, :, pairs.column]
+            found.append((np.where(different, given, 0.0), self._own_cumulant(order)))
+        return found
+
+    def _cumulant_of_few(self, order: int, codes: Codes) -> Floats:
+        """The sum of a cumulant over parents and children, of few samples: (samples, classes)."""
+        pairs, observed, at = self.pairs, codes >= 0, self.pairs.positions(codes)
+        mass = pairs.counts[:, at[:, :, None], at[:, None, :]] + self.backoff * self._alone[:, at][:, :, None]
+        given = polygamma(order, mass) - polygamma(order, pairs.together[:, at] + self.backoff)
+        given *= observed[:, None] & ~np.eye(codes.shape[1], dtype=bool)
+        of_parents = (self._own_cumulant(order)[:, at] + given.sum(axis=3)) * observed
+        return np.asarray(of_parents.sum(axis=2).T)
 
     def leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats | None = None) -> Floats:
         """Leave-one-out `log_likelihood` of the counted samples: it differs in a sample's own class."""

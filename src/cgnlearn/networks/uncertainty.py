@@ -189,7 +189,7 @@ def log_mean_exponential(variance: Floats, third: Floats) -> Floats:
     >>> log_mean_exponential(np.array([1.0]), np.array([-2.0])).round(3)  # exponential
     array([0.307])
     """
-    skewness = np.maximum(-third, 0.0) / np.maximum(variance, np.finfo(float).tiny) ** 1.5
+    skewness = np.maximum(-third, 0.0) / np.maximum(variance, 1e-200) ** 1.5  # less would underflow
     skewness = np.maximum(skewness, 1e-3)
     shape, scale = 4 / skewness**2, np.sqrt(variance) * skewness / 2
     found: Floats = shape * (scale - np.log1p(scale))
