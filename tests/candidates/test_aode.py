@@ -78,8 +78,10 @@ def test_more_classes_than_a_loop_takes_at_once(monkeypatch):
     np.testing.assert_allclose(model.log_likelihood(codes), expected, rtol=1e-12)
 
 
-def test_leave_one_out_equals_refits(rows):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_leave_one_out_equals_refits(rows, compiled, monkeypatch):
     codes, labels, weights = rows
+    monkeypatch.setattr(aode, "COMPILED", 0 if compiled else 1 << 30)
     found = AODE(PairCounts.of(codes, labels, weights, LEVELS, 3), 1.0, 0.3).leave_one_out(codes, labels, weights)
     for i in range(len(codes)):
         rest = np.arange(len(codes)) != i

@@ -131,7 +131,7 @@ class AODE:
         n_pairs = codes.shape[1] ** 2
         if len(codes) * n_pairs < len(self.pairs.column) ** 2:
             return self._of_few(codes)
-        at = np.where(codes >= 0, self.pairs.positions(codes), len(self.pairs.column)).astype(np.int32)
+        at = self._places(codes)
         alone, given_parent = self._tables
         if len(codes) * n_pairs * len(alone) >= COMPILED:
             return _by_loops(at, alone, given_parent)
@@ -143,6 +143,10 @@ class AODE:
                 of_parents = of_pair[here[:, :, None], here[:, None, :]].sum(axis=2) + of_level[here]
                 found[rows, label] = _log_mean(of_parents, codes[rows] >= 0)
         return found
+
+    def _places(self, codes: Codes) -> NDArray[np.int32]:
+        """Numbers of the samples' levels, after all of them that of a missing value: (samples, columns)."""
+        return np.where(codes >= 0, self.pairs.positions(codes), len(self.pairs.column)).astype(np.int32)
 
     @property
     def _tables(self) -> tuple[Floats, Floats]:
@@ -217,9 +221,21 @@ class AODE:
         """Leave-one-out `log_likelihood` of the counted samples: it differs in a sample's own class."""
         found = self.log_likelihood(codes)
         weights = np.ones(len(codes)) if weights is None else weights
+        if len(codes) * codes.shape[1] ** 2 >= COMPILED:
+            found[np.arange(len(codes)), labels] = self._own_by_loops(codes, labels, weights)
+            return found
         for part in self.pairs.chunks(len(codes)):
             own = self._own_leave_one_out(codes[part], labels[part], weights[part, None])
             found[np.arange(part.start, part.stop), labels[part]] = own
+        return found
+
+    def _own_by_loops(self, codes: Codes, labels: NDArray[np.intp], weights: Floats) -> Floats:
+        from cgnlearn.kernels.parents import own_log_means_without_each
+
+        pairs, found = self.pairs, np.empty(len(codes))
+        masses = self.dirichlet * np.array(pairs.n_levels, float)
+        tables = pairs.counts, pairs.together, pairs.alone, pairs.observed, masses
+        own_log_means_without_each(self._places(codes), labels, weights, *tables, (self.backoff, self.dirichlet), found)
         return found
 
     def _own_leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats) -> Floats:

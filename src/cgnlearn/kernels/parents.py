@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgnlearn.kernels.compilation import compiled
-from cgnlearn.kernels.elementary import exponentials
+from cgnlearn.kernels.elementary import exponentials, logarithms
 
 SIDE = 4  # classes side by side: as many numbers as a vector register holds
 
@@ -52,3 +52,66 @@ def log_mean_of_parents(positions: Any, alone: Any, given_parent: Any, found: An
             for j in range(k, n, SIDE):
                 total += of_parents[j]
             found[s, k] += np.log(total * SIDE / n)
+
+
+@compiled
+def own_log_means_without_each(
+    positions: Any,
+    labels: Any,
+    weights: Any,
+    counts: Any,
+    together: Any,
+    alone: Any,
+    observed: Any,
+    masses: Any,
+    pseudo_counts: tuple[float, float],
+    found: Any,
+) -> None:
+    """The same as `log_mean_of_parents`, of each sample in its own class and without it in the counts.
+
+    ``counts`` are those of pairs of levels (classes, levels, levels), ``together`` of a level where a column is
+    observed (classes, levels, columns), ``alone`` of levels (classes, levels), ``observed`` of columns (classes,
+    columns), ``masses`` the pseudo-counts of all levels of a column (columns,); ``pseudo_counts`` are those of the
+    back-off and of a level.
+    """
+    n_samples, m = positions.shape
+    missing = alone.shape[1]
+    backoff, of_level = pseudo_counts
+    own = np.empty(m)
+    ratio = np.empty(m)
+    scratch = np.empty(m)
+    of_parents = np.empty(m)
+    for s in range(n_samples):
+        label, lost = labels[s], weights[s]
+        for v in range(m):
+            level = positions[s, v]
+            own[v] = 1.0
+            if level != missing:  # rounding must not leave a negative count
+                count = max(alone[label, level] - lost, 0.0) + of_level
+                own[v] = count / (max(observed[label, v] - lost, 0.0) + masses[v])
+        n = 0
+        for j in range(m):
+            parent = positions[s, j]
+            if parent == missing:
+                continue
+            for v in range(m):
+                child = positions[s, v]
+                ratio[v] = 1.0
+                if child != missing:
+                    count = max(counts[label, parent, child] - lost, 0.0) + backoff * own[v]
+                    ratio[v] = count / (max(together[label, parent, v] - lost, 0.0) + backoff)
+            ratio[j] = own[j]
+            logarithms(ratio, scratch)
+            total = 0.0
+            for v in range(m):
+                total += ratio[v]
+            of_parents[n] = total
+            n += 1
+        found[s] = 0.0
+        if n == 0:
+            continue
+        highest = of_parents[:n].max()
+        total = 0.0
+        for j in range(n):
+            total += np.exp(of_parents[j] - highest)
+        found[s] = highest + np.log(total / n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,10 @@ class Expansion:
             paired = [clipped, *indicators] if self.terms == "pairs" else [clipped]
             owner, values = Features.joined(paired, table.n_samples)
             first, second = _products(owner)
-            parts.append(Features(owner[first], values[:, first] * values[:, second]))
+            products = np.empty((table.n_samples, len(first)))
+            for one, (start, stop) in enumerate(pairwise(np.searchsorted(first, np.arange(len(owner) + 1)))):
+                np.multiply(values[:, [one]], values[:, second[start:stop]], out=products[:, start:stop])
+            parts.append(Features(owner[first], products))
         return Features.joined(parts, table.n_samples)
 
     def log_odds(self, odds: LinearOdds, table: Table) -> Floats:
