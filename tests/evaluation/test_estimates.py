@@ -17,7 +17,11 @@ def by_matrices(values, groups, n_folds):
         of_group = np.isin(np.arange(n), own) / np.sqrt(1 - len(own) / n)  # of the sum of its residuals
         square += np.outer(residuals @ of_group, residuals @ of_group) / n**2
     degrees = np.trace(square) ** 2 / np.trace(square @ square)
-    return stats.t.isf(0.025, degrees) * np.sqrt(inflation(n_folds) * values @ square @ values)
+    between, independent = values @ square @ values, values.var(ddof=1) / n
+    of_groups = inflation(n_folds) * (1 + estimates.UNSEEN / len(members) ** 2)
+    assert between > independent
+    variance = inflation(n_folds) * independent + of_groups * (between - independent)
+    return stats.t.isf(0.025, degrees) * np.sqrt(variance)
 
 
 def test_intervals_at_known_values():
@@ -39,10 +43,11 @@ def test_groups_count_as_by_bell_and_mccaffrey(rng):
     n = 30
     alone = estimates.half_width(values[:n], 10, np.arange(n))
     assert alone == pytest.approx(estimates.half_width(values[:n], 10))
-    # groups that agree by chance are no better than independent samples
+    # groups that agree by chance are no better than independent samples, and four of them far from certain
     same = np.tile([0.0, 1.0], 20)
+    wider = np.sqrt(1 + estimates.UNSEEN / 16)
     assert estimates.half_width(same, 5, np.repeat(np.arange(4), 10)) == pytest.approx(
-        stats.norm.isf(0.025) * same.std(ddof=1) / np.sqrt(40)
+        wider * stats.norm.isf(0.025) * same.std(ddof=1) / np.sqrt(40)
     )
 
 
@@ -66,7 +71,8 @@ def test_shares_are_wilson_s_of_fewer_samples():
     ]
     assert estimates.share_of(values, 10) == pytest.approx((0.9, *ends), abs=1e-6)
     assert estimates.share_of(np.ones(50), 10) == pytest.approx(share(n, n))
-    assert estimates.share_of(np.ones(50), 5, np.repeat(np.arange(5), 10)) == pytest.approx(share(50, 50))
+    n = 50 / (1 + estimates.UNSEEN / 25)
+    assert estimates.share_of(np.ones(50), 5, np.repeat(np.arange(5), 10)) == pytest.approx(share(n, n))
 
 
 def test_a_loss_has_the_score_interval_of_a_variance_in_proportion_to_the_mean(rng):
@@ -81,6 +87,9 @@ def test_a_loss_has_the_score_interval_of_a_variance_in_proportion_to_the_mean(r
     z = stats.t.isf(0.025, 39)
     assert (wider.high - 0.02) ** 2 == pytest.approx(z**2 * 1.25 * 3.0 * wider.high / 40)
     assert estimates.loss(np.zeros(40), 10) == (0.0, None, None)
+    groups = np.arange(40) // 8  # which differ in proportion to the mean
+    found, half = estimates.loss(values, 5, groups), estimates.half_width(values, 5, groups)
+    assert np.log([found.high / found.value, found.value / found.low]) == pytest.approx(half / values.mean())
 
 
 def test_differences(rng):

@@ -61,6 +61,10 @@ def wilson(p: Floats | float, n: Floats | float) -> tuple[Floats | float, Floats
 # Measured by bench/intervals.py, whose page shows how often the intervals below contain the truth.
 FEWEST_GROUPS = 3  # for an interval
 LEAST_INFLATION = 1.25
+LARGEST = 20.0  # logarithm of the factor between a loss and the ends of its interval
+UNSEEN = (
+    24  # over the square of the number of groups: variance between them that so few may not show, in that of samples
+)
 
 
 def inflation(n_folds: int, least: float = LEAST_INFLATION) -> float:
@@ -75,8 +79,9 @@ def half_width(values: Floats, n_folds: int, groups: Codes | None = None, least:
     """Half the width of the interval of a mean, from the variation between samples or groups; None without one.
 
     Groups: Student's t with the variance and the degrees of freedom of Bell and McCaffrey (2002), which hold for few
-    groups of unequal sizes; never narrower than for independent samples. ``least`` is the smallest variance of a
-    sample.
+    groups of unequal sizes; never narrower than for independent samples. For few groups, which may agree by chance and
+    whose models share most of the others, both the least width and what exceeds the variance of independent samples
+    are greater. ``least`` is the smallest variance of a sample.
     """
     n = len(values)
     if n < 2 or not np.isfinite(values).all():
@@ -90,8 +95,15 @@ def half_width(values: Floats, n_folds: int, groups: Codes | None = None, least:
         return None
     weights = 1 / (1 - sizes / n)
     between = float((weights * np.bincount(number, values - values.mean()) ** 2).sum()) / n**2
+    excess, more = max(between - variance / n, 0.0), _by_chance(len(sizes))
     t = stats.t.isf(ALPHA / 2, _degrees_of_freedom(sizes, weights))
-    return float(max(t * np.sqrt(inflation(n_folds) * between), Z * np.sqrt(variance / n)))
+    of_groups = t * np.sqrt(inflation(n_folds) * (between - excess + more * excess))
+    return float(max(of_groups, Z * np.sqrt(more * variance / n)))
+
+
+def _by_chance(n_groups: int) -> float:
+    """Factor of variances for what few groups do not show."""
+    return 1 + UNSEEN / n_groups**2
 
 
 def _degrees_of_freedom(sizes: Floats, weights: Floats) -> float:
@@ -110,7 +122,7 @@ def effective_number(values: Floats, n_folds: int, groups: Codes | None = None) 
     half, p = half_width(values, n_folds, groups), float(values.mean())
     if half is None:
         return None
-    most = len(values) / (inflation(n_folds) if groups is None else 1)
+    most = len(values) / (inflation(n_folds) if groups is None else _by_chance(len(np.unique(groups))))
     return min(Z**2 * p * (1 - p) / half**2, most) if half > 0 and 0 < p < 1 else most
 
 
@@ -123,13 +135,14 @@ def share_of(values: Floats, n_folds: int, groups: Codes | None = None) -> Estim
 def loss(values: Floats, n_folds: int, groups: Codes | None = None, dispersion: float = 0.0) -> Estimate:
     """The mean of losses, which are never negative and mostly small, with a score interval as for rare events.
 
-    The variance is taken to grow with the mean. ``dispersion`` is the smallest ratio of the two.
+    The variance is taken to grow with the mean; with groups, which differ in how difficult they are, the standard
+    deviation is. ``dispersion`` is the smallest ratio of the variance and the mean.
     """
     mean = float(values.mean())
     half = half_width(values, n_folds, groups, dispersion * mean)
     if half is None or mean <= 0:
         return Estimate(mean)
-    factor = float(np.exp(2 * np.arcsinh(half / (2 * mean))))
+    factor = float(np.exp(2 * np.arcsinh(half / (2 * mean)) if groups is None else min(half / mean, LARGEST)))
     return Estimate(mean, mean / factor, mean * factor)
 
 
