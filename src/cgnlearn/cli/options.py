@@ -50,20 +50,15 @@ def share(value: Any) -> float:
 
 def probabilities(value: str) -> dict[str, float]:
     """The type of an option such as cancer=0.01,normal=0.99."""
-    found: dict[str, float] = {}
-    for part in value.split(","):
-        name, sign, number = part.rpartition("=")
-        try:
-            found[name.strip()] = float(number)
-        except ValueError:
-            sign = ""
-        if not sign or not 0 < found.get(name.strip(), 0) < 1:
-            raise click.BadParameter(f"{part!r} is not CLASS=PROBABILITY with a probability between 0 and 1")
-    return found
+    return _numbers_by_name(value, 1.0, "CLASS=PROBABILITY with a probability between 0 and 1")
 
 
 def positive_numbers(value: str) -> dict[str, float]:
     """The type of an option such as ecg=20,scan=300."""
+    return _numbers_by_name(value, float("inf"), "COLUMN=COST with a positive cost")
+
+
+def _numbers_by_name(value: str, below: float, form: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for part in value.split(","):
         name, sign, number = part.rpartition("=")
@@ -71,8 +66,8 @@ def positive_numbers(value: str) -> dict[str, float]:
             found[name.strip()] = float(number)
         except ValueError:
             sign = ""
-        if not sign or not 0 < found.get(name.strip(), 0) < float("inf"):
-            raise click.BadParameter(f"{part!r} is not COLUMN=COST with a positive cost")
+        if not sign or not 0 < found.get(name.strip(), 0) < below:
+            raise click.BadParameter(f"{part!r} is not {form}")
     return found
 
 

@@ -12,7 +12,7 @@ import click
 from cgnlearn.cli import folder, options
 from cgnlearn.cli.command import Command
 from cgnlearn.cli.costs import read_costs
-from cgnlearn.cli.predict import Predictor, matching, predictor_of
+from cgnlearn.cli.predictor import Predictor, matching, predictor_of
 from cgnlearn.cli.terminal import print_rows, say, waiting
 
 if TYPE_CHECKING:

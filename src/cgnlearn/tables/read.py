@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,20 +16,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.tables.columns import (
-    NULL,
-    ColumnScan,
-    Labels,
-    labels,
-    numbers,
-    only_numbers,
-)
-from cgnlearn.tables.formats import ColumnError, Rows, Source, listed
+from cgnlearn.tables.columns import ColumnScan, Labels, labels, numbers, only_numbers
+from cgnlearn.tables.formats import ColumnError, Rows, Source
 from cgnlearn.tables.numerals import number
 from cgnlearn.tables.options import option
+from cgnlearn.tables.remarks import (
+    absent_columns,
+    differences_by_case,
+    excluded_columns,
+    excluded_indexes,
+    layout_remarks,
+    missing_values,
+    spellings_not_found,
+    suspicions,
+)
 from cgnlearn.tables.roles import Roles
 from cgnlearn.tables.text import DataFileError
-from cgnlearn.tables.words import ADVICE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +132,7 @@ class Plan:
         if len(classes) < 2:
             [only] = classes
             raise DataFileError(f"{path}: column {target!r} has one class only, {str(only)!r}: at least two are needed")
-        remarks = _differ_by_case(str(target), "classes", classes)
+        remarks = differences_by_case(str(target), "classes", classes)
         if n_labelled < n_read:
             remarks.append(f"excluded {n_read - n_labelled} of {n_read} rows without a class in column {target!r}")
         if n_kept < n_labelled:
@@ -141,27 +143,27 @@ class Plan:
 def planned(source: Source, roles: Roles, *, drop_missing: bool = False, n_rows: int | None = None) -> Plan:
     """How to read a training file: every column is a feature unless it has another role or is unfit."""
     roles.check(source)
-    remarks = _layout(source)
+    remarks = layout_remarks(source)
     readable = [name for name in roles.features(source) if name not in source.unreadable]
     scans = ColumnScan.all_of(source, readable, n_rows, roles.na, roles.categorical)
     verdicts = {name: (False, None) if name in roles.categorical else scan.verdict() for name, scan in scans.items()}
-    remarks += _indexes(source, roles)
+    remarks += excluded_indexes(source, roles)
     remarks += [
         f"excluded column {name!r}, which holds {source.unreadable[name]}"
         for name in roles.features(source)
         if name in source.unreadable
     ]
-    remarks += _excluded({name: unfit for name, (_, unfit) in verdicts.items() if unfit}, scans)
+    remarks += excluded_columns({name: unfit for name, (_, unfit) in verdicts.items() if unfit}, scans)
     features = {name: numbers if is_numeric else labels for name, (is_numeric, unfit) in verdicts.items() if not unfit}
     if not features:
         raise DataFileError(f"{source.path} has no columns besides the classes that could be features: add some")
     missing = {name: dict(scans[name].spellings) for name in features if scans[name].spellings}
     if not drop_missing:
-        remarks += _missing_values(missing)
-    remarks += _suspicions(features, scans)
+        remarks += missing_values(missing)
+    remarks += suspicions(features, scans)
     special = [name for name in (roles.target, roles.groups) if name is not None and roles.na]
     scans |= ColumnScan.all_of(source, special, n_rows, roles.na, special)
-    remarks += _not_found(roles.na, scans.values())
+    remarks += spellings_not_found(roles.na, scans.values())
     return Plan(source, roles, labels, features, drop_missing, missing, tuple(remarks))
 
 
@@ -218,7 +220,7 @@ def prediction_parts(
         source.refuse_unknown((roles.id, "--id"))
     source.refuse_unreadable(*(columns or ()))
     absent = [name for name in columns or () if name not in source.names]
-    for remark in (*_layout(source), *_absent(source, absent, len(columns or ()))):
+    for remark in (*layout_remarks(source), *absent_columns(source, absent, len(columns or ()))):
         message(remark)
     if roles.id is not None and roles.id not in source.names:
         message(f"{source.path} has no column {roles.id!r}, which named the rows in training: they are numbered only")
@@ -252,7 +254,7 @@ def prediction_parts(
         columns_of = frame_of_columns(features)
         yield Data(rows.path, columns_of, rows.places, rows.is_text, y, ids=ids, others=more, sites=sites)
     missing = {name: dict(scan.spellings) for name, scan in scans.items() if scan.spellings}
-    for remark in (*_missing_values(missing), *_not_found(na, scans.values())):
+    for remark in (*missing_values(missing), *spellings_not_found(na, scans.values())):
         message(remark)
 
 
@@ -303,110 +305,3 @@ def check_target(path: Any, roles: Roles, classes: Mapping[str, int]) -> None:
             f"{path}: column {roles.target!r} has {n} different values in {n_rows} rows and cannot be the class:"
             " name another with --target"
         )
-
-
-# ---- messages for the user
-
-
-def _layout(source: Source) -> list[str]:
-    text = "as text " if source.is_text else ""
-    return [f"{source.path} is read {text}{', '.join(source.layout)}"] if source.layout else []
-
-
-def _excluded(unfit: Mapping[str, str], scans: Mapping[str, ColumnScan]) -> list[str]:
-    """A line for each reason to exclude columns."""
-    lines = []
-    for what in dict.fromkeys(unfit.values()):
-        names = [name for name, reason in unfit.items() if reason == what]
-        head = f"excluded {'column' if len(names) == 1 else f'{len(names)} columns'} {listed(names)}"
-        if what == "no value":
-            lines.append(f"{head}: no row has a value there")
-            continue
-        example = f"{'holds' if len(names) == 1 else 'hold'} {what} such as {scans[names[0]].example!r}"
-        levels, silent = option("--categorical", names[0]), option("--ignore", names[0])
-        options = f"{levels} if they are levels, {silent} to silence this message"
-        advice = ADVICE[what].format(na=option("--na", str(scans[names[0]].example)), id=option("--id", names[0]))
-        lines.append(f"{head}, which {example}: {advice}; {options}")
-    return lines
-
-
-def _absent(source: Source, absent: Sequence[str], n_columns: int) -> list[str]:
-    """One line about columns of the model that a file lacks; raises if these are more than half."""
-    if not absent:
-        return []
-    names = f"column {absent[0]!r}" if len(absent) == 1 else f"{len(absent)} of {n_columns} columns, {listed(absent)}"
-    which = f"{source.path} lacks {names} (of the model)"
-    if 2 * len(absent) > n_columns:
-        raise DataFileError(f"{which}{source.hint(absent[0])}")
-    close = source.close(absent[0])
-    meant = f"; did you mean {close!r}?" if close else ""
-    return [f"{which}: {'its' if len(absent) == 1 else 'their'} values count as missing{meant}"]
-
-
-def _indexes(source: Source, roles: Roles) -> list[str]:
-    """One line about the index of a frame."""
-    names = [name for name in source.index if name not in {*roles.special.values(), *roles.ignore, *roles.categorical}]
-    if not names:
-        return []
-    head = f"excluded {'column' if len(names) == 1 else 'columns'} {listed(names)}"
-    return [f"{head}, the index of a pandas frame: if it is a feature, save the frame after reset_index()"]
-
-
-def _not_found(na: Collection[str], scans: Iterable[ColumnScan]) -> list[str]:
-    """One line about spellings of a missing value that no cell has."""
-    found = {spelling for scan in scans for spelling in scan.spellings}
-    values = {value for value in map(number, found) if not math.isnan(value)}
-    absent = [word for word in na if word not in found and number(word) not in values]
-    if not absent:
-        return []
-    return [f"no cell is {' or '.join(map(repr, absent))}: check the {'words' if len(absent) > 1 else 'word'} of --na"]
-
-
-def _missing_values(missing: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """One line about the cells that count as missing."""
-    if not missing:
-        return []
-    order = sorted(missing, key=lambda name: -sum(missing[name].values()))
-    columns = []
-    for name in order[:8]:
-        counts = ((n, word if word == NULL else repr(word) if word else "empty") for word, n in missing[name].items())
-        columns.append(f"{name} {', '.join(f'{n} {word}' for n, word in counts)}")
-    more = f"; and {len(order) - 8} more" if len(order) > 8 else ""
-    n_cells = sum(sum(counts.values()) for counts in missing.values())
-    cells = f"{n_cells} cells are" if n_cells > 1 else "1 cell is"
-    return [f"{cells} taken as missing: {'; '.join(columns)}{more}"]
-
-
-def _suspicions(features: Mapping[str, Any], scans: Mapping[str, ColumnScan]) -> list[str]:
-    """Lines about columns that may mean something else."""
-    numeric = [name for name, reader in features.items() if reader is numbers]
-    few = [name for name in numeric if scans[name].has_few_whole_numbers]
-    padded = [name for name in numeric if scans[name].has_leading_zeros and not scans[name].has_few_whole_numbers]
-    lines = []
-    for names, what in ((few, "few whole numbers"), (padded, "numbers with leading zeros")):
-        if names:
-            have = f"has {what} and is" if len(names) == 1 else f"have {what} and are"
-            categorical = option("--categorical", *names[:8], more=len(names) > 8)
-            lines.append(f"{listed(names)} {have} taken as numeric: if they are labels, add {categorical}")
-    for code in dict.fromkeys(code for name in numeric for code in scans[name].codes.of_missing):
-        names = [name for name in numeric if code in scans[name].codes.of_missing]
-        lines.append(
-            f"{listed(names)} {'has' if len(names) == 1 else 'have'} {code} several times, far from the other numbers: "
-            f"if it stands for a missing value, add {option('--na', code)}"
-        )
-    for name, reader in features.items():
-        if reader is not numbers:
-            lines += _differ_by_case(name, "levels", scans[name].distinct or ())
-    return lines
-
-
-def _differ_by_case(name: str, what: str, words: Iterable[Any]) -> list[str]:
-    """A line about levels or classes that differ by case only."""
-    alike: dict[str, list[str]] = {}
-    for word in sorted(map(str, words)):
-        alike.setdefault(word.casefold(), []).append(word)
-    for some in alike.values():
-        if len(some) > 1:
-            shown = " and ".join(map(repr, some))
-            return [f"{shown} in column {name!r} are different {what}: if they are one, write them in the same way"]
-    return []
