@@ -246,8 +246,7 @@ def test_sampled_orders_agree_with_all_sets_within_their_error(structure, monkey
     exact = model.shapley(X[:4])
     for module in ("coalitions", "marginals"):
         monkeypatch.setattr(f"cgnlearn.networks.{module}.MOST_TABULATED", 3)
-    monkeypatch.setattr("cgnlearn.estimators.explanation.MOST_TABULATED", 3)
-    values, errors = model.shapley(X[:4], n_permutations=200, return_se=True)
+    values, errors = model.shapley(X[:4], n_permutations=200, max_exact=3, return_se=True)
     assert 0 < errors.max() < 0.5
     assert np.abs((values - exact) / np.maximum(errors, 1e-9)).max() < 4.5
     sums = model.predict_log_proba(X[:4]) - model.class_log_prior_
@@ -255,7 +254,9 @@ def test_sampled_orders_agree_with_all_sets_within_their_error(structure, monkey
     if not isinstance(structure, TAN):  # its parts are small enough for exact log odds
         odds, exact_odds = (each[..., 1] - each[..., 0] for each in (values, exact))
         np.testing.assert_allclose(odds, exact_odds, atol=1e-9)
-    np.testing.assert_array_equal(values, model.shapley(X[:4], n_permutations=200))
+    np.testing.assert_array_equal(values, model.shapley(X[:4], n_permutations=200, max_exact=3))
+    with pytest.raises(ValueError, match="max_exact must be from 0 to 14, not 15"):
+        model.shapley(X[:4], max_exact=15)
 
 
 def test_sampling_shows_its_progress(capsys):

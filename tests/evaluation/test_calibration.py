@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -5,6 +7,8 @@ from scipy.special import expit, log_expit, log_softmax
 from scipy.stats import chi2
 
 from cgnlearn.evaluation.calibration import (
+    Calibration,
+    MulticlassCalibration,
     calibration,
     cross_validated,
     log_odds_of,
@@ -12,6 +16,7 @@ from cgnlearn.evaluation.calibration import (
     slope_of,
 )
 from cgnlearn.evaluation.decisions import Grouping
+from cgnlearn.evaluation.estimates import Estimate
 
 
 @pytest.fixture
@@ -91,10 +96,29 @@ def test_words_say_what_is_wrong(rng, change, words):
 def test_words_without_a_fault(rng):
     x = rng.normal(size=300)
     assert "no sign of miscalibration: slope" in calibration(x, rng.random(300) < expit(x)).words
+    happened = rng.random(60) < expit(x[:60])
+    n = min(happened.sum(), 60 - happened.sum())
+    words = f"no sign of miscalibration, but not assessed with certainty ({n} events, 100 are needed): slope"
+    assert words in calibration(x[:60], happened).words
     few = calibration(x[:12], np.arange(12) % 2 == 0)
     assert few.is_small
     assert "too few samples to tell: 6 of the rarer outcome" in few.words
     assert few.as_dict()["flagged"] is False
+
+
+def test_words_do_not_contradict_the_intervals_they_show():
+    """The slope alone may be wrong where slope and intercept together are not rejected."""
+    slope, ratio = Estimate(2.08, 1.13, 3.34), Estimate(0.9, 0.6, 1.3)
+    found = Calibration(62, 22, ratio, Estimate(0.1, -0.5, 0.7), slope, 0.071)
+    assert found.is_open
+    test = "the joint test of intercept and slope does not reject (p = 0.07)"
+    told = f"undecided: slope 2.08 (1.13–3.34) excludes 1, but {test}"
+    assert found.words == told
+    several = MulticlassCalibration(slope, 0.071, {"a": found})
+    assert several.words == told
+    assert not replace(found, p_value=0.03).is_open
+    assert "too moderate, slope 2.08" in replace(found, p_value=0.03).words
+    assert not replace(found, slope=Estimate(1.2, 0.9, 1.6)).is_open
 
 
 def test_several_classes(rng):

@@ -17,6 +17,8 @@ addEventListener("load", () => {
   const chosen = document.querySelector(".chosen-sample");
   const title = chosen.querySelector("h4").textContent;
   const cells = [...chosen.querySelectorAll("td.odds")].map(cell => cell.textContent);
+  const certainty = chosen.querySelector(".certainty .words").textContent;
+  const effects = [...document.querySelectorAll(".effect svg")].filter(svg => svg.getBoundingClientRect().height > 30).length;
   const after = too_wide();
   const table = document.querySelector("table.filtered"), body = table.tBodies[0];
   const shown = () => [...body.rows].filter(row => row.getClientRects().length);
@@ -59,5 +61,5 @@ addEventListener("load", () => {
   const overflow = document.documentElement.scrollWidth - wide;
   const requests = performance.getEntriesByType("resource").map(entry => entry.name);
   const sorted = { total, up, down, wrong, marked, none };
-  parent.postMessage({ errors, boxes, before, after, title, cells, ...sorted, ...slid, rules, tip, overflow, requests }, "*");
+  parent.postMessage({ errors, boxes, before, after, title, cells, certainty, effects, ...sorted, ...slid, rules, tip, overflow, requests }, "*");
 });

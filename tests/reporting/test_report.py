@@ -21,16 +21,19 @@ from sklearn.naive_bayes import GaussianNB
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, Jan
 from cgnlearn.data.splits import repeated_splits
+from cgnlearn.evaluation.abstention import prediction_sets
 from cgnlearn.evaluation.chosen import Chosen, explained
 from cgnlearn.evaluation.decisions import decisions, one_class, predictions_by_model
 from cgnlearn.evaluation.metrics import METRICS
 from cgnlearn.evaluation.run import Run
 from cgnlearn.evaluation.study import BASELINE, Study, pooled
+from cgnlearn.evaluation.subgroups import subgroups_of
 from cgnlearn.evaluation.verdict import Verdict
-from cgnlearn.plots.style import DARK_COLOURS
+from cgnlearn.plots.style import DARK_COLOURS, LINES
 from cgnlearn.reporting import write_report
 from cgnlearn.reporting.album import VARIABLES, Album
 from cgnlearn.reporting.cards import cards, column, histogram_of
+from cgnlearn.reporting.effects import common_view, drawing, effects_of
 from cgnlearn.reporting.leaderboard import leaderboard
 from cgnlearn.reporting.page import IncompleteReportError
 from cgnlearn.reporting.samples import Viewer, strip_of
@@ -115,12 +118,18 @@ def test_the_study_says_what_the_model_says(mixed_study, mixed_chosen):
     assert np.trace(chosen.confusion) == sum(row.true == row.predicted for row in chosen.samples)
 
 
-def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study, mixed_chosen):
+@pytest.mark.parametrize("method", ["shapley", "contributions"])
+def test_reasons_are_attributions_of_the_fold_s_own_model(mixed_study, mixed_chosen, method, monkeypatch):
     study, chosen = mixed_study, mixed_chosen
+    if method == "contributions":  # Shapley values would take too long
+        monkeypatch.setattr("cgnlearn.evaluation.evidence.SECONDS", (0.0, 0.0))
+        results = [replace(result, evidence=None) for result in study.results]
+        chosen = replace(chosen, evidence=explained(replace(study, results=results)))
+    assert chosen.evidence.is_shapley == (method == "shapley")
     for row in chosen.samples[::17]:
         model = unseen(study, row.index)
         one = study.X.iloc[[row.index]]
-        parts, joint = model.contributions(one)[0], model.predict_joint_log_proba(one)[0]
+        parts, joint = getattr(model, method)(one)[0], model.predict_joint_log_proba(one)[0]
         second, first = np.argsort(joint)[-2:]
         odds = parts[:, first] - parts[:, second]
         assert row.against == study.classes[second]
@@ -130,6 +139,9 @@ def test_reasons_are_contributions_of_the_fold_s_own_model(mixed_study, mixed_ch
         np.testing.assert_allclose([log_odds for _, log_odds in row.reasons], odds[order])
         prior = model.class_log_prior_
         assert Viewer(chosen).view(row).rest == pytest.approx(prior[first] - prior[second])
+        if study.chosen == "tree bayes":
+            np.testing.assert_allclose(row.interval, model.predict_interval(one, 0.9)[0, first])
+            assert row.interval[0] < row.probability < row.interval[1]
 
 
 def test_evidence_adds_up_to_the_mean_log_odds_of_the_truth(mixed_study, mixed_chosen):
@@ -222,6 +234,39 @@ def test_cards_count_missing_cells_and_draw_the_others(mixed_study, mixed_chosen
     assert view.items[2].typical_for == "no values"
 
 
+def heights_of_curve(shape, kind):
+    """Log odds at the points of a curve of a drawing between -1 and 3."""
+    [path] = re.findall(rf'class="{kind} c1" d="([^"]*)"', str(shape))
+    return [3 - 4 * float(y) / 40 for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path)]
+
+
+def test_cards_draw_the_log_odds_given_a_feature_alone(mixed_study, mixed_chosen):
+    X, y = mixed_study.X[["a", "level"]], mixed_study.y
+    study = replace(mixed_study, X=X)
+    model = CGNClassifier("tan").fit(X, y)
+    chosen = replace(mixed_chosen, study=study, final=model)
+    histograms = [histogram_of(column(X, at), study, [0, 1, 2]) for at in range(2)]
+    found = effects_of(chosen, {0: histograms[0].ends, 1: None})
+    at = np.linspace(*np.quantile(X["a"], [0.005, 0.995], method="closest_observation"), 41)
+    for place, kind, cells in ((0, "curve", at), (1, "points", [HOSTILE, "low"])):
+        alone = pd.DataFrame({"a": np.nan, "level": pd.Categorical([None] * len(cells), X["level"].cat.categories)})
+        alone[X.columns[place]] = cells if place == 0 else pd.Categorical(cells, X["level"].cat.categories)
+        p = model.predict_proba(alone)[:, 1]
+        drawn = drawing(found[place], histograms[place], (-1.0, 3.0), [(0, 0), (1, 1)])
+        np.testing.assert_allclose(heights_of_curve(drawn, kind), np.clip(np.log(p / (1 - p)), -1, 3), atol=0.01)
+        assert 'role="img" aria-label="Log odds given' in drawn
+    low, high = common_view(list(found.values()))
+    assert low <= found[0].log_odds.min() or low == -8
+    assert high >= found[0].log_odds.max() or high == 8
+
+
+def test_ten_cards_have_curves_and_no_model_without_missing_values_has_any(mixed_chosen, spectra_study):
+    found = cards(mixed_chosen)
+    assert [card.effect is not None for card in found.shown] == [True] * 4
+    assert len(found.effects) == 4
+    assert cards(Chosen.of(spectra_study)).effects == []
+
+
 def test_of_many_levels_and_features_the_most_are_shown():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
@@ -231,6 +276,7 @@ def test_of_many_levels_and_features_the_most_are_shown():
     chosen = Chosen.of(study)
     found = cards(chosen)
     assert (len(found.shown), len(found.folded), found.n_more) == (20, 11, 0)
+    assert [card.effect is not None for card in found.shown] == [True] * 10 + [False] * 10
     sizes = np.abs(chosen.evidence.for_truth)
     assert [card.name for card in found.shown] == [study.names[i] for i in np.argsort(-sizes, kind="stable")[:20]]
     drawn = histogram_of(column(X, 30), study, [0, 1])
@@ -440,6 +486,24 @@ def test_figures_take_the_page_s_colours(page):
         assert f"{name}: {DARK_COLOURS[colour]};" in text
 
 
+def test_twenty_classes_have_a_colour_each(page):
+    assert len(set(LINES)) == len({DARK_COLOURS[colour] for colour in LINES}) == 20
+    assert ".c19 { --class: var(--line19); }" in page.read_text(encoding="utf-8")
+
+
+def test_subgroups_and_prediction_sets_are_told(spectra_study, tmp_path):
+    by = {"site": np.where(np.arange(40) < 30, "north", "south")}
+    study = replace(spectra_study, by=by)
+    write_report(tmp_path / "report.html", [study])
+    text = (tmp_path / "report.html").read_text()
+    north = next(of for of in subgroups_of(study, study.chosen) if of.level == "north")
+    assert f'site = north</th><td class="n">30</td><td class="n">{north.n_events}' in text
+    assert "too few to tell" in text  # of the south
+    sets = prediction_sets(study, study.chosen)
+    assert f"{100 * sets.abstains:.1f}% get no decision" in text
+    assert "Intercept" in text
+
+
 def test_groups_are_counted_as_well_as_samples(mixed_study, tmp_path):
     groups = np.arange(90) // 4
     write_report(
@@ -587,6 +651,12 @@ def test_a_browser_shows_it_without_error_or_request(page, mixed_study, spectra_
     assert seen["title"] == f"Sample {sample.name}"
     expected = [*(item.log_odds for item in view.items), view.rest]
     assert [float(cell.replace("−", "-")) for cell in seen["cells"]] == pytest.approx(expected, abs=0.011)
+    if sample.interval is None:  # of maximum likelihood
+        assert seen["certainty"] == ""
+    else:
+        numbers = [float(number) for number in re.findall(r"[\d.]+", seen["certainty"])]
+        assert numbers == pytest.approx([sample.probability, *sample.interval], abs=0.006)
+    assert seen["effects"] == len(cards(chosen).effects)
     assert seen["up"] == sorted(seen["up"]) == seen["down"][::-1]
     assert len(seen["up"]) == seen["total"] == 90
     assert seen["wrong"] == seen["marked"] > 0

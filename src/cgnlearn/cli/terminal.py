@@ -350,9 +350,9 @@ def print_calibration(found: Mapping[str, Calibration | MulticlassCalibration], 
     """Print a table of calibration, with what it says."""
     rows = []
     for model, of in found.items():
-        ratio = getattr(of, "observed_expected", None)
-        rows.append([model, *map(_with_interval, ([ratio] if label is not None else []) + [of.slope]), of.words])
-    headings = ["observed/expected", "slope"] if label is not None else ["slope"]
+        of_class = [getattr(of, name, None) for name in ("observed_expected", "intercept")] if label is not None else []
+        rows.append([model, *map(_with_interval, [*of_class, of.slope]), of.words])
+    headings = ["observed/expected", "intercept", "slope"] if label is not None else ["slope"]
     about = "all probabilities" if label is None else f"the probabilities of {label}"
     if rows:
         title = f"calibration of {about}, 95% confidence intervals"

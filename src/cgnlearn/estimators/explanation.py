@@ -93,6 +93,7 @@ class Explanations:
         groups: Groups | None = None,
         *,
         n_permutations: int = 100,
+        max_exact: int = MOST_TABULATED,
         random_state: Any = 0,
         return_se: Literal[False] = False,
     ) -> Floats: ...
@@ -104,6 +105,7 @@ class Explanations:
         groups: Groups | None = None,
         *,
         n_permutations: int = 100,
+        max_exact: int = MOST_TABULATED,
         random_state: Any = 0,
         return_se: Literal[True],
     ) -> tuple[Floats, Floats]: ...
@@ -114,6 +116,7 @@ class Explanations:
         groups: Groups | None = None,
         *,
         n_permutations: int = 100,
+        max_exact: int = MOST_TABULATED,
         random_state: Any = 0,
         return_se: bool = False,
     ) -> Floats | tuple[Floats, Floats]:
@@ -139,6 +142,8 @@ class Explanations:
             Features that no group names are one more, the last.
         n_permutations : int
             Orders that are sampled where they are.
+        max_exact : int
+            Number of features or groups, at most 14, up to which all sets of them are evaluated: less is faster.
         random_state : int, Generator or None
             Seed of the orders.
         return_se : bool
@@ -161,22 +166,26 @@ class Explanations:
         players = players_of(groups, table.schema)
         if n_permutations < 4:
             raise ValueError(f"n_permutations must be at least 4, not {n_permutations!r}")
+        if not 0 <= max_exact <= MOST_TABULATED:
+            raise ValueError(f"max_exact must be from 0 to {MOST_TABULATED}, not {max_exact!r}")
         n, n_classes = table.n_samples, table.schema.n_classes
         found = np.empty((2, n, len(players), n_classes))
-        most = max(1 << min(len(players), MOST_TABULATED), 1 + len(players))
+        most = max(1 << min(len(players), max_exact), 1 + len(players))
         size = max(1, CHUNK // (n_classes * most))
         for start in range(0, n, size):
             rows = np.arange(start, min(start + size, n))
-            part = self._shapley_of(table.rows(rows), players, n_permutations, random_state)
+            part = self._shapley_of(table.rows(rows), players, n_permutations, max_exact, random_state)
             found[:, rows] = np.array(part).transpose(0, 3, 1, 2)
         return (found[0], found[1]) if return_se else found[0]
 
-    def _shapley_of(self, table: Table, players: Players, n_permutations: int, random_state: Any) -> Attributions:
+    def _shapley_of(
+        self, table: Table, players: Players, n_permutations: int, max_exact: int, random_state: Any
+    ) -> Attributions:
         before, after = self.class_log_prior_, normalised(self._log_scores(table))
         by_column = self._known(table)
         known = np.stack([by_column[:, list(columns)].any(axis=1) for columns in players], axis=1)
         members = self._members(table, players)
-        if len(active_players(members)) <= MOST_TABULATED:
+        if len(active_players(members)) <= max_exact:
             values = exact(members, known, before, after, self._power)
             return Attributions(values, np.zeros_like(values))
         rng, n_pairs = np.random.default_rng(random_state), (n_permutations + 1) // 2

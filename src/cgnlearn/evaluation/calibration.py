@@ -24,6 +24,7 @@ from cgnlearn.evaluation.study import BASELINE, Study
 from cgnlearn.logistic.recalibration import SMALLEST, bounded, recalibrate
 
 FEWEST_EVENTS = 10  # in either class, for a statement about calibration
+CERTAIN_EVENTS = 100  # in the rarer class, below which calibration is not assessed with certainty
 MANY = 2000  # samples of either class from which on normal approximations serve
 FARTHEST = 1e4  # slopes and intercepts beyond are infinite
 
@@ -60,7 +61,14 @@ class Calibration:
         if self.is_small or self.slope is None:
             n = min(self.n_events, self.n - self.n_events)
             return f"too few samples to tell: {n} of the rarer outcome, where {FEWEST_EVENTS} are needed"
-        return f"no sign of miscalibration: {with_interval('slope', self.slope)}"
+        if self.is_open:
+            return _open(self.slope, self.p_value, self.observed_expected)
+        return _unflagged(self.slope, min(self.n_events, self.n - self.n_events), "events")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an interval excludes 1, although perfect calibration is not rejected."""
+        return not self.is_flagged and any(_excludes_one(of) for of in (self.slope, self.observed_expected))
 
     def as_dict(self) -> dict[str, object]:
         """The figures, for JSON."""
@@ -74,13 +82,35 @@ def with_interval(name: str, estimate: Estimate, form: str = "{:.2f}") -> str:
     return f"{name} {form.format(estimate.value)}" + (f" ({span})" if span else "")
 
 
+def _excludes_one(of: Estimate | None) -> bool:
+    return of is not None and of.low is not None and of.high is not None and not of.low <= 1 <= of.high
+
+
+def _open(slope: Estimate | None, p_value: float | None, ratio: Estimate | None = None) -> str:
+    """What intervals that exclude 1 say, if the test of everything together does not reject."""
+    named = {"slope": slope, "observed/expected": ratio}
+    outside = " and ".join(with_interval(name, of) for name, of in named.items() if of and _excludes_one(of))
+    test = (
+        "there is no test"
+        if p_value is None
+        else f"the joint test of intercept and slope does not reject (p = {p_value:.2f})"
+    )
+    return f"undecided: {outside} excludes 1, but {test}"
+
+
+def _unflagged(slope: Estimate, n: int, of: str) -> str:
+    """That there is no sign of a fault; few samples vouch for nothing."""
+    few = f", but not assessed with certainty ({n} {of}, {CERTAIN_EVENTS} are needed)" if n < CERTAIN_EVENTS else ""
+    return f"no sign of miscalibration{few}: {with_interval('slope', slope)}"
+
+
 def _fault(slope: Estimate | None, p_value: float | None, ratio: Estimate | None = None) -> str:
     """What is wrong with probabilities that are not calibrated."""
     found = []
-    if slope is not None and slope.low is not None and slope.high is not None and not slope.low <= 1 <= slope.high:
+    if slope is not None and _excludes_one(slope):
         how = "too extreme" if slope.value < 1 else "too moderate"
         found.append(f"{how}, {with_interval('slope', slope)}")
-    if ratio is not None and ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high:
+    if ratio is not None and _excludes_one(ratio):
         how = "too low" if ratio.value > 1 else "too high"
         found.append(f"{how}, {with_interval('observed/expected', ratio)}")
     if not found:
@@ -195,7 +225,14 @@ class MulticlassCalibration:
             return _fault(self.slope, self.p_value)
         if self.slope is None or all(of.is_small for of in self.by_class.values()):
             return f"too few samples to tell: every class needs {FEWEST_EVENTS}"
-        return f"no sign of miscalibration: {with_interval('slope', self.slope)}"
+        if self.is_open:
+            return _open(self.slope, self.p_value)
+        return _unflagged(self.slope, min(of.n_events for of in self.by_class.values()), "samples in the rarest class")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the interval of the slope excludes 1, although perfect calibration is not rejected."""
+        return not self.is_flagged and _excludes_one(self.slope)
 
     def as_dict(self) -> dict[str, object]:
         """The figures, for JSON."""

@@ -31,6 +31,7 @@ class HeldOutSample:
     log_odds: float  # of the predicted class against the second most probable one
     against: str  # the second most probable class
     reasons: list[tuple[int, float]]  # positions in `Study.features`, with their contributions to the log odds
+    interval: tuple[float, float] | None = None  # of the probability, at 90%
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,7 @@ class Chosen:
             log_odds=float(log_proba[first] - log_proba[second]),
             against=study.classes[second],
             reasons=[] if self.evidence is None else self.evidence.reasons.get(row, []),
+            interval=None if self.evidence is None else self.evidence.intervals.get(row),
         )
 
     @cached_property

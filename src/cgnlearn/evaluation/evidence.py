@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,13 @@ N_REASONS = 8
 MOST_SAMPLES = 400  # listed one by one: half the least certain, half the most certain
 CHUNK = 2_000_000  # contributions in memory at once, for each class
 BETWEEN = "between the peaks"
+LEVEL = 0.9  # of the intervals of probabilities
+MOST_EXACT, N_ORDERS = 8, 8  # features of which all sets are evaluated for Shapley values; orders of more
+MOST_SHAPLEY = 100  # features
+N_PILOT = 8  # sets of features, whose predictions show what others take
+PILOT_EXCESS = 3.0  # times by which predictions take longer than Shapley values, which need no sample to be read
+FIRST = 4  # samples whose time decides about others; then that many times as many
+SECONDS = (2.0, 10.0)  # of a processor, for the Shapley values of a fold: as its fit took, between these
 
 
 class Features(NamedTuple):
@@ -58,49 +66,127 @@ def mean_spectrum(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Contributions of the features to held-out predictions."""
+    """What the features contribute to held-out predictions, and how certain these are."""
 
     for_truth: Floats  # (columns,): to the log odds of the true class against its strongest rival, mean over samples
     # For the `listed` samples the features with the largest contributions to the log odds of the predicted class.
     reasons: dict[int, list[tuple[int, float]]]
+    intervals: dict[int, tuple[float, float]]  # of the probability of the predicted class, for the `listed` samples
+    shapley: Evidence | None = None  # the same by Shapley values; None where they take too long
+    is_shapley: bool = False
 
 
-UNEXPLAINED = Evidence(np.zeros(0), {})  # of a model without contributions
+UNEXPLAINED = Evidence(np.zeros(0), {}, {})  # of a model without contributions
 
 
 def evidence_of(
-    model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp], feature: NDArray[np.intp] | None = None
+    model: Any,
+    X: Any,
+    log_proba: Floats,
+    true: NDArray[np.intp],
+    feature: NDArray[np.intp] | None = None,
+    seconds: float = 0.0,
 ) -> Evidence:
-    """Evidence of a fitted classifier for the samples of X, for which it predicted ``log_proba``.
+    """Evidence of a fitted classifier, whose fit took some seconds, for the samples that it gave ``log_proba``.
 
     Reasons are summed by ``feature``, the feature of each column (such as the peak of each bin of a spectrum); None:
     each column is its own feature. The contributions of a mixture are means over its members, whose log odds exceed
     those of the mixture: they are scaled to the log odds of the mixture.
     """
     n, p = len(true), model.n_features_in_
+    are_columns = feature is None or len(np.unique(feature)) == p
     feature = np.arange(p) if feature is None else feature
-    for_truth = np.zeros(p)
-    reasons: dict[int, list[tuple[int, float]]] = {}
-    wanted = set(listed(log_proba).tolist())
-    rival = _best_but(log_proba, true)
     first, second = best_two(log_proba)
     total = np.zeros(n)
+    summed = _Summed(log_proba, true, feature)
     for rows in np.array_split(np.arange(n), max(1, n * p // CHUNK)):
         parts = getattr(model, "likelihood_power_", 1.0) * model.contributions(_safe_indexing(X, rows))
         at = np.arange(len(rows))
         total[rows] = (parts[at, :, first[rows]] - parts[at, :, second[rows]]).sum(axis=1)
-        for_truth += (parts[at, :, true[rows]] - parts[at, :, rival[rows]]).sum(axis=0) / n
-        for row in wanted.intersection(rows.tolist()):
-            odds = parts[row - rows[0], :, first[row]] - parts[row - rows[0], :, second[row]]
-            sums = np.bincount(feature, odds)
-            top = np.argsort(-np.abs(sums), kind="stable")[:N_REASONS]
-            reasons[row] = list(zip(top.tolist(), sums[top].tolist(), strict=True))
+        summed.add(rows, parts)
+    scale = 1.0
     if hasattr(model, "contributions_remainder"):
         prior = model.class_log_prior_
         scale = _slope(total, margin(log_proba) - prior[first] + prior[second])
-        reasons = {row: [(one, scale * odds) for one, odds in own] for row, own in reasons.items()}
-        for_truth *= scale
-    return Evidence(for_truth, reasons)
+    budget = float(np.clip(seconds, *SECONDS))
+    values = _shapley(model, X, n, budget) if are_columns else None
+    by_shapley = None
+    if values is not None:
+        again = _Summed(log_proba, true, feature)
+        again.add(np.arange(n), values)
+        by_shapley = Evidence(again.for_truth, again.reasons, {}, is_shapley=True)
+    reasons = {row: [(one, scale * odds) for one, odds in own] for row, own in summed.reasons.items()}
+    return Evidence(scale * summed.for_truth, reasons, _intervals(model, X, log_proba), by_shapley)
+
+
+class _Summed:
+    """Sums of attributions, of one part of the samples after the other."""
+
+    def __init__(self, log_proba: Floats, true: NDArray[np.intp], feature: NDArray[np.intp]) -> None:
+        self.true, self.rival, self.feature = true, _best_but(log_proba, true), feature
+        self.first, self.second = best_two(log_proba)
+        self.wanted = set(listed(log_proba).tolist())
+        self.for_truth: Floats = np.zeros(len(feature))
+        self.reasons: dict[int, list[tuple[int, float]]] = {}
+
+    def add(self, rows: NDArray[np.intp], parts: Floats) -> None:
+        """Add those of successive samples: (rows, columns, classes)."""
+        at = np.arange(len(rows))
+        odds = parts[at, :, self.true[rows]] - parts[at, :, self.rival[rows]]
+        self.for_truth += odds.sum(axis=0) / len(self.true)
+        for row in self.wanted.intersection(rows.tolist()):
+            one = parts[row - rows[0]]
+            sums = np.bincount(self.feature, one[:, self.first[row]] - one[:, self.second[row]])
+            top = np.argsort(-np.abs(sums), kind="stable")[:N_REASONS]
+            self.reasons[row] = list(zip(top.tolist(), sums[top].tolist(), strict=True))
+
+
+def _shapley(model: Any, X: Any, n: int, seconds: float) -> Floats | None:
+    """Shapley values (samples, features, classes), by a few random orders of many features.
+
+    None where the model has none, or where they take longer than some seconds of a processor: features that are hidden
+    are integrated out, and how long that takes depends on the model.
+    """
+    p = model.n_features_in_
+    if not hasattr(model, "shapley") or p > MOST_SHAPLEY:
+        return None
+    hidden = _hiding(_safe_indexing(X, np.zeros(N_PILOT, np.intp)))
+    n_sets = 1 << p if p <= MOST_EXACT else N_ORDERS * (1 + p)
+    found, start, size = [], 0, FIRST
+    try:
+        model.predict_proba(hidden)  # the first one prepares the next ones
+        started = process_time()
+        model.predict_proba(hidden)
+        if n_sets * (process_time() - started) > N_PILOT * PILOT_EXCESS * seconds:
+            return None
+        while start < n:
+            part = _safe_indexing(X, np.arange(start, min(start + size, n)))
+            found.append(model.shapley(part, n_permutations=N_ORDERS, max_exact=MOST_EXACT))
+            start, size = start + size, FIRST * size
+            if start < n and process_time() - started > seconds:
+                return None
+    except ValueError:  # no member accepts missing values
+        return None
+    return np.concatenate(found)
+
+
+def _hiding(X: Any) -> Any:
+    """A copy of samples, of each of which other features are missing, always the same."""
+    shown = np.random.default_rng(0).random(X.shape) < 0.5
+    return X.where(shown) if hasattr(X, "columns") else np.where(shown, np.asarray(X, dtype=float), np.nan)
+
+
+def _intervals(model: Any, X: Any, log_proba: Floats) -> dict[int, tuple[float, float]]:
+    """Intervals of the probability of the predicted class of the listed samples; empty without a posterior."""
+    if not hasattr(model, "predict_interval"):
+        return {}
+    rows = np.sort(listed(log_proba))
+    try:
+        found = model.predict_interval(_safe_indexing(X, rows), LEVEL)
+    except ValueError:  # maximum likelihood has no posterior
+        return {}
+    ends = found[np.arange(len(rows)), log_proba[rows].argmax(axis=1)]
+    return dict(zip(rows.tolist(), map(tuple, ends.tolist()), strict=True))
 
 
 def _slope(log_odds: Floats, target: Floats) -> float:
@@ -111,13 +197,22 @@ def _slope(log_odds: Floats, target: Floats) -> float:
 
 
 def combined(parts: Sequence[tuple[NDArray[np.intp], Evidence]], n_columns: int) -> Evidence:
-    """The evidence of all samples from that of parts, each with the indices of its samples."""
+    """The evidence of all samples from that of parts, each with the indices of its samples.
+
+    It is by Shapley values if that of all parts is, and has intervals if all have.
+    """
     n = max(1, sum(len(rows) for rows, _ in parts))
-    total = Evidence(np.zeros(n_columns), {})
+    total, intervals = np.zeros(n_columns), dict[int, tuple[float, float]]()
+    reasons: dict[int, list[tuple[int, float]]] = {}
+    is_shapley = all(part.shapley is not None for _, part in parts)
+    have_intervals = all(part.intervals for _, part in parts)
     for rows, part in parts:
-        total.for_truth[:] += part.for_truth * (len(rows) / n)
-        total.reasons.update((int(rows[place]), reasons) for place, reasons in part.reasons.items())
-    return total
+        own = part.shapley if is_shapley and part.shapley is not None else part
+        total += own.for_truth * (len(rows) / n)
+        reasons.update((int(rows[place]), of) for place, of in own.reasons.items())
+        if have_intervals:
+            intervals.update((int(rows[place]), ends) for place, ends in part.intervals.items())
+    return Evidence(total, reasons, intervals, is_shapley=is_shapley)
 
 
 def listed(log_proba: Floats) -> NDArray[np.intp]:

@@ -116,7 +116,7 @@ def held_out_result(
         true = np.array([place.get(str(label), 0) for label in samples.y[rows]], dtype=np.intp)
         is_one_to_one = all(isinstance(step, OneToOneFeatureMixin) for step in steps_before(trained))
         known_columns = columns.positions is not None or is_one_to_one
-        evidence = _explained(last, part, log_proba, true, columns) if known_columns else UNEXPLAINED
+        evidence = _explained(last, part, log_proba, true, columns, seconds) if known_columns else UNEXPLAINED
     return FoldResult(unit, rows, predicted, evidence, seconds=took)
 
 
@@ -130,7 +130,9 @@ def log_proba_of(model: Any, X: Any, sites: NDArray[Any] | None = None) -> Float
         return np.log(model.predict_proba(X))
 
 
-def _explained(model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp], columns: Columns) -> Evidence:
+def _explained(
+    model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp], columns: Columns, seconds: float
+) -> Evidence:
     """The evidence, assigned to the columns of the study by position if a pipeline computed those of the fold."""
     feature, positions = columns
     places = np.arange(len(feature))
@@ -138,7 +140,7 @@ def _explained(model: Any, X: Any, log_proba: Floats, true: NDArray[np.intp], co
         own = np.array(model.feature_names_in_, dtype=float)
         places = np.searchsorted((positions[1:] + positions[:-1]) / 2, own).astype(np.intp)
     try:
-        evidence = evidence_of(model, X, log_proba, true, feature[places])
+        evidence = evidence_of(model, X, log_proba, true, feature[places], seconds)
     except ValueError:  # some models have contributions for some data only
         return UNEXPLAINED
     return replace(evidence, for_truth=np.bincount(places, evidence.for_truth, len(feature)).astype(np.float64))
@@ -237,7 +239,8 @@ class Study:
         def arguments(unit: Unit) -> tuple[Any, ...]:
             split = self._splits[unit[1:]]
             where = split.test if self.are_fitted else split
-            return unit, self.models[unit.name], samples, where, None if unit.repeat else columns
+            is_shown = unit.repeat == 0 and self.proposed in (None, unit.name)
+            return unit, self.models[unit.name], samples, where, columns if is_shown else None
 
         def rows(unit: Unit, result: FoldResult) -> list[Row]:
             values = [[""] * len(self.classes)] * len(result.rows)

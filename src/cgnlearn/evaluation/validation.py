@@ -108,6 +108,8 @@ class Validation:
             return f"recalibrate: {self.calibration.words}; {REMEDY}"
         if "too few" in self.calibration.words:
             return f"undecided: {self.calibration.words}"
+        if self.calibration.is_open:
+            return self.calibration.words
         if self.gain.sign == 0:
             return f"of little use: its predictions are not clearly better than {frequencies}"
         return f"usable as it is: {self.calibration.words}"

@@ -18,14 +18,19 @@ from numpy.typing import NDArray
 from cgnlearn.candidates.registry import MIXTURE
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation import estimates
-from cgnlearn.evaluation.calibration import Calibration, MulticlassCalibration, cross_validated, slope_of
+from cgnlearn.evaluation.calibration import (
+    CERTAIN_EVENTS,
+    Calibration,
+    MulticlassCalibration,
+    cross_validated,
+    slope_of,
+)
 from cgnlearn.evaluation.decisions import auc_by_model, grouping, predictions_by_model
 from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.metrics import MEANS
 from cgnlearn.evaluation.perfect_calibration import p_value
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
 
-ENOUGH = 100  # samples of the rarer class, below which calibration is not assessed with certainty
 RARE = 0.3  # share of a class below which accuracy does not lead
 
 
@@ -147,8 +152,10 @@ def judgement(study: Study, found: Calibration | MulticlassCalibration) -> str:
     n, noun = min(study.counts.values()), "events" if len(study.classes) == 2 else "samples in the rarest class"
     if found.is_flagged:
         return found.words
-    if n < ENOUGH or found.slope is None:
-        return f"calibration not assessed with certainty ({n} {noun}; {ENOUGH} are needed)"
+    if n < CERTAIN_EVENTS or found.slope is None:
+        return f"calibration not assessed with certainty ({n} {noun}; {CERTAIN_EVENTS} are needed)"
+    if found.is_open:
+        return f"calibration {found.words}"
     return f"no sign of miscalibration ({n} {noun})"
 
 
@@ -271,6 +278,8 @@ class Verdict:
         if isinstance(found, Calibration):
             ratio = found.observed_expected
             text += f" Observed/expected {_plain(ratio.value)}{_ci(ratio, _plain)}."
+            intercept = found.intercept
+            text += f" Intercept {_plain(intercept.value)}{_ci(intercept, _plain)} (0 is perfect, above 0 too low)."
         return text + ("" if found.p_value is None else f" Test of perfect calibration: p = {found.p_value:.3f}.")
 
     @property

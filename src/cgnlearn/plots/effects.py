@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +16,7 @@ from cgnlearn.data.levels import MISSING
 from cgnlearn.data.table import Table, to_training_type
 from cgnlearn.estimators.explanation import column_of
 from cgnlearn.networks.densities import normalised
+from cgnlearn.networks.uncertainty import NoPosteriorError
 from cgnlearn.plots.style import GREY, INK, LINES, Display, needs, new_axes, without_frame, wrapped
 
 if TYPE_CHECKING:
@@ -129,7 +131,7 @@ class EffectDisplay(Display):
             value, low, high = (part[column] for part in importance)
             display.title = f"{value:+.3f} nats ({low:+.3f} to {high:+.3f})"
             found.append(display.plot(ax))
-        axes[0].set_ylim(*_view(found))
+        axes[0].set_ylim(*view_of(found))
         for i, ax in enumerate(axes):
             if i >= len(order):
                 ax.set_visible(False)
@@ -140,19 +142,28 @@ class EffectDisplay(Display):
         return found
 
     @classmethod
-    def _of(cls, estimator: Any, table: Table, feature: Any, of: Any, level: float) -> Self:
+    def _of(
+        cls,
+        estimator: Any,
+        table: Table,
+        feature: Any,
+        of: Any = None,
+        level: float = 0.9,
+        grid: Floats | None = None,
+    ) -> Self:
+        """The effect that `from_estimator` draws; ``grid`` are values of a feature of numbers, None: over its range."""
         estimator._check_integrates("an effect")
         schema, classes = table.schema, estimator.classes_.tolist()
         column = column_of(feature, schema)
         if of is not None and of not in classes:
             raise ValueError(f"{of!r} is none of the classes {classes}")
         curves = [classes.index(of)] if of is not None else [1] if len(classes) == 2 else list(range(len(classes)))
-        values, cells, rug = _places(table, column)
+        values, cells, rug = _places(table, column, grid)
         alone = _alone(table, column, cells)
         log_odds = _log_odds(normalised(estimator._log_scores(alone)))[:, curves]
         prior = _log_odds(estimator.class_log_prior_[None])[0, curves]
         interval = None
-        if hasattr(estimator, "predict_interval"):
+        with suppress(NoPosteriorError):
             low_and_high = estimator.predict_interval(to_training_type(alone), level)[:, curves]
             ends = logit(np.clip(low_and_high, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY))
             interval = np.stack([np.minimum(ends[..., 0], log_odds), np.maximum(ends[..., 1], log_odds)], axis=-1)
@@ -192,7 +203,7 @@ class EffectDisplay(Display):
         one = f"log odds of {self.classes[0]}" if len(self.classes) == 1 else "log odds"
         ax.set(xlabel=self.name, ylabel=one)
         ax.axhline(0, color=GREY, linewidth=0.6)
-        ax.set_ylim(*_view([self]))
+        ax.set_ylim(*view_of([self]))
         if self.title:
             ax.set_title(self.title, fontsize=8, color=INK, loc="left")
         if len(self.classes) > 1:
@@ -200,7 +211,7 @@ class EffectDisplay(Display):
         without_frame(ax)
 
 
-def _view(displays: Sequence[EffectDisplay]) -> tuple[float, float]:
+def view_of(displays: Sequence[EffectDisplay]) -> tuple[float, float]:
     """The log odds that are in view."""
     parts = [part for each in displays for part in (each.log_odds, each.prior_log_odds, each.interval, np.zeros(1))]
     every = np.concatenate([np.ravel(part) for part in parts if part is not None])
@@ -208,7 +219,7 @@ def _view(displays: Sequence[EffectDisplay]) -> tuple[float, float]:
     return low - RANGE * (high - low) - 0.05, high + RANGE * (high - low) + 0.05
 
 
-def _places(table: Table, column: int) -> tuple[Any, Any, Floats]:
+def _places(table: Table, column: int, grid: Floats | None) -> tuple[Any, Any, Floats]:
     """Values of a column at which the effect is computed, as they are shown and as cells, and what is observed."""
     schema, position = table.schema, table.schema.position[column]
     levels = schema.levels[column]
@@ -219,9 +230,10 @@ def _places(table: Table, column: int) -> tuple[Any, Any, Floats]:
     observed = np.sort(table.values[~np.isnan(table.values[:, position]), position])
     if not len(observed):
         raise ValueError(f"{schema.name(column)} has no value in X: give samples that have some")
-    low, high = observed[0], observed[-1]
-    beyond = RANGE * (high - low) or max(abs(low), 1.0) * RANGE
-    grid = np.linspace(low - beyond, high + beyond, N_POINTS)
+    if grid is None:
+        low, high = observed[0], observed[-1]
+        beyond = RANGE * (high - low) or max(abs(low), 1.0) * RANGE
+        grid = np.linspace(low - beyond, high + beyond, N_POINTS)
     return grid, grid, observed[np.linspace(0, len(observed) - 1, min(len(observed), MOST_RUG)).astype(int)]
 
 

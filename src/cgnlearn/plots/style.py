@@ -1,4 +1,4 @@
-"""The style of all displays, with colours that are distinct in greyscale and for the colour-blind."""
+"""The style of all displays; the first eight colours are distinct in greyscale and for the colour-blind."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, GREY, INK = "#2b6ca3", "#d1701f", "#8a929a", "#22303c"
-LINES = (BLUE, ORANGE, "#3a8f5c", "#8a4f9e", "#b0413e", "#5b6770", "#c2a11f", "#1f9aa8")
+_MORE = (
+    "#3a8f5c #8a4f9e #b0413e #5b6770 #c2a11f #1f9aa8 #3a3ad8 #d83ad8 #1c4a1c #b48ab4 #34107c #6b1440 #8b3df0 #35b535"
+)
+LINES = (BLUE, ORANGE, *_MORE.split(), "#e8468e", "#7f9a1a", "#7c7ce8", "#7c5810")  # classes, far from each other
 TINT = "#e8f0f7"
-_DARK = "#6db3e8 #f0a05a #6cc793 #c591d6 #ec8581 #a9b4bd #e0c552 #5dcad6 #8f99a3 #e3e8ec #22384a"
+_DARK = """#6db3e8 #f0a05a #6cc793 #c591d6 #ec8581 #a9b4bd #e0c552 #5dcad6 #8f8fff #f07ff0 #5a9c5a #d9b8d9 #9a7be0
+#c9709a #b98cff #6fe06f #ff8fbf #c3dc6a #b3b3ff #c9a35a #8f99a3 #e3e8ec #22384a"""
 DARK_COLOURS = dict(zip((*LINES, GREY, INK, TINT), _DARK.split(), strict=True))  # the same colours on a dark page
 MARKERS = "osD^vPX*"
 MOST_POINTS = 2000  # longer lines are rasterised, as vector files would take megabytes

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.study import Study
+from cgnlearn.plots import EffectDisplay
+from cgnlearn.reporting.effects import common_view, drawing, effects_of
 
 MOST_CARDS = 20
+MOST_EFFECTS = 10  # cards with an effect curve
 MOST_LISTED = 300  # names below the cards
 MOST_BINS, MOST_LEVELS, MOST_CLASSES = 24, 6, 8
 TYPICAL = (0.05, 0.95)  # quantiles that bound the typical values of a class
@@ -58,6 +61,7 @@ class Histogram(NamedTuple):
     shapes: list[tuple[int, str, Markup]]  # position and name of the class, and its bars
     labels: list[str]  # of the levels, or of the lowest and the highest number
     are_levels: bool
+    ends: tuple[float, float] | None  # of numbers; None: of levels, or of a single number
 
 
 class Card(NamedTuple):
@@ -69,6 +73,7 @@ class Card(NamedTuple):
     bar: tuple[float, float]  # start and length in per cent, to the right of zero or to the left
     n_missing: int
     histogram: Histogram | None
+    effect: Markup | None = None
 
 
 class Cards(NamedTuple):
@@ -80,6 +85,8 @@ class Cards(NamedTuple):
     of_more: float  # total contribution of those that are not listed
     between: float | None  # contribution of the bins between the peaks of spectra
     zero: float  # place of zero on the bars, in per cent
+    effects: list[EffectDisplay]
+    view: tuple[float, float] | None  # log odds at the bottom and top of all effects
 
 
 def cards(chosen: Chosen) -> Cards | None:
@@ -106,7 +113,33 @@ def cards(chosen: Chosen) -> Cards | None:
 
     first, rest, more = order[:MOST_CARDS], order[MOST_CARDS:][:MOST_LISTED], order[MOST_CARDS + MOST_LISTED :]
     shown, folded = [card(i, True) for i in first], [card(i, False) for i in rest]
-    return Cards(shown, folded, len(more), float(evidence[more].sum()), between, -100 * least / span)
+    places = [columns[i] for i in first.tolist()]
+    shown, effects, view = _with_effects(chosen, shown, places, sorted(largest_classes.tolist()))
+    sums = float(evidence[more].sum()), between, -100 * least / span
+    return Cards(shown, folded, len(more), *sums, effects, view)
+
+
+def _with_effects(
+    chosen: Chosen, shown: list[Card], columns: list[int | None], classes: list[int]
+) -> tuple[list[Card], list[EffectDisplay], tuple[float, float] | None]:
+    """The cards, the first ones with effect curves; the effects, and the log odds at the bottom and top of all."""
+    study = chosen.study
+    known = [(at, card.histogram) for at, card in zip(columns, shown, strict=True)]
+    ends = {at: of.ends for at, of in known if at is not None and of is not None and (of.are_levels or of.ends)}
+    effects = effects_of(chosen, dict(list(ends.items())[:MOST_EFFECTS]))
+    if not effects:
+        return shown, [], None
+    if len(study.classes) == 2 and study.positive_class is not None:
+        classes = [study.classes.index(study.positive_class)]
+    view = common_view(list(effects.values()))
+    curves = {label: curve for curve, label in enumerate(next(iter(effects.values())).classes)}
+    drawn = [(code, curves[study.classes[code]]) for code in classes if study.classes[code] in curves]
+    found = []
+    for card, (at, histogram) in zip(shown, known, strict=True):
+        if at is not None and at in effects and histogram is not None:
+            card = card._replace(effect=drawing(effects[at], histogram, view, drawn))
+        found.append(card)
+    return found, list(effects.values()), view
 
 
 def histogram_of(values: Values, study: Study, classes: list[int]) -> Histogram | None:
@@ -115,17 +148,20 @@ def histogram_of(values: Values, study: Study, classes: list[int]) -> Histogram 
     if not known.any():
         return None
     bins = _number_bins if values.is_number else _level_bins
-    place, n_bins, labels = bins(values.of_samples[known])
+    place, n_bins, labels, ends = bins(values.of_samples[known])
     counts = np.zeros((len(study.classes), n_bins))
     np.add.at(counts, (study.true[known], place), 1)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     highest = float(shares[classes].max()) or 1.0
     gap = 0.0 if values.is_number else 0.12
     shapes = [(code, study.classes[code], _bars(shares[code] / highest, gap)) for code in classes]
-    return Histogram(shapes, labels, not values.is_number)
+    return Histogram(shapes, labels, not values.is_number, ends)
 
 
-def _number_bins(known: NDArray[Any]) -> tuple[NDArray[np.intp], int, list[str]]:
+Bins = tuple[NDArray[np.intp], int, list[str], tuple[float, float] | None]  # of each value; their number, labels, ends
+
+
+def _number_bins(known: NDArray[Any]) -> Bins:
     """Bins of equal width between extreme quantiles; values beyond them go into the outermost bins."""
     known = known.astype(float)
     low, high = np.quantile(known, (0.005, 0.995), method="closest_observation")
@@ -134,21 +170,22 @@ def _number_bins(known: NDArray[Any]) -> tuple[NDArray[np.intp], int, list[str]]
         low, high = known.min(), known.max()
     n_bins = min(MOST_BINS, len(np.unique(known)))
     if not high > low or not np.isfinite(high - low):
-        return np.zeros(len(known), np.intp), 1, [shortened(float(low))]
+        return np.zeros(len(known), np.intp), 1, [shortened(float(low))], None
     place = np.clip(((known - low) / (high - low) * n_bins).astype(np.intp), 0, n_bins - 1)
     signs = "≤ " if beyond_low else "", "≥ " if beyond_high else ""
-    return place, n_bins, [sign + shortened(float(end)) for sign, end in zip(signs, (low, high), strict=True)]
+    labels = [sign + shortened(float(end)) for sign, end in zip(signs, (low, high), strict=True)]
+    return place, n_bins, labels, (float(low), float(high))
 
 
-def _level_bins(known: NDArray[Any]) -> tuple[NDArray[np.intp], int, list[str]]:
+def _level_bins(known: NDArray[Any]) -> Bins:
     """The most frequent levels, and one bin for the others."""
     levels, place, n = np.unique(known.astype(str), return_inverse=True, return_counts=True)
     if len(levels) <= MOST_LEVELS:
-        return place, len(levels), levels.tolist()
+        return place, len(levels), levels.tolist(), None
     kept = np.sort(np.argsort(-n, kind="stable")[: MOST_LEVELS - 1])
     number = np.full(len(levels), len(kept))
     number[kept] = np.arange(len(kept))
-    return number[place], MOST_LEVELS, [*levels[kept].tolist(), f"{len(levels) - len(kept)} others"]
+    return number[place], MOST_LEVELS, [*levels[kept].tolist(), f"{len(levels) - len(kept)} others"], None
 
 
 def _bars(heights: Floats, gap: float) -> Markup:

@@ -5,6 +5,7 @@ Colours are those of classes; models are black and grey.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,15 @@ from markupsafe import Markup
 from sklearn.metrics import precision_recall_curve, roc_curve
 
 from cgnlearn.data.arrays import Floats
+from cgnlearn.evaluation.abstention import first_repetition, risk_coverage
 from cgnlearn.evaluation.decisions import Part, decision_curve
+from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.metrics import N_BINS
 from cgnlearn.evaluation.study import BASELINE, LOGISTIC, Study, pooled
+from cgnlearn.evaluation.subgroups import Subgroup
 from cgnlearn.evaluation.verdict import RARE, predicted_folds
 from cgnlearn.networks.structure import Structure
-from cgnlearn.plots import PathDisplay, ReliabilityDisplay, StructureDisplay
+from cgnlearn.plots import PathDisplay, ReliabilityDisplay, StructureDisplay, SubgroupsDisplay
 from cgnlearn.plots.reliability import ReliabilityLine
 from cgnlearn.plots.style import GREY, INK, LINES, without_frame, wrapped
 from cgnlearn.reporting.album import HALF, WHOLE, Album
@@ -25,6 +29,7 @@ from cgnlearn.reporting.album import HALF, WHOLE, Album
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FEWEST_DECIDED = 20  # samples, of which the share of errors means something
 ACROSS = 42  # letters across a figure of half the width
 OF_MODELS: tuple[dict[str, Any], ...] = (  # the chosen one and another
     {"color": INK, "linewidth": 1.8},
@@ -60,9 +65,7 @@ def _common(study: Study, models: list[str]) -> tuple[dict[str, Floats], Any]:
 def calibration_figure(study: Study, album: Album) -> Markup:
     """Calibration of the chosen model in its first repetition: of the positive class, or of the predicted class."""
     assert study.chosen is not None
-    first = [r for r in study.results if r.unit.name == study.chosen and r.log_proba is not None]
-    first = [r for r in first if r.unit.repeat == min(result.unit.repeat for result in first)]
-    log_proba, true = pooled(first, study.true)
+    log_proba, true = pooled(first_repetition(study, study.chosen), study.true)
     proba, name = np.exp(log_proba), wrapped(study.chosen, ACROSS)
     if len(study.classes) == 2 and study.positive_class is not None:
         code = study.classes.index(study.positive_class)
@@ -78,6 +81,38 @@ def calibration_figure(study: Study, album: Album) -> Markup:
         display = ReliabilityDisplay({name: line}, "probability of the predicted class", "share correct", start)
     display.colours = (INK,)
     return album.add("calibration", f"Calibration of {study.chosen}", display.plot, (HALF, 4.3))[0]
+
+
+def abstention_figure(study: Study, album: Album) -> Markup:
+    """Errors of the chosen model and another one if the least certain samples are not decided."""
+    found, true = _common(study, shown_models(study))
+    curves = {model: risk_coverage(log_proba, true) for model, log_proba in found.items()}
+
+    def draw(ax: Axes) -> None:
+        most = 0.0
+        for look, model, curve in _styled(curves):
+            many = curve.coverage * len(true) >= FEWEST_DECIDED
+            ax.step(100 * curve.coverage[many], 100 * curve.risk[many], where="post", label=model, **look)
+            most = max(most, float(curve.risk[many].max(initial=0.0)))
+        ax.set(xlabel="samples decided, most certain first (%)", ylabel="errors among them (%)")
+        ax.set(xlim=(0, 100), ylim=(0, 100 * min(1.0, 1.15 * most + 0.005)))
+        _legend_above(ax)
+
+    return album.add("risk-coverage", "Risk-coverage curve", draw, (HALF, 3.4))[0]
+
+
+FORESTS = ("observed_expected", "auc")  # of subgroups
+
+
+def forests(subgroups: Sequence[Subgroup], overall: Mapping[str, Estimate | None], album: Album) -> list[Markup]:
+    """Forest plots of the subgroups, if one of them is large enough; ``overall`` are those of all samples."""
+    drawn = []
+    for measure in FORESTS if any(not of.is_small for of in subgroups) else ():
+        display = SubgroupsDisplay(subgroups, measure, overall.get(measure))
+        height = 1.0 + 0.28 * (len(subgroups) + 1)
+        description = f"Forest plot of {measure} by subgroup"
+        drawn.append(album.add(f"forest-{measure}", description, display.plot, (WHOLE, height))[0])
+    return drawn
 
 
 # ---- one class against the others

@@ -12,10 +12,11 @@ import numpy as np
 
 from cgnlearn import __version__
 from cgnlearn.evaluation.chosen import Chosen
-from cgnlearn.evaluation.study import Study
+from cgnlearn.evaluation.estimates import Estimate
+from cgnlearn.evaluation.study import Study, pooled
 from cgnlearn.evaluation.verdict import Verdict
 from cgnlearn.files import write_whole
-from cgnlearn.plots.style import DARK_COLOURS
+from cgnlearn.plots.style import DARK_COLOURS, LINES
 
 if TYPE_CHECKING:
     from cgnlearn.reporting.album import Album
@@ -82,6 +83,8 @@ def environment() -> Any:
     found = Environment(loader=FunctionLoader(_template), undefined=StrictUndefined, **options)
     found.filters |= {"number": _number, "signed": _signed, "percent": _percent, "share": _share}
     found.filters |= {"counted": _counted, "contribution": _contribution, "seconds": _seconds}
+    found.filters["between"] = _between
+    found.globals["n_colours"] = len(LINES)
     return found
 
 
@@ -136,11 +139,14 @@ def _part(study: Study, album: Album, excluded: Sequence[str]) -> dict[str, Any]
 
 def _described(study: Study, album: Album) -> dict[str, Any]:
     """The values of the chosen model for the template."""
+    from cgnlearn.evaluation.abstention import first_repetition, prediction_sets, risk_coverage
     from cgnlearn.evaluation.by_class import confused_pairs, of_classes
     from cgnlearn.evaluation.of_samples import correlation_of_replicates, of_samples
+    from cgnlearn.evaluation.subgroups import subgroups_of
     from cgnlearn.evaluation.table_one import table_one
     from cgnlearn.reporting import figures, spectra_figures
     from cgnlearn.reporting.cards import cards
+    from cgnlearn.reporting.effects import save_effects
     from cgnlearn.reporting.leaderboard import leaderboard
     from cgnlearn.reporting.samples import Viewer
     from cgnlearn.reporting.shape import shape_of
@@ -151,6 +157,9 @@ def _described(study: Study, album: Album) -> dict[str, Any]:
     viewer = Viewer(chosen)
     has_spectrum = study.positions is not None and chosen.evidence is not None
     by_sample, found = of_samples(study), cards(chosen)
+    in_subgroups = subgroups_of(study, study.chosen)
+    if found is not None:
+        save_effects(found.effects, album)
     shown = list(range(len(study.names)))
     if len(shown) > MOST_ROWS and found is not None:  # those with the largest contributions
         place = {name: at for at, name in enumerate(study.names)}
@@ -170,11 +179,22 @@ def _described(study: Study, album: Album) -> dict[str, Any]:
         "steps": None if study.spectra is None else spectra_figures.steps_figure(study.spectra, album),
         "spectra_rows": [] if study.spectra is None else _spectra_rows(study, study.spectra),
         "cards": found,
+        "abstention": figures.abstention_figure(study, album),
+        "risk": risk_coverage(*pooled(first_repetition(study, study.chosen), study.true)),
+        "sets": prediction_sets(study, study.chosen),
+        "subgroups": in_subgroups,
+        "forests": figures.forests(in_subgroups, _overall(study), album),
         "table_one": rows,
         "views": [(title, viewer.view(sample)) for title, sample in chosen.remarkable],
         "viewable": viewer.as_dict(),
         "shape": shape_of(chosen.final, album),
     }
+
+
+def _overall(study: Study) -> dict[str, Estimate | None]:
+    """The figures of all samples that forest plots show beside those of subgroups."""
+    verdict = Verdict(study)
+    return {"auc": verdict.auc, "observed_expected": getattr(verdict.calibration, "observed_expected", None)}
 
 
 def _spectra_rows(study: Study, survey: Survey) -> list[dict[str, Any]]:
@@ -240,6 +260,13 @@ def _percent(value: float) -> str:
     if value > 0.9999:
         return "> 99.99%"
     return "< 0.01%" if value < 0.0001 else f"{100 * value:.2f}%"
+
+
+def _between(value: float, interval: tuple[float, float]) -> str:
+    """A probability and its interval in words; none is rounded to 0 or 1."""
+    ends = (value, *interval)
+    shown, low, high = (f"{p:.2f}" if 0.01 < p < 0.99 else f"{min(max(p, 0.001), 0.999):.3f}" for p in ends)
+    return f"{shown}, between {low} and {high}"
 
 
 def _share(value: float) -> str:

@@ -94,6 +94,9 @@ class Viewer:
                 [item.feature, item.value if item.number is None else four_digits(item.number), round(item.log_odds, 3)]
                 for item in view_items
             ]
+            if sample.interval is not None:
+                entry["interval"] = [four_digits(end) for end in sample.interval]
+            entry["probability"] = four_digits(sample.probability) if sample.probability < 0.99 else sample.probability
             samples.append(entry | {"logOdds": round(sample.log_odds, 3), "items": items})
         return {"classes": study.classes, "features": features, "samples": samples}
 

@@ -12,13 +12,13 @@ from cgnlearn.evaluation.calibration import Calibration
 from cgnlearn.evaluation.estimates import Estimate
 from cgnlearn.evaluation.validation import Validation
 from cgnlearn.files import write_whole
-from cgnlearn.plots import DecisionCurveDisplay, ReliabilityDisplay, SubgroupsDisplay
-from cgnlearn.reporting.album import HALF, WHOLE, Album
+from cgnlearn.plots import DecisionCurveDisplay, ReliabilityDisplay
+from cgnlearn.reporting.album import HALF, Album
+from cgnlearn.reporting.figures import forests
 from cgnlearn.reporting.page import environment, heading
 
 ALBUM = Album("validation")
 MOST_COLUMNS = 30  # with missing values that are listed
-FORESTS = ("observed_expected", "auc")  # of subgroups
 PLAIN = {  # words of the table for readers who do not know the terms
     "log loss": "penalty for confident errors; 0 is perfect",
     "gain in log loss over these": "above 0: better than knowing the class frequencies of this place alone",
@@ -48,6 +48,8 @@ def write_validation_report(
     settings : mapping, optional
         Facts to list, such as the names of the files.
     """
+    ratio = getattr(validation.calibration, "observed_expected", None)
+    overall = {"observed_expected": ratio, "auc": validation.auc}
     text = (
         environment()
         .get_template("validation.html")
@@ -58,7 +60,7 @@ def write_validation_report(
             rows=[(name, of, PLAIN.get(name.partition(" at ")[0], "")) for name, of in validation.rows],
             reliability=_reliability(validation),
             curve=_curve(validation),
-            forests=_forests(validation),
+            forests=forests(validation.subgroups, overall, ALBUM),
             missing=sorted(validation.missing.items(), key=lambda item: -item[1])[:MOST_COLUMNS],
             warnings=_warnings(validation),
             is_good=validation.advice.startswith("usable"),
@@ -113,15 +115,3 @@ def _curve(found: Validation) -> Markup | None:
         DecisionCurveDisplay.from_validation(found, ax=ax)
 
     return ALBUM.add("decision", f"Decision curve for {found.positive}", draw, (HALF, 4.6))[0]
-
-
-def _forests(found: Validation) -> list[Markup]:
-    drawn = []
-    for measure in FORESTS if any(not of.is_small for of in found.subgroups) else ():
-
-        def draw(ax: Any, measure: str = measure) -> None:
-            SubgroupsDisplay.from_validation(found, measure, ax=ax)
-
-        height = 1.0 + 0.28 * (len(found.subgroups) + 1)
-        drawn.append(ALBUM.add(f"forest-{measure}", f"Forest plot of {measure} by subgroup", draw, (WHOLE, height))[0])
-    return drawn

@@ -1,6 +1,7 @@
 const signed = (value, digits) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
 const contribution = (value) => Math.abs(value) >= 0.1 || value === 0 ? signed(value, 2) : (value < 0 ? "−" : "+") + Number(Math.abs(value).toPrecision(2));
 const shortened = value => typeof value === "number" ? String(value).replace("-", "−") : value;
+const probability = p => p > 0.01 && p < 0.99 ? p.toFixed(2) : Math.min(Math.max(p, 0.001), 0.999).toFixed(3);
 const percent = p => p > 0.9999 ? "> 99.99%" : p < 0.0001 ? "< 0.01%" : (100 * p).toFixed(2) + "%";
 
 // Sort tables; filter the table of samples.
@@ -84,9 +85,17 @@ for (const script of document.querySelectorAll("script.viewable")) {
     found.querySelector("h4").textContent = `Sample ${sample.name}`;
     found.querySelector("p").textContent = `True class ${classes[sample.true]}, predicted ${of} with probability ${percent(sample.probability)}; ` +
       `second most probable: ${against}. Log odds between them: ${signed(sample.logOdds, 2)}.`;
+    if (sample.interval) {
+      const [low, high] = sample.interval, part = found.querySelector(".certainty");
+      part.hidden = false;
+      part.querySelector(".interval").style.left = `${100 * low}%`;
+      part.querySelector(".interval").style.width = `${100 * (high - low)}%`;
+      part.querySelector(".dot").style.left = `${100 * sample.probability}%`;
+      part.querySelector(".words").textContent = `${probability(sample.probability)}, between ${probability(low)} and ${probability(high)}`;
+    }
     for (const [kind, code] of [["of", sample.predicted], ["other", sample.against]]) {
       found.querySelector(`thead .${kind} span`).textContent = `typical of ${classes[code]}`;
-      found.querySelector(`thead .${kind} .swatch`).className = `swatch c${code % 8}`;
+      found.querySelector(`thead .${kind} .swatch`).className = `swatch c${code % {{ n_colours }}}`;
     }
     const first = found.querySelector("tbody tr");
     let rest = sample.logOdds;
@@ -106,7 +115,7 @@ for (const script of document.querySelectorAll("script.viewable")) {
         const place = at => high > low ? 4 + 92 * (at - low) / (high - low) : 50;
         ["of", "other"].forEach((kind, i) => {
           const bar = line.querySelector(`.track .${kind}`);
-          bar.classList.add(`c${(i ? sample.against : sample.predicted) % 8}`);
+          bar.classList.add(`c${(i ? sample.against : sample.predicted) % {{ n_colours }}}`);
           bar.style.left = `${place(ranges[i][0])}%`;
           bar.style.width = `${place(ranges[i][1]) - place(ranges[i][0])}%`;
         });
