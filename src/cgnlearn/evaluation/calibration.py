@@ -24,7 +24,7 @@ from cgnlearn.evaluation.study import BASELINE, Study
 from cgnlearn.logistic.recalibration import SMALLEST, bounded, recalibrate
 
 FEWEST_EVENTS = 10  # in either class, for a statement about calibration
-CERTAIN_EVENTS = 100  # in the rarer class, below which calibration is not assessed with certainty
+CERTAIN_EVENTS, UNCERTAIN = 100, "not assessed with certainty"  # with fewer in the rarer class
 MANY = 2000  # samples of either class from which on normal approximations serve
 FARTHEST = 1e4  # slopes and intercepts beyond are infinite
 
@@ -99,9 +99,9 @@ def _open(slope: Estimate | None, p_value: float | None, ratio: Estimate | None 
 
 
 def _unflagged(slope: Estimate, n: int, of: str) -> str:
-    """That there is no sign of a fault; few samples vouch for nothing."""
-    few = f", but not assessed with certainty ({n} {of}, {CERTAIN_EVENTS} are needed)" if n < CERTAIN_EVENTS else ""
-    return f"no sign of miscalibration{few}: {with_interval('slope', slope)}"
+    """That there is no sign of a fault, which few samples do not vouch for."""
+    told = f"{UNCERTAIN} ({n} {of})" if n < CERTAIN_EVENTS else "no sign of miscalibration"
+    return f"{told}: {with_interval('slope', slope)}"
 
 
 def _fault(slope: Estimate | None, p_value: float | None, ratio: Estimate | None = None) -> str:
@@ -227,7 +227,7 @@ class MulticlassCalibration:
             return f"too few samples to tell: every class needs {FEWEST_EVENTS}"
         if self.is_open:
             return _open(self.slope, self.p_value)
-        return _unflagged(self.slope, min(of.n_events for of in self.by_class.values()), "samples in the rarest class")
+        return _unflagged(self.slope, min(of.n_events for of in self.by_class.values()), "in the rarest class")
 
     @property
     def is_open(self) -> bool:

@@ -17,6 +17,7 @@ from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.evaluation import estimates
 from cgnlearn.evaluation.calibration import (
+    UNCERTAIN,
     Calibration,
     MulticlassCalibration,
     calibration,
@@ -112,7 +113,8 @@ class Validation:
             return self.calibration.words
         if self.gain.sign == 0:
             return f"of little use: its predictions are not clearly better than {frequencies}"
-        return f"usable as it is: {self.calibration.words}"
+        is_certain = not self.calibration.words.startswith(UNCERTAIN)
+        return f"usable as it is{': ' if is_certain else ', but calibration is '}{self.calibration.words}"
 
     @property
     def rows(self) -> list[tuple[str, Estimate | None]]:

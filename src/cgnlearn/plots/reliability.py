@@ -177,7 +177,7 @@ class ReliabilityDisplay(Display):
             for line in self.lines.values()
         ]
         up, down = (max(100 * end[i] / end[2] for end in ends) for i in (0, 1))
-        space = 0.3 * max(up, down)
+        space = (up + down) / 3  # a fifth of the height for the words above and below
         ax.set_ylim(-down - space, up + space)
         ax.set_axis_off()
         for y, side, words in (

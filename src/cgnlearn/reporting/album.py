@@ -74,8 +74,14 @@ def _in_page(text: str, name: str, description: str) -> Markup:
         lambda found: f"var({VARIABLES[found[0]]})" if found[0] in VARIABLES else found[0],
         content,
     )
+    content = re.sub(r'(?<=\bd=")[^"]+', lambda found: _short(found[0]), content)
     view = re.findall(r'viewBox="[^"]+"', opening)[0]
     return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view} '
         f'role="img" aria-label="{escape(description)}">{content}'
     )
+
+
+def _short(path: str) -> str:
+    """A path with two decimals, a hundredth of a point, and no more spaces than it needs."""
+    return re.sub(r"\s*([A-Za-z])\s*", r"\1", re.sub(r"(\.\d\d)\d+", r"\1", path)).strip()
