@@ -122,7 +122,7 @@ def test_the_study_says_what_the_model_says(mixed_study, mixed_chosen):
 def test_reasons_are_attributions_of_the_fold_s_own_model(mixed_study, mixed_chosen, method, monkeypatch):
     study, chosen = mixed_study, mixed_chosen
     if method == "contributions":  # Shapley values would take too long
-        monkeypatch.setattr("cgnlearn.evaluation.evidence.SECONDS", (0.0, 0.0))
+        monkeypatch.setattr("cgnlearn.evaluation.evidence.SECONDS", (-1.0, -1.0))
         results = [replace(result, evidence=None) for result in study.results]
         chosen = replace(chosen, evidence=explained(replace(study, results=results)))
     assert chosen.evidence.is_shapley == (method == "shapley")

@@ -162,6 +162,8 @@ def _shapley(model: Any, X: Any, n: int, seconds: float) -> Floats | None:
         while start < n:
             part = _safe_indexing(X, np.arange(start, min(start + size, n)))
             found.append(model.shapley(part, n_permutations=N_ORDERS, max_exact=MOST_EXACT))
+            if start == 0:  # the first ones may have waited for a compiler
+                started = process_time()
             start, size = start + size, FIRST * size
             if start < n and process_time() - started > seconds:
                 return None
