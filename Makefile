@@ -31,10 +31,10 @@ warm: $(VENV)/.installed
 
 # Minutes, for every change; test-all has besides what takes long, and is for every merge.
 test: lint
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
 test-all: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # The oldest versions that pyproject.toml states, in an environment of their own; their own warnings are not ours.
 $(VENV)-oldest/.installed: pyproject.toml
@@ -44,7 +44,7 @@ $(VENV)-oldest/.installed: pyproject.toml
 	touch $@
 
 test-oldest: $(VENV)-oldest/.installed
-	$(VENV)-oldest/bin/python -m pytest -n auto -o filterwarnings=default -W ignore::DeprecationWarning --disable-warnings
+	$(VENV)-oldest/bin/python -m pytest -n auto --dist loadgroup -o filterwarnings=default -W ignore::DeprecationWarning --disable-warnings
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(PIP) --group docs

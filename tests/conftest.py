@@ -14,6 +14,13 @@ def pytest_configure(config):
     settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
 
 
+def pytest_collection_modifyitems(items):
+    """A file goes to one process, so that what its tests share is made once; likewise the models of the readers."""
+    for item in items:
+        place = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group("portable" if place.startswith("tests/portable/") else place))
+
+
 @pytest.fixture(scope="session")
 def shared():
     """The folder of reference values and data beside the checkout."""
