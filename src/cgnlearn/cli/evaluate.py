@@ -177,7 +177,9 @@ def evaluate(
         if sites is not None:
             terminal.print_by_site(log_loss_by_site(study))
     terminal.print_warnings(study.summaries)
-    if tripod is not None and study.chosen is not None:
+    if tripod is not None and study.chosen is None:
+        terminal.say(f"{tripod} is not written, as no model has predictions in every fold: finish the evaluation first")
+    elif tripod is not None:
         from cgnlearn.reporting.tripod import write_tripod
         from cgnlearn.reporting.tripod_answers import answers_of_study
 

@@ -103,6 +103,8 @@ def answers_of_study(
     missing = {str(name): int(n) for name, n in study.X.isna().sum().items() if n}
     X = None if study.positions is not None else study.X
     answers = _of_samples(X, study.true, study.classes, missing, excluded, len(study.y))
+    if study.positions is not None:
+        answers["9b"] = [f"{len(study.names)} intensities along a spectrum ({escaped(study.axis)})."]
     answers |= _of_outcome(study.classes, study.positive_class, study.settings)
     answers["1"] = ["Development of a prediction model, with internal evaluation by cross-validation."]
     answers["5a"] = [_listed(study.settings)]
