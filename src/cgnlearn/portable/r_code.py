@@ -42,7 +42,8 @@ def r_code(description: Description) -> str:
     title = "".join(char if char.isprintable() else " " for char in description["title"] or "A classifier")
     title = title.encode("ascii", "replace").decode()
     parts = {"title": title, "version": description["provenance"]["cgnlearn"]}
-    return HEAD.format(**parts, model=as_r(description), reader=resource("reader.R"))
+    read = {key: value for key, value in description.items() if key != "interval"}  # it predicts without intervals
+    return HEAD.format(**parts, model=as_r(read), reader=resource("reader.R"))
 
 
 def as_r(value: Any) -> str:
