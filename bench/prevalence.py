@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 from cgnlearn import CGNClassifierCV
 from cgnlearn.estimators.class_prior import estimated, refuse_other_change
 from cgnlearn.logistic.recalibration import bounded
+from cgnlearn.networks.unusual import UNUSUAL
 from measuring import parser, publish, versions
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -56,7 +57,7 @@ def drawn(name: str, division: int, folder: Path) -> list[dict]:
             rows = np.concatenate(of_classes)
             of = estimated(bounded(log_proba[rows]) - model.class_log_prior_, model.classes_, LEVEL)
             try:
-                refuse_other_change(typicality[rows])
+                refuse_other_change(typicality[rows], model._ranking.expected_share(UNUSUAL, of.value))
                 refused = False
             except ValueError:
                 refused = True

@@ -57,6 +57,22 @@ def test_three_classes_and_another_prevalence(rng):
     assert corrected.score(X, y) >= model.score(X, y)
 
 
+def test_a_rare_class_far_out_may_become_frequent(rng):
+    def place(n, share):
+        y = rng.random(n) < share
+        return np.where(y, rng.normal(size=n) * 6 + 4, rng.normal(size=n))[:, None], y.astype(int)
+
+    model = CGNClassifier().fit(*place(1500, 0.03))
+    X, _ = place(300, 0.6)
+    assert (model.typicality(X) < 0.01).mean() > 0.05  # the rare class, of which hardly a training sample is typical
+    expected = model._ranking.expected_share(0.01, np.array([0.4, 0.6]))
+    assert expected == pytest.approx((model.typicality(X) < 0.01).mean(), abs=0.08)
+    assert model._ranking.expected_share(0.01, np.array([0.97, 0.03])) == pytest.approx(0.01, abs=0.004)
+    assert model.estimate_class_prior(X).value[1] == pytest.approx(0.6, abs=0.12)
+    with pytest.raises(ValueError, match="more than the class frequencies has changed"):
+        model.estimate_class_prior(X + 40)
+
+
 def test_other_changes_few_samples_and_bad_levels_are_refused(rng):
     model = CGNClassifier().fit(*place(rng, 200, [0.5, 0.5]))
     X, _ = place(rng, 100, [0.9, 0.1])

@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.networks.unusual import Unusual
+from cgnlearn.networks.unusual import UNUSUAL, Unusual
 
 N_STEPS, SETTLED = 1000, 1e-8  # of EM
 LEAST = 1e-9  # frequency
@@ -82,11 +82,12 @@ def _profile(ratio: Floats, label: int, share: float, value: Floats) -> float:
     return _height(ratio, start if len(value) == 2 else _em(ratio, start, label))
 
 
-def refuse_other_change(typicality: Floats | None) -> None:
-    """Refuse samples of which too many are unusual: more than the class frequencies has changed."""
-    if typicality is None:
-        return
-    unusual = Unusual.of(typicality)
+def refuse_other_change(typicality: Floats, expected: float = UNUSUAL) -> None:
+    """Refuse samples of which too many are unusual: more than the class frequencies has changed.
+
+    ``expected`` is the share of them at these frequencies.
+    """
+    unusual = Unusual.of(typicality, expected)
     if unusual.are_many:
         raise ValueError(
             f"{unusual.n} of {unusual.n_all} samples have a typicality below 1%: more than the class "

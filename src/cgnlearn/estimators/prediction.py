@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -36,6 +36,7 @@ from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import Ranking, Reference
+from cgnlearn.networks.unusual import UNUSUAL
 
 COMPUTED = ("_model", "_ranking", "_training")  # from what else is fitted, when it is needed: neither copied nor stored
 
@@ -447,11 +448,10 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
             raise ValueError(f"class frequencies need at least {FEWEST} samples, not {len(log_proba)}: collect more")
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        try:
-            refuse_other_change(self.typicality(X))
-        except NotExactError:
-            refuse_other_change(None)  # there is nothing to compare with
-        return estimated(bounded(log_proba) - self.class_log_prior_, self.classes_, level)
+        found = estimated(bounded(log_proba) - self.class_log_prior_, self.classes_, level)
+        with suppress(NotExactError):  # there is nothing to compare with
+            refuse_other_change(self.typicality(X), self._ranking.expected_share(UNUSUAL, found.value))
+        return found
 
     @property
     def _n_samples_kept(self) -> int:

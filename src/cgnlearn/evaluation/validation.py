@@ -33,7 +33,7 @@ from cgnlearn.evaluation.metrics import BRIER, LOG_LOSS
 from cgnlearn.evaluation.net_benefit import Band, net_benefit
 from cgnlearn.evaluation.subgroups import Subgroup, subgroups
 from cgnlearn.networks.model import NotExactError
-from cgnlearn.networks.unusual import Unusual
+from cgnlearn.networks.unusual import UNUSUAL, Unusual
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +285,7 @@ def validate(
         for step in steps_before(model):
             part = step.transform(part)
         log_proba = _log_proba(last, part)
-        unusual = _unusual(last, part)
+        unusual = _unusual(last, part, counts / n)
     missing, unknown = gaps_by_column(X if part is X else part, last)
     return validation_of(
         log_proba,
@@ -368,11 +368,12 @@ def _log_proba(model: Any, X: Any) -> Floats:
     return np.asarray(found, dtype=float)
 
 
-def _unusual(model: Any, X: Any) -> Unusual | None:
+def _unusual(model: Any, X: Any, frequencies: Floats) -> Unusual | None:
     if not hasattr(model, "typicality"):
         return None
     try:
         typicality = model.typicality(X)
     except NotExactError:
         return None
-    return Unusual.of(typicality)
+    ranking = getattr(model, "_ranking", None)  # without one, as of an updated model, the classes are not compared
+    return Unusual.of(typicality, UNUSUAL if ranking is None else ranking.expected_share(UNUSUAL, frequencies))

@@ -97,7 +97,7 @@ class Reference:
             log_likelihood, class_log_prior = _refitted(log_likelihood, class_log_prior, table, refit)
         return cls(log_likelihood, np.array(class_log_prior), weights, observed_cells(table), value_quantiles(table))
 
-    def log_density(self, class_prior: Sequence[float] | None) -> Floats:
+    def log_density(self, class_prior: Sequence[float] | Floats | None) -> Floats:
         """ln p(x) of the held-out samples; ``class_prior`` None: as learned."""
         prior = self.class_log_prior if class_prior is None else np.log(class_prior)
         return np.asarray(logsumexp(self.log_likelihood + prior, axis=1))
@@ -153,6 +153,22 @@ class Ranking:
             return _Ranks.of(reference.log_density(self.class_prior), reference.weights)(log_density)
         share = (observed.sum() - 1) / max(reference.observed.sum(axis=1).mean() - 1, 1.0)
         return self._ranks.moved(share)(self._standing(observed)(log_density))
+
+    def expected_share(self, least: float, frequencies: Floats) -> float:
+        """The share of samples with a typicality below ``least`` where the classes have other frequencies.
+
+        A rare class is less typical: where it is frequent, more samples are. Held-out training samples count as often
+        as they would occur there.
+        """
+        reference = self.reference
+        log_density, typicality = reference.log_density(self.class_prior), np.empty(len(reference.weights))
+        with numeric_libraries().limit(limits=1, user_api="blas"):
+            for observed, rows in _by_pattern(reference.observed):
+                typicality[rows] = self.of_log_density(log_density[rows], observed)
+        there = reference.log_density(np.maximum(frequencies, np.finfo(float).tiny))
+        log_ratio = there - reference.log_density(None)
+        weights = reference.weights * np.exp(log_ratio - log_ratio.max())
+        return float(weights[typicality < least].sum() / weights.sum())
 
     @cached_property
     def _drawn(self) -> Table:

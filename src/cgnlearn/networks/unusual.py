@@ -18,11 +18,11 @@ class Unusual(NamedTuple):
 
     n: int
     n_all: int
-    p_value: float  # that their share is 1%, as of samples like the training data
+    p_value: float  # that their share is the expected one
 
     @classmethod
-    def of(cls, typicality: Floats) -> Unusual:
-        """Those of samples with these typicalities.
+    def of(cls, typicality: Floats, expected: float = UNUSUAL) -> Unusual:
+        """Those of samples with these typicalities, of which a share is expected: 1% with the classes of training.
 
         Examples
         --------
@@ -32,7 +32,7 @@ class Unusual(NamedTuple):
         (20, 40, True)
         """
         n, n_all = int((typicality < UNUSUAL).sum()), len(typicality)
-        return cls(n, n_all, float(stats.binomtest(n, n_all, UNUSUAL, "greater").pvalue))
+        return cls(n, n_all, float(stats.binomtest(n, n_all, max(expected, UNUSUAL), "greater").pvalue))
 
     @property
     def are_many(self) -> bool:
