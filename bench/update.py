@@ -78,8 +78,8 @@ def table(n_divisions: int, jobs: int, folder: Path) -> str:
         f"and {mix.max():+.3f} in the worst (wanted: at most +0.010 on average); picking one step is "
         f"{pick.mean():+.3f} and {pick.max():+.3f}. The best step is that with the lowest mean over the divisions.",
         "",
-        "| model | places | new samples | as it is | class prior | intercepts and slope | new samples alone | best step "
-        '| which | `update` | `combine="pick"` |',
+        "| model | places | new samples | as it is | class prior | intercepts and slope | new samples alone | "
+        'best step | which | `update` | `combine="pick"` |',
         f"|---|---|---:|{'---:|' * 5}---|---:|---:|",
         *rows,
     ]
