@@ -104,6 +104,9 @@ def test_words_without_a_fault(rng):
     assert few.is_small
     assert "too few samples to tell: 6 of the rarer outcome" in few.words
     assert few.as_dict()["flagged"] is False
+    constant = calibration(np.zeros(60), np.arange(60) % 2 == 0)  # as the class frequencies are
+    assert constant.slope is None
+    assert constant.words == "no slope: all samples have the same probabilities"
 
 
 def test_words_do_not_contradict_the_intervals_they_show():

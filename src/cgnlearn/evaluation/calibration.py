@@ -23,6 +23,7 @@ from cgnlearn.evaluation.perfect_calibration import p_value, scores_of, sums_by_
 from cgnlearn.evaluation.study import BASELINE, Study
 from cgnlearn.logistic.recalibration import SMALLEST, bounded, recalibrate
 
+ALL_EQUAL = "no slope: all samples have the same probabilities"
 FEWEST_EVENTS = 10  # in either class, for a statement about calibration
 CERTAIN_EVENTS, UNCERTAIN = 100, "not assessed with certainty"  # with fewer in the rarer class
 MANY = 2000  # samples of either class from which on normal approximations serve
@@ -58,9 +59,11 @@ class Calibration:
         """What the figures say, in one clause."""
         if self.is_flagged:
             return _fault(self.slope, self.p_value, self.observed_expected)
-        if self.is_small or self.slope is None:
+        if self.is_small:
             n = min(self.n_events, self.n - self.n_events)
             return f"too few samples to tell: {n} of the rarer outcome, where {FEWEST_EVENTS} are needed"
+        if self.slope is None:
+            return ALL_EQUAL
         if self.is_open:
             return _open(self.slope, self.p_value, self.observed_expected)
         return _unflagged(self.slope, min(self.n_events, self.n - self.n_events), "events")
@@ -223,8 +226,10 @@ class MulticlassCalibration:
         """What the figures say, in one clause."""
         if self.is_flagged:
             return _fault(self.slope, self.p_value)
-        if self.slope is None or all(of.is_small for of in self.by_class.values()):
+        if all(of.is_small for of in self.by_class.values()):
             return f"too few samples to tell: every class needs {FEWEST_EVENTS}"
+        if self.slope is None:
+            return ALL_EQUAL
         if self.is_open:
             return _open(self.slope, self.p_value)
         return _unflagged(self.slope, min(of.n_events for of in self.by_class.values()), "in the rarest class")
