@@ -65,6 +65,7 @@ def test_sets_hold_the_classes_that_the_other_folds_do_not_exclude(study):
     )
     assert found.correct == pytest.approx(hit[size == 1].mean())
     assert found.abstains == pytest.approx(1 - found.single)
+    assert found.size == pytest.approx(size.mean())
     assert found.covered.low < 0.8 < found.covered.high
 
 

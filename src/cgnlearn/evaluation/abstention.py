@@ -54,6 +54,7 @@ class PredictionSets(NamedTuple):
     correct: float | None  # of those, the share in which it is the true class
     several: float  # cannot tell
     empty: float  # unlike every class
+    size: float  # mean number of classes
 
     @property
     def abstains(self) -> float:
@@ -102,4 +103,5 @@ def prediction_sets(study: Study, model: str, level: float = COVERAGE) -> Predic
         float(hit[single].mean()) if single.any() else None,
         float((size > 1).mean()),
         float((size == 0).mean()),
+        float(size.mean()),
     )
