@@ -117,8 +117,8 @@ def test_words_do_not_contradict_the_intervals_they_show():
     test = "the joint test of intercept and slope does not reject (p = 0.07)"
     told = f"undecided: slope 2.08 (1.13–3.34) excludes 1, but {test}"
     assert found.words == told
-    several = MulticlassCalibration(slope, 0.071, {"a": found})
-    assert several.words == told
+    assert MulticlassCalibration(slope, 0.071, {"a": found}).words == told
+    assert MulticlassCalibration(slope, 0.071, {}).words == told  # of a verdict
     assert not replace(found, p_value=0.03).is_open
     assert "too moderate, slope 2.08" in replace(found, p_value=0.03).words
     assert not replace(found, slope=Estimate(1.2, 0.9, 1.6)).is_open

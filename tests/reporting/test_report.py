@@ -33,6 +33,7 @@ from cgnlearn.plots.style import DARK_COLOURS, LINES
 from cgnlearn.reporting import write_report
 from cgnlearn.reporting.album import VARIABLES, Album
 from cgnlearn.reporting.cards import cards, column, histogram_of
+from cgnlearn.reporting.demonstration import Comparison, comparison_figure
 from cgnlearn.reporting.effects import common_view, drawing, effects_of
 from cgnlearn.reporting.leaderboard import leaderboard
 from cgnlearn.reporting.page import IncompleteReportError
@@ -484,6 +485,16 @@ def test_figures_take_the_page_s_colours(page):
     for colour, name in VARIABLES.items():
         assert f"{name}: {colour};" in text
         assert f"{name}: {DARK_COLOURS[colour]};" in text
+
+
+def test_the_picture_of_comparisons_has_plain_numbers(mixed_study):
+    study = replace(mixed_study, results=[])
+    study.__dict__["summaries"] = [
+        replace(summary, model=name) for summary, name in zip(mixed_study.summaries, ("ml", "bayes"), strict=False)
+    ]
+    drawn = comparison_figure([Comparison("tan", study)], Album("x"))
+    assert "mathdefault" not in drawn
+    assert "maximum likelihood" in drawn
 
 
 def test_twenty_classes_have_a_colour_each(page):

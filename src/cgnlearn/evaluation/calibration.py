@@ -226,7 +226,7 @@ class MulticlassCalibration:
         """What the figures say, in one clause."""
         if self.is_flagged:
             return _fault(self.slope, self.p_value)
-        if all(of.is_small for of in self.by_class.values()):
+        if self.by_class and all(of.is_small for of in self.by_class.values()):
             return f"too few samples to tell: every class needs {FEWEST_EVENTS}"
         if self.slope is None:
             return ALL_EQUAL

@@ -95,7 +95,8 @@ def abstention_figure(study: Study, album: Album) -> Markup:
             ax.step(100 * curve.coverage[many], 100 * curve.risk[many], where="post", label=model, **look)
             most = max(most, float(curve.risk[many].max(initial=0.0)))
         ax.set(xlabel="samples decided, most certain first (%)", ylabel="errors among them (%)")
-        ax.set(xlim=(0, 100), ylim=(0, 100 * min(1.0, 1.15 * most + 0.005)))
+        top = 100 * min(1.0, max(0.05, 1.15 * most))
+        ax.set(xlim=(0, 100), ylim=(-0.03 * top, top))  # a line without errors is not hidden by the axis
         _legend_above(ax)
 
     return album.add("risk-coverage", "Risk-coverage curve", draw, (HALF, 3.4))[0]
