@@ -131,6 +131,7 @@ def comparison_figure(compared: Sequence[Comparison], album: Album) -> Markup:
         ax.invert_yaxis()
         ax.set(xscale="log", xlim=(low, high), xlabel="log loss of held-out samples (lower is better)")
         ax.xaxis.set_major_formatter("{x:g}")  # formulas are not parsed
+        ax.xaxis.set_minor_formatter("{x:g}" if high < 10 * low else "")
         ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderaxespad=0)
         without_frame(ax)
 
