@@ -161,14 +161,19 @@ class Ranking:
         as they would occur there.
         """
         reference = self.reference
-        log_density, typicality = reference.log_density(self.class_prior), np.empty(len(reference.weights))
-        with numeric_libraries().limit(limits=1, user_api="blas"):
-            for observed, rows in _by_pattern(reference.observed):
-                typicality[rows] = self.of_log_density(log_density[rows], observed)
         there = reference.log_density(np.maximum(frequencies, np.finfo(float).tiny))
         log_ratio = there - reference.log_density(None)
         weights = reference.weights * np.exp(log_ratio - log_ratio.max())
-        return float(weights[typicality < least].sum() / weights.sum())
+        return float(weights[self._of_reference < least].sum() / weights.sum())
+
+    @cached_property
+    def _of_reference(self) -> Floats:
+        """The typicality of the held-out training samples themselves."""
+        log_density, typicality = self.reference.log_density(self.class_prior), np.empty(len(self.reference.weights))
+        with numeric_libraries().limit(limits=1, user_api="blas"):
+            for observed, rows in _by_pattern(self.reference.observed):
+                typicality[rows] = self.of_log_density(log_density[rows], observed)
+        return typicality
 
     @cached_property
     def _drawn(self) -> Table:
