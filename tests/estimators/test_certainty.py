@@ -55,11 +55,19 @@ def test_more_samples_give_narrower_intervals(model):
     assert many < few
 
 
+def test_a_p_value_of_one_minus_the_coverage_is_not_enough():
+    few = np.r_[0:4, 50:54, 100:104]
+    model = CGNClassifier().fit(X[few], y[few])  # p-values are fifths
+    p = model.conformal_p_values(X[NEW])
+    assert np.isclose(p, 0.2).any()
+    np.testing.assert_array_equal(model.predict_set(X[NEW], coverage=0.8), p > 0.3)
+
+
 def test_sets_contain_the_true_class_mostly(model):
     found = model.predict_set(X[NEW], coverage=0.8)
     assert found.dtype == bool
     p = model.conformal_p_values(X[NEW])
-    np.testing.assert_array_equal(found, p > 1 - 0.8)
+    np.testing.assert_array_equal(found, p > 0.2 + 1e-9)
     assert ((p > 0) & (p <= 1)).all()
     assert found[np.arange(len(found)), y[NEW]].mean() > 0.6
     assert found.sum() < found.size

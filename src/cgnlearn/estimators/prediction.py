@@ -297,7 +297,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         array([[ True, False, False],
                [False,  True,  True]])
         """
-        least = 1 - probability(coverage, "coverage")
+        least = round(1 - probability(coverage, "coverage"), 12)  # a p-value of 0.2 is not above 1 - 0.8
         return np.asarray(self.conformal_p_values(X, per_class=per_class) > least)
 
     def conformal_p_values(self, X: Any, *, per_class: bool = True) -> Floats:
