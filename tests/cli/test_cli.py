@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -156,8 +157,22 @@ def test_levels_are_those_of_the_training_rows(tmp_path):
     path = tmp_path / "rare.csv"
     frame.to_csv(path, index=False)
     works("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "-p", "bayes", "-o", tmp_path / "out")
-    works("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "-p", "bayes", "-o", tmp_path / "less",
-          "--ignore", "level")  # fmt: skip
+    works(
+        "evaluate",
+        path,
+        "-t",
+        "class",
+        "--cv",
+        "4",
+        "-s",
+        "naive_bayes",
+        "-p",
+        "bayes",
+        "-o",
+        tmp_path / "less",
+        "--ignore",
+        "level",
+    )
     said, without = (pd.read_csv(tmp_path / name / "rows.csv").query("sample == 11") for name in ("out", "less"))
     np.testing.assert_allclose(said["log p(x)"], without["log p(x)"], rtol=1e-12)
 
@@ -377,9 +392,22 @@ def test_wide_npz(tmp_path):
     X = rng.normal(size=(40, 500)) + 2 * y[:, None] * (np.arange(500) < 40)
     np.savez(tmp_path / "wide.npz", X=X.astype(np.float32), y=np.array(["no", "yes"])[y], mz=np.linspace(700, 900, 500))
     found = json.loads(
-        works("evaluate", tmp_path / "wide.npz", "-s", "band", "--k", "3", "--likelihood-power", "0.2", "--cv", "4",
-              "--json", "--report", tmp_path / "wide.html")
-    )["models"]  # fmt: skip
+        works(
+            "evaluate",
+            tmp_path / "wide.npz",
+            "-s",
+            "band",
+            "--k",
+            "3",
+            "--likelihood-power",
+            "0.2",
+            "--cv",
+            "4",
+            "--json",
+            "--report",
+            tmp_path / "wide.html",
+        )
+    )["models"]
     assert found[1]["model"] == "band 3 bayes, likelihood power 0.2"
     assert found[1]["accuracy"]["mean"] > 0.8
     assert "Mean spectra of the classes" in (tmp_path / "wide.html").read_text()
@@ -522,8 +550,9 @@ def test_table_and_report_show_the_same_figures_and_the_costs(tmp_path):
     (tmp_path / "cost.csv").write_text("class,treat,wait\nyes,1,10\nno,2,0\n")
     report = tmp_path / "report.html"
     words = ("-t", "ill", "--groups", "clinic", "-s", "naive_bayes", "-p", "bayes", "--positive", "yes")
-    code, out, _ = run("evaluate", tmp_path / "data.csv", *words, "--cost", tmp_path / "cost.csv", "--report", report,
-                       "--json")  # fmt: skip
+    code, out, _ = run(
+        "evaluate", tmp_path / "data.csv", *words, "--cost", tmp_path / "cost.csv", "--report", report, "--json"
+    )
     assert code == 0
     model = json.loads(out)["models"][0]
     text = report.read_text()
@@ -555,9 +584,12 @@ def test_interrupted_runs_keep_what_was_done(wine, tmp_path):
     """Ctrl-C in a real process: a table of what is there, exit code 1, and a folder to go on from."""
     words = ["evaluate", str(wine), "-t", "class", "--cv", "10x200", "-s", "naive_bayes", "--json", "-o", str(tmp_path)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cgnlearn", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "cgnlearn", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # what runs in the background ignores it
-    )  # fmt: skip
+    )
     rows = tmp_path / "rows.csv"
     for _ in range(600):
         if rows.exists() and rows.stat().st_size > 20_000:
@@ -583,9 +615,14 @@ def test_the_model_remembers_its_columns(patients, tmp_path):
         )
     )
     assert told["columns"] == {
-        "target": "diagnosis", "id": "subject", "groups": "subject", "ignore": ["ratio"], "categorical": ["stage"],
-        "na": [], "site": None,
-    }  # fmt: skip
+        "target": "diagnosis",
+        "id": "subject",
+        "groups": "subject",
+        "ignore": ["ratio"],
+        "categorical": ["stage"],
+        "na": [],
+        "site": None,
+    }
     assert load(model).feature_names_in_.tolist() == ["stage", "sex", "marker"]
     rows = list(csv.DictReader(io.StringIO(works("predict", model, path))))
     assert [row["id"] for row in rows] == frame["subject"].astype(str).tolist()
@@ -744,8 +781,26 @@ def test_decisions_about_one_class(patients, tmp_path):
     path, _frame = patients
     costs = tmp_path / "costs.csv"
     costs.write_text("class,ill,healthy\nill,0,1\nhealthy,1,0\n")
-    options = ("-t", "diagnosis", "--categorical", "stage", "--ignore", "subject", "--cv", "5", "-s", "naive_bayes",
-               "-p", "bayes", "--positive", "ill", "--prevalence", "0.1", "--cost", costs)  # fmt: skip
+    options = (
+        "-t",
+        "diagnosis",
+        "--categorical",
+        "stage",
+        "--ignore",
+        "subject",
+        "--cv",
+        "5",
+        "-s",
+        "naive_bayes",
+        "-p",
+        "bayes",
+        "--positive",
+        "ill",
+        "--prevalence",
+        "0.1",
+        "--cost",
+        costs,
+    )
     told = json.loads(works("evaluate", path, *options, "--json", "-o", tmp_path / "out"))
     found, nothing = told["models"]
     rows = pd.read_csv(tmp_path / "out" / "rows.csv").query("model == 'naive_bayes bayes'")
@@ -808,8 +863,12 @@ def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatc
     columns = ("-t", "diagnosis", "--categorical", "stage", "--ignore", "subject")
     found = json.loads(works("evaluate", path, *columns, "--cv", "3", "--json"))["models"]
     assert [entry["model"] for entry in found] == [
-        "mixture", "logistic regression", "random forest", "gradient boosting", "class frequencies",
-    ]  # fmt: skip
+        "mixture",
+        "logistic regression",
+        "random forest",
+        "gradient boosting",
+        "class frequencies",
+    ]
     assert max(entry["log_loss"]["mean"] for entry in found[:3]) < found[4]["log_loss"]["mean"]
     assert all(entry["seconds"]["fit"] > 0 and entry["auc"]["value"] > 0.7 for entry in found[:4])
     beside = ("--cv", "2", "-s", "naive_bayes", "-p", "bayes", "--compare", "logistic_regression", "--json")
@@ -938,3 +997,14 @@ def test_figures_are_saved_for_a_paper(patients, tmp_path):
     works(*words, "--report", tmp_path / "report.html")
     assert {"roc.svg", "roc.pdf", "calibration.pdf"} <= {file.name for file in (tmp_path / "figures").iterdir()}
     assert "add --report PATH" in fails(2, *words)
+
+
+@pytest.mark.parametrize(
+    ("names", "is_ordered", "axis"),
+    [(range(60), False, None), (range(60), True, "column"), (np.arange(60) + 1000.5, False, "m/z")],
+)
+def test_counted_columns_are_a_spectrum_only_where_their_order_matters(names, is_ordered, axis):
+    from cgnlearn.cli.evaluate import _spectrum
+
+    columns = SimpleNamespace(X=pd.DataFrame(np.zeros((2, 60)), columns=[str(name) for name in names]))
+    assert _spectrum(columns, is_ordered).get("axis") == axis

@@ -129,7 +129,8 @@ def evaluate(
         rows["spectra"] = read.survey
         for warning in read.survey.warnings:
             terminal.say(f"warning: {warning}")
-    study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows, **_spectrum(read))
+    rows |= _spectrum(read, ordered or not {"band", "box", "band_average"}.isdisjoint(structure))
+    study = Study(data.name, read.X, read.y, models, splits, settings=settings, **asked, **rows)
     if study.undivided:
         terminal.say(study.undivided)
     run = Run(study.work(_manifest(read, roles, models, cv, seed), explained=report is not None), output)
@@ -377,12 +378,17 @@ def _of_sites(data: Data, sites: Any) -> dict[str, str]:
     return {"Sites": "; ".join(found)}
 
 
-def _spectrum(data: Data) -> dict[str, Any]:
-    """Positions of the columns along a spectrum, if their names are 50 or more rising numbers."""
+def _spectrum(data: Data, is_ordered: bool) -> dict[str, Any]:
+    """Positions of the columns along a spectrum, if their names are 50 or more rising numbers.
+
+    Columns that are merely counted, as those of an npz file without names, are one if their order was said to matter.
+    """
     from cgnlearn.tables.text import rising_numbers
 
     positions = rising_numbers(data.X.columns)
     if positions is None or len(positions) < 50:
         return {}
-    numbered = bool((positions == range(len(positions))).all())  # an npz file without names
-    return {"positions": positions, "axis": "column" if numbered else "m/z"}
+    is_counted = bool((positions == range(len(positions))).all())
+    if is_counted and not is_ordered:
+        return {}
+    return {"positions": positions, "axis": "column" if is_counted else "m/z"}
