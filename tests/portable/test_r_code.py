@@ -50,7 +50,7 @@ def predicted(tmp_path, models, frames, call="predict_cgn(X)"):
 @pytest.mark.filterwarnings("ignore:.*unknown from training", "ignore:.*is observed in")
 @pytest.mark.parametrize("names", [FEW, pytest.param([*CASES], marks=pytest.mark.slow)], ids=["quick", "every"])
 def test_r_predicts_the_same(names, tmp_path):
-    frames = [samples(name, 8) for name in names]
+    frames = [samples(name, 4) for name in names]
     found = predicted(tmp_path, [fitted(name) for name in names], frames)
     for name, X, proba in zip(names, frames, found, strict=True):
         np.testing.assert_allclose(proba, fitted(name).predict_proba(X), atol=1e-9, rtol=0, err_msg=name)

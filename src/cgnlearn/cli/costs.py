@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
 if TYPE_CHECKING:
     from cgnlearn.evaluation.decisions import Costs
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 def read_costs(path: Path, classes: Sequence[str]) -> Costs:
     """Read costs of decisions, in the order of the classes; the first column names the class of each row."""
+    import numpy as np
+
     from cgnlearn.evaluation.decisions import Costs
     from cgnlearn.tables.columns import labels, only_numbers
     from cgnlearn.tables.formats import source_of
