@@ -134,7 +134,7 @@ def test_two_panels_are_mixed(correlation):
 @pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("n", [60, 200])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_two_panels_by_default(n, correlation, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
