@@ -169,7 +169,8 @@ def _sites(model: Any) -> list[str]:
 def _prior(model: Any) -> list[dict[str, Any]]:
     """What is known beforehand of each feature and class, and what the data have made of it, in plain values."""
     return [
-        each._asdict() | {"label": str(each.label), "feature": str(each.feature), "moved": each.moved}
+        each._asdict()
+        | {"label": str(each.label), "feature": str(each.feature), "moved": each.moved}
         | {"in_words": each.words}
         for each in model.prior_agreement_
-    ]  # fmt: skip
+    ]

@@ -52,8 +52,9 @@ class SiteCells:
                 weight = np.where(observed, weights[rows, None], 0.0)
                 at = (site, label)
                 n[at] = weight.sum(axis=0)
-                centre = np.divide((weight * np.where(observed, values, 0.0)).sum(axis=0), n[at],
-                                   out=np.zeros(m), where=n[at] > 0)  # fmt: skip
+                centre = np.divide(
+                    (weight * np.where(observed, values, 0.0)).sum(axis=0), n[at], out=np.zeros(m), where=n[at] > 0
+                )
                 mean[at] = centre
                 scatter[at] = (weight * np.square(np.where(observed, values - centre, 0.0))).sum(axis=0)
         return cls(names, n, mean, scatter)

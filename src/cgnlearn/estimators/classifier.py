@@ -21,7 +21,8 @@ from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import HandleUnknown, Table
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.estimators.fitted_network import FittedNetwork
-from cgnlearn.estimators.prediction import COMPUTED, fitting, samples_to_keep
+from cgnlearn.estimators.fitting import fitting, samples_to_keep
+from cgnlearn.estimators.prediction import COMPUTED
 from cgnlearn.logistic.correction import fit_discriminative
 from cgnlearn.networks.estimation import SampleNotAcceptableError, estimation_of, is_number
 from cgnlearn.networks.indicators import without_indicators

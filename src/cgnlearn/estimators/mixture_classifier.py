@@ -37,7 +37,8 @@ from cgnlearn.data.levels import NO_LEVELS
 from cgnlearn.data.splits import stratified_part
 from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
-from cgnlearn.estimators.prediction import Predictions, fitting, samples_to_keep, without_weightless
+from cgnlearn.estimators.fitting import fitting, samples_to_keep, without_weightless
+from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.networks.coalitions import Players
 from cgnlearn.networks.conformal import held_out_p_values
 from cgnlearn.networks.densities import normalised

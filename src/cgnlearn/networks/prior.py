@@ -285,8 +285,10 @@ class Prior:
         if not self.is_uneven:
             return Hyperparameters(location, scale, np.atleast_1d(strength), np.atleast_1d(shape))
         n_classes = max(len(np.atleast_2d(value)) for value in (strength, shape))
-        by_feature = [np.broadcast_to(value[..., columns] if value.ndim else value, (n_classes, len(columns)))
-                      for value in (strength, shape)]  # fmt: skip
+        by_feature = [
+            np.broadcast_to(value[..., columns] if value.ndim else value, (n_classes, len(columns)))
+            for value in (strength, shape)
+        ]
         strength, shape = (_least(value, _joined(partition)) for value in by_feature)
         scale = scale * (shape / by_feature[1])  # the expected variance stays
         if all((value == value[:, :1]).all() for value in (strength, shape)):

@@ -13,6 +13,7 @@ from scipy.special import gammaln
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.portable.networks import Description
+from cgnlearn.portable.onnx_families import Families, shared, square
 
 OPSET = 17  # of the operators, which are the same in all later versions
 FARTHEST = 1e140  # in standard units: greater distances count as this one
@@ -185,10 +186,10 @@ class OnnxGraph:
                 continue
             values = self.op("Sub", self.take(x, group["columns"]), np.array([group["origin"]], float))
             values = self.clipped(self.op("Div", values, np.array([group["unit"]], float)))
-            parts = _shared(group, sharing, model["estimation"] == "bayes")
+            parts = shared(group, sharing, model["estimation"] == "bayes")
             cells = range(len(group["centre"]))
             of_cells = [
-                [_Families.of(group, parts, nodes, cell, label) for label in range(len(group["centre"][0]))]
+                [Families.of(group, parts, nodes, cell, label) for label in range(len(group["centre"][0]))]
                 for cell in cells
             ]
             by_class = [[self._density(each, values) for each in of_cell] for of_cell in of_cells]
@@ -203,7 +204,7 @@ class OnnxGraph:
             found.append((summed, [node["column"] for node in nodes]))
         return found
 
-    def _density(self, families: _Families, values: Name) -> Name:
+    def _density(self, families: Families, values: Name) -> Name:
         white = self.op("MatMul", self.op("Sub", values, families.centre), families.whitening)
         residual = self.op("Add", self.op("MatMul", white, families.own), families.shift)
         square = self.op("Mul", residual, residual)
@@ -255,7 +256,7 @@ class OnnxGraph:
             by_class = []
             for label in range(self.n_classes):
                 packed, size = np.array(setting["scale"][0][label], float), basis.shape[1]
-                factor = np.linalg.cholesky(_square(packed, size, {"reach": size - 1}, np.arange(size)))
+                factor = np.linalg.cholesky(square(packed, size, {"reach": size - 1}, np.arange(size)))
                 centre = np.array(setting["origin"], float) + setting["centre"][0][label]
                 white = self.op("MatMul", self.op("Sub", inside, centre[None]), np.linalg.inv(factor).T)
                 shape, least = setting["shape"][0][label], setting["leverage"][0][label]
@@ -335,97 +336,3 @@ class OnnxGraph:
         mass = np.array(model["counts"], float) + model["dirichlet"]  # (columns, classes, 2)
         logs = np.log(mass[..., 0] / mass.sum(axis=-1)).sum(axis=0)
         return [self.op("Add", self.op("Mul", self.take(x, [0]), 0.0), logs[None])]
-
-
-class _Families:
-    """The densities of families of a group in one cell, as arrays with a column for each."""
-
-    centre: Floats  # (1, features)
-    whitening: Floats  # (features, whitened)
-    own: Floats  # from whitened values to residuals: (whitened, families)
-    before: Floats  # whitened values of the parents of a family: (whitened, families)
-    shift: Floats  # (1, families), as the following
-    spread: Floats
-    leverage: Floats
-    shape: Floats | None  # None: normal densities
-    constant: Floats
-
-    @classmethod
-    def of(cls, group: Description, parts: _Shared, nodes: Sequence[Description], cell: int, label: int) -> _Families:
-        """Families that extend each other have their whitened values in common."""
-        found, n = cls(), len(nodes)
-        place: dict[tuple[int, ...], int] = {}
-        rows: list[Floats] = []
-        owns, spread = np.zeros(n, int), np.zeros((1, n))
-        scales = np.zeros(n)
-        givens: list[list[int]] = []
-        packed = parts.scale[cell][label]
-        for i, node in enumerate(nodes):
-            members = [*node["given"], node["own"]]
-            scale = _square(packed, len(group["columns"]), group, np.array(members))
-            factor = np.linalg.cholesky(scale)
-            inverse = np.linalg.inv(factor)
-            for k in range(len(members)):
-                if (prefix := tuple(members[: k + 1])) not in place:
-                    place[prefix] = len(place)
-                    rows.append(np.zeros(len(group["columns"])))
-                    rows[-1][members] = inverse[k]
-            owns[i], scales[i] = place[tuple(members)], factor[-1, -1]
-            spread[0, i] = scales[i] ** 2 + parts.own_spread[cell][label][node["own"]]
-            givens.append([place[tuple(members[: k + 1])] for k in range(len(members) - 1)])
-        position = [node["own"] for node in nodes]
-        found.centre, found.whitening = np.array([group["centre"][cell][label]], float), np.array(rows).T
-        found.own, found.before = np.zeros((2, len(place), n))
-        found.own[owns, np.arange(n)] = scales
-        for i, given in enumerate(givens):
-            found.before[given, i] = 1.0
-        shift = np.array(group["shift"][cell][label], float)[position] if "shift" in group else np.zeros(n)
-        found.shift, found.spread = shift[None], spread
-        log_unit = np.log(np.array(group["unit"], float)[position])[None]
-        found.shape, found.leverage = None, np.ones((1, n))
-        if parts.shape is None:
-            found.constant = -0.5 * np.log(2 * np.pi * spread) - log_unit
-            return found
-        shape, leverage = (
-            np.broadcast_to(each[cell][label], len(group["columns"])) for each in (parts.shape, parts.leverage)
-        )
-        found.shape = (shape[position] + np.array([len(given) for given in givens]) / 2)[None]
-        found.leverage = leverage[position][None]
-        found.constant = gammaln(found.shape + 0.5) - gammaln(found.shape) - 0.5 * np.log(np.pi) - log_unit
-        return found
-
-
-class _Shared:
-    """Arrays of a group under a sharing: (configurations, classes, …)."""
-
-    def __init__(self, scale: Floats, own_spread: Floats, shape: Floats | None, leverage: Floats) -> None:
-        self.scale, self.own_spread, self.shape, self.leverage = scale, own_spread, shape, leverage
-
-
-def _shared(group: Description, sharing: float, averages: bool) -> _Shared:
-    def with_others(own: Floats, prior: Any) -> Floats:
-        others: Floats = own + sharing * ((own - prior).sum(axis=1, keepdims=True) - (own - prior))
-        return others
-
-    scale, leverage, centre = (np.array(group[name], float) for name in ("scale", "leverage", "centre"))
-    own_spread = np.array(group["own_spread"], float) if "own_spread" in group else np.zeros(centre.shape)
-    if not averages:
-        return _Shared(scale, own_spread, None, leverage)
-    prior_scale = np.zeros(scale.shape[-1])
-    prior_scale[: centre.shape[-1]] = group["prior_scale"]
-    shape = with_others(np.array(group["shape"], float), np.array(group["prior_shape"], float))
-    return _Shared(with_others(scale, prior_scale), with_others(own_spread, 0.0), shape, leverage)
-
-
-def _square(packed: Floats, n: int, group: Description, members: Any) -> Floats:
-    """The symmetric matrix of some features from its diagonal and its listed pairs."""
-    if "pairs" in group:
-        first, second = (np.array(each, int) for each in group["pairs"])
-    else:
-        first, second = np.triu_indices(n, 1)
-        near = second - first <= group["reach"]
-        first, second = first[near], second[near]
-    matrix = np.zeros((n, n))
-    matrix[np.arange(n), np.arange(n)] = packed[:n]
-    matrix[first, second] = matrix[second, first] = packed[n:]
-    return matrix[np.ix_(members, members)]

@@ -87,7 +87,7 @@ SECTIONS: dict[str, tuple[Item, ...]] = {
         Item("27b", "Interaction", "What do users have to do, and what do they have to know?"),
         Item("27c", "Next steps", "What is needed before use, and for whom may the model not hold?"),
     ),
-}  # fmt: skip
+}
 
 Answers = Mapping[str, Sequence[str]]  # paragraphs and tables in Markdown, by the number of the item
 
