@@ -55,7 +55,8 @@ def drawn(name: str, division: int, folder: Path) -> list[dict]:
             happened = rng.random(N) < prevalence
             of_classes = [rng.choice(np.flatnonzero(y_test == c), (happened == c).sum(), replace=False) for c in (0, 1)]
             rows = np.concatenate(of_classes)
-            of = estimated(bounded(log_proba[rows]) - model.class_log_prior_, model.classes_, LEVEL)
+            log_ratio = bounded(log_proba[rows]) - model.class_log_prior_
+            of = estimated(log_ratio, model.classes_, LEVEL, model._held_out)
             try:
                 refuse_other_change(typicality[rows], model._ranking.expected_share(UNUSUAL, of.value))
                 refused = False
@@ -124,8 +125,8 @@ def table(n_divisions: int, jobs: int, folder: Path, python: Path | None) -> str
             "Estimates that `estimate_class_prior` refuses, as too many samples are unusual, are counted in all "
             "columns but shown in the last.",
             "",
-            "The number of positive samples is drawn as well. Intervals know of the draw of samples, but not that the "
-            "model itself was learned from few: where its probabilities are off, all draws of a division are.",
+            "The number of positive samples is drawn as well. Intervals know of the draw of samples and, from held-out "
+            "training samples, that the model itself was learned from few.",
             "",
             "| set | true prevalence | mean absolute error | of EMQ | covered by 90% intervals, % | refused, % |",
             "|---|---:|---:|---:|---:|---:|",

@@ -73,6 +73,20 @@ def test_sets_contain_the_true_class_mostly(model):
     assert found.sum() < found.size
 
 
+@pytest.mark.parametrize(
+    "untrained", [CGNClassifier(estimation="discriminative"), CGNClassifierCV(candidates=["naive_bayes"])]
+)
+def test_another_class_prior_keeps_the_coverage_of_each_class(rng, untrained):
+    """Training samples are held out at the class prior that new ones have."""
+    y = rng.integers(0, 2, 1200)
+    X = rng.normal(size=(1200, 3)) + y[:, None]
+    model = clone(untrained).set_params(class_prior=[0.95, 0.05]).fit(X[:200], y[:200])
+    sets = model.predict_set(X[200:], coverage=0.9)
+    covered = [sets[y[200:] == label][:, label].mean() for label in (0, 1)]
+    assert min(covered) > 0.83  # at the training frequencies of the held-out samples, 0.6 in the second class
+    assert max(covered) < 0.97
+
+
 @pytest.mark.parametrize("value", [0, 1, 1.5, -0.1, "0.9", None, True, float("nan")])
 def test_levels_outside_0_and_1_are_refused(model, value):
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):

@@ -4,7 +4,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chi2, norm
 
 from cgnlearn import CGNClassifier
-from cgnlearn.estimators.class_prior import estimated
+from cgnlearn.estimators.class_prior import HeldOutRatios, _excess, estimated
 
 
 def place(rng, n, prior):
@@ -42,6 +42,36 @@ def test_intervals_cover_the_truth(rng, prevalence):
         found = estimated(true_ratio(X, 2), np.array([0, 1]), 0.9)
         n_covered += found.low[1] <= prevalence <= found.high[1]
     assert 46 <= n_covered <= 60  # 54 expected, standard deviation 2.3
+
+
+def test_intervals_know_that_the_model_was_learned_from_few_samples(rng):
+    """Without the held-out training samples, a model of 50 samples is taken for the truth."""
+    n_covered, n_without, n_times = 0, 0, 150
+    for _ in range(n_times):
+        model = CGNClassifier().fit(*place(rng, 50, [0.5, 0.5]))
+        X, _ = place(rng, 300, [0.2, 0.8])
+        log_ratio = model.predict_log_proba(X) - model.class_log_prior_
+        with_own = estimated(log_ratio, model.classes_, 0.9, model._held_out)
+        without = estimated(log_ratio, model.classes_, 0.9)
+        np.testing.assert_array_equal(with_own.value, without.value)
+        n_covered += with_own.low[1] <= 0.8 <= with_own.high[1]
+        n_without += without.low[1] <= 0.8 <= without.high[1]
+    assert n_covered / n_times > 0.85
+    assert n_without < n_covered - 10
+
+
+def test_the_variance_from_the_model_is_that_of_the_delta_method(rng):
+    """Two classes: the score is one number, and its slope that of the log likelihood in the frequency."""
+    ratio, own = rng.exponential(size=(80, 2)), rng.exponential(size=(40, 2))
+    labels, value = np.arange(40) % 2, np.array([0.3, 0.7])
+
+    def score(of):
+        return (of[:, 1] - of[:, 0]) / (of @ value)
+
+    by_class = [np.var(score(own)[labels == label], ddof=1) / 20 for label in (0, 1)]
+    from_model = 80**2 * (0.3**2 * by_class[0] + 0.7**2 * by_class[1])
+    excess = _excess(ratio, HeldOutRatios(np.log(own), labels), value)
+    np.testing.assert_allclose(excess, from_model / np.square(score(ratio)).sum(), rtol=1e-10)
 
 
 def test_three_classes_and_another_prevalence(rng):

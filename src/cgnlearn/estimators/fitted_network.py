@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table, concatenated, to_training_type
+from cgnlearn.estimators.class_prior import HeldOutRatios
 from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.logistic.correction import Discriminative
 from cgnlearn.networks.coalitions import Players, coalitions_of
 from cgnlearn.networks.components import Mask
-from cgnlearn.networks.conformal import full_p_values, held_out, held_out_p_values
-from cgnlearn.networks.densities import normalised
+from cgnlearn.networks.conformal import full_p_values, held_out
+from cgnlearn.networks.densities import categorical
 from cgnlearn.networks.estimation import Estimation
 from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.networks.intervals import Intervals, intervals_of
@@ -152,21 +153,27 @@ class FittedNetwork(Predictions):
         return intervals_of(scores, softmax(self._log_scores(table)), level)
 
     def _p_values(self, table: Table, per_class: bool) -> Floats:
-        training = getattr(self, "_samples", None)
-        if training is None:
+        if not hasattr(self, "_samples"):
             raise NoSamplesError(
                 "prediction sets need the training samples, which this model does not hold: it was saved without "
                 "them, or fitted from statistics or in parts; fit it to samples with fit"
             )
-        if isinstance(self._model, Discriminative):
-            held_out_log_proba = self._model.held_out_log_proba
-        elif training.n_samples < self.statistics_.classes.sum():
-            held_out_log_proba = held_out(self._model, training, self.likelihood_power_)
-        else:
-            return full_p_values(training, table, self._model_with, self.likelihood_power_, per_class)
+        is_all = self._samples.n_samples >= self.statistics_.classes.sum()
+        if is_all and not isinstance(self._model, Discriminative):
+            return full_p_values(self._samples, table, self._model_with, self.likelihood_power_, per_class)
+        return super()._p_values(table, per_class)
+
+    @property
+    def _held_out(self) -> HeldOutRatios | None:
+        training = getattr(self, "_samples", None)
+        if training is None:
+            return None
         assert training.labels is not None
-        log_proba = normalised(self._log_scores(table))
-        return held_out_p_values(held_out_log_proba, training.labels, log_proba, per_class)
+        if isinstance(self._model, Discriminative):  # whose intercept follows the frequencies of training
+            class_log_prior = categorical(self.statistics_.classes, self._estimation.dirichlet)
+            return HeldOutRatios(self._model.held_out_log_proba - class_log_prior, training.labels)
+        log_proba = held_out(self._model, training, self.likelihood_power_)
+        return HeldOutRatios(log_proba - self.class_log_prior_, training.labels)
 
     def _model_with(self, more: Table) -> Model:
         """The model of the training samples and some more."""

@@ -37,11 +37,11 @@ from cgnlearn.data.levels import NO_LEVELS
 from cgnlearn.data.splits import stratified_part
 from cgnlearn.data.table import HandleUnknown, Table, read_training
 from cgnlearn.data.transforms import learned
+from cgnlearn.estimators.class_prior import HeldOutRatios
 from cgnlearn.estimators.fitting import fitting, samples_to_keep, without_weightless
 from cgnlearn.estimators.prediction import Predictions
 from cgnlearn.networks.coalitions import Players
-from cgnlearn.networks.conformal import held_out_p_values
-from cgnlearn.networks.densities import normalised
+from cgnlearn.networks.densities import categorical, normalised
 from cgnlearn.networks.estimation import class_prior_of, is_number
 from cgnlearn.networks.intervals import N_DRAWS, Intervals
 from cgnlearn.networks.model import NotExactError
@@ -356,8 +356,10 @@ class CGNClassifierCV(Predictions, Watched):
         mass = self.statistics_.classes + self._dirichlet if self._class_prior is None else None
         return mixture_intervals(self._mixture, table, level, self._training, mass)
 
-    def _p_values(self, table: Table, per_class: bool) -> Floats:
-        return held_out_p_values(self.oof_log_proba_, self._tuning_labels, self._log_scores(table), per_class)
+    @property
+    def _held_out(self) -> HeldOutRatios:
+        class_log_prior = categorical(self.statistics_.classes, self._dirichlet)  # another is taken after the fit
+        return HeldOutRatios(self.oof_log_proba_ - class_log_prior, self._tuning_labels)
 
     @cached_property
     def _training(self) -> Training | None:

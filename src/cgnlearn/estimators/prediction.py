@@ -19,12 +19,13 @@ from cgnlearn.data.frames import headings, readable
 from cgnlearn.data.labels import group_numbers
 from cgnlearn.data.sites import SiteShift
 from cgnlearn.data.table import HandleUnknown, Table, read, read_training
-from cgnlearn.estimators.class_prior import FEWEST, ClassPrior, estimated, refuse_other_change
+from cgnlearn.estimators.class_prior import ClassPrior, HeldOutRatios, estimated, refuse_other_change
 from cgnlearn.estimators.explanation import Explanations
 from cgnlearn.estimators.fitting import warn_of_weights, without_weightless
 from cgnlearn.estimators.sites import Placed, learned, placed
 from cgnlearn.logistic.recalibration import bounded
 from cgnlearn.networks.agreement import Agreement, agreements
+from cgnlearn.networks.conformal import held_out_p_values
 from cgnlearn.networks.densities import normalised
 from cgnlearn.networks.estimation import class_prior_of, is_number
 from cgnlearn.networks.intervals import Intervals
@@ -74,9 +75,17 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
     def _intervals(self, table: Table, level: float) -> Intervals:
         """Intervals of the class probabilities."""
 
+    @property
     @abstractmethod
+    def _held_out(self) -> HeldOutRatios | None:
+        """What the model says of its training samples, each held out, if it knows."""
+
     def _p_values(self, table: Table, per_class: bool) -> Floats:
-        """Conformal p-values of the classes: (samples, classes)."""
+        """Conformal p-values of the classes: (samples, classes); approximate, as the model is that of all samples."""
+        held_out = self._held_out
+        assert held_out is not None
+        log_proba = normalised(held_out.log_ratio + self.class_log_prior_)
+        return held_out_p_values(log_proba, held_out.labels, normalised(self._log_scores(table)), per_class)
 
     @abstractmethod
     def _leave_one_out(self, table: Table) -> Floats:
@@ -358,7 +367,8 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         X : array or data frame (samples, features)
             At least twenty samples.
         level : float
-            Of the intervals, which are those of the profile likelihood.
+            Of the intervals: those of the profile likelihood, widened by what the held-out training samples tell of the
+            model's own error, if the model holds them.
 
         Examples
         --------
@@ -369,14 +379,10 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         ...     return rng.normal(size=(n, 2)) + 2 * y[:, None], y
         >>> model = CGNClassifier().fit(*place(300, 0.5))
         >>> print(model.estimate_class_prior(place(200, 0.1)[0]))
-        0 0.846 (0.783–0.899), 1 0.154 (0.101–0.217)
+        0 0.846 (0.778–0.902), 1 0.154 (0.098–0.222)
         """
-        log_proba = self.predict_log_proba(X)
-        if len(log_proba) < FEWEST:
-            raise ValueError(f"class frequencies need at least {FEWEST} samples, not {len(log_proba)}: collect more")
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        found = estimated(bounded(log_proba) - self.class_log_prior_, self.classes_, level)
+        log_ratio = bounded(self.predict_log_proba(X)) - self.class_log_prior_
+        found = estimated(log_ratio, self.classes_, level, self._held_out)
         with suppress(NotExactError):  # there is nothing to compare with
             refuse_other_change(self.typicality(X), self._ranking.expected_share(UNUSUAL, found.value))
         return found

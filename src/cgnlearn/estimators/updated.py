@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,7 +13,7 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.estimators.class_prior import FEWEST, ClassPrior, estimated, refuse_other_change
+from cgnlearn.estimators.class_prior import ClassPrior, estimated, refuse_other_change
 from cgnlearn.logistic.recalibration import bounded
 from cgnlearn.networks.estimation import class_prior_of
 from cgnlearn.networks.model import NotExactError
@@ -146,12 +147,14 @@ class UpdatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.max(found, axis=0)
 
     def estimate_class_prior(self, X: Any, *, level: float = 0.95) -> ClassPrior:
-        """Frequencies of the classes from samples without labels, as `CGNClassifier.estimate_class_prior`."""
-        log_proba = self.predict_log_proba(X)
-        if len(log_proba) < FEWEST:
-            raise ValueError(f"class frequencies need at least {FEWEST} samples, not {len(log_proba)}: collect more")
-        refuse_other_change(self.typicality(X))
-        return estimated(bounded(log_proba) - self.class_log_prior_, self.classes_, level)
+        """Frequencies of the classes from samples without labels, as `CGNClassifier.estimate_class_prior`.
+
+        Intervals are those of the profile likelihood: they do not know of the error of the model itself.
+        """
+        found = estimated(bounded(self.predict_log_proba(X)) - self.class_log_prior_, self.classes_, level)
+        with suppress(NotExactError):  # there is nothing to compare with
+            refuse_other_change(self.typicality(X))
+        return found
 
     @property
     def _n_samples_kept(self) -> int:
