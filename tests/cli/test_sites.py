@@ -50,6 +50,17 @@ def test_fit_and_predict(patients):
     np.testing.assert_allclose(
         found, expected.predict_proba(new[list("abc")], sites=new["hospital"])[:, 0], rtol=1e-4, atol=1e-6
     )
+    code, out, err = run(
+        "predict", folder / "m.skops", folder / "new.csv", "--interval", "0.9", "--sets", "0.9", "--next"
+    )
+    assert code == 0, err
+    likeliest = pd.read_csv(io.StringIO(out))
+    proba = likeliest[["probability_ill", "probability_well"]].max(axis=1)
+    assert ((likeliest["low"] <= proba) & (proba <= likeliest["high"])).all()
+    sets = expected.predict_set(new[list("abc")], sites=new["hospital"])
+    single = sets.sum(axis=1) == 1
+    assert single.any()
+    assert likeliest["set"][single].tolist() == np.where(sets[single, 0], "ill", "well").tolist()
     assert "3 sites; their share of the variance within classes" in run("inspect", folder / "m.skops")[1]
     new.drop(columns="hospital").to_csv(folder / "bare.csv", index=False)
     assert (
@@ -71,6 +82,16 @@ def test_whole_sites_are_held_out(patients):
         log_proba = model.predict_log_proba(X[test], sites=sites[test])
         loss = -np.where(y[test] == "ill", log_proba[:, 0], log_proba[:, 1]).mean()
         assert row["log_loss"]["naive_bayes bayes"] == pytest.approx(loss, rel=1e-6)
+
+
+def test_the_report_explains_predictions_of_held_out_sites(patients):
+    _, folder = patients
+    call = ("evaluate", folder / "all.csv", *OPTIONS, "-p", "bayes", "-o", folder / "results")
+    code, _, err = run(*call, "--report", folder / "r.html")
+    assert code == 0, err
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert '<span class="reason">a ' in page
+    assert "does not compute contributions" not in page
 
 
 def test_wrong_calls_are_one_line(patients):

@@ -35,6 +35,35 @@ def test_training_without_shifts_equals_a_fit_to_the_corrected_samples():
     assert (model.predict(X, sites=of_site) == other.predict(corrected)).all()
 
 
+@pytest.mark.parametrize("estimator", [CGNClassifier("tan"), CGNClassifierCV(candidates=["naive_bayes", "complete"])])
+def test_intervals_sets_and_explanations_are_those_of_the_corrected_samples(estimator):
+    X, y, of_site = simulated()
+    model = clone(estimator).fit(X, y, sites=of_site)
+    some = slice(None, None, 20)
+    corrected = (X - model.site_shift_.shifts[of_site])[some]
+    at = {"sites": of_site[some]}
+    holed = np.where(np.arange(5) < 3, X[some], np.nan), np.where(np.arange(5) < 3, corrected, np.nan)
+    np.testing.assert_allclose(model.predict_interval(X[some], **at), model.predict_interval(corrected), rtol=1e-6)
+    np.testing.assert_array_equal(model.predict_set(X[some], **at), model.predict_set(corrected))
+    np.testing.assert_allclose(model.contributions(X[some], **at), model.contributions(corrected), atol=1e-9)
+    np.testing.assert_allclose(model.shapley(X[some], **at), model.shapley(corrected), atol=1e-9)
+    falls = [model.next_measurement(holed[0], **at).fall, model.next_measurement(holed[1]).fall]
+    np.testing.assert_allclose(*falls, atol=1e-9)
+    importance = [model.feature_importance(X[some], y[some], **at), model.feature_importance(corrected, y[some])]
+    np.testing.assert_allclose(*importance, atol=1e-9)
+
+
+def test_intervals_at_a_new_site_are_those_at_its_class_frequencies():
+    X, y, of_site = simulated(frequency=0.3, apart=3.0)
+    model = CGNClassifier().fit(X[of_site < 4], y[of_site < 4], sites=of_site[of_site < 4])
+    new = np.flatnonzero(of_site == 4)
+    new = np.concatenate([new[y[new] == 1], new[y[new] == 0][:3]])  # a site where the class is frequent
+    proba = model.predict_proba(X[new], sites=of_site[new])
+    interval = model.predict_interval(X[new], sites=of_site[new])
+    assert ((interval[..., 0] <= proba) & (proba <= interval[..., 1])).all()
+    np.testing.assert_allclose(interval[:, 0, 0], 1 - interval[:, 1, 1], atol=1e-9)
+
+
 @pytest.mark.parametrize("estimator", [CGNClassifier("naive_bayes"), CGNClassifierCV(candidates=["complete"])])
 def test_a_new_site_gets_its_shift_from_unlabelled_samples(estimator):
     losses = []

@@ -59,17 +59,17 @@ class Predictor(NamedTuple):
             columns |= {"decision": np.array(self.costs.decisions)[best], "expected_cost": expected}
         return columns | dict(zip(map(heading, self.classes), np.exp(log_proba).T, strict=True))
 
-    def _interval(self, X: Any, predicted: Any) -> dict[str, Any]:
+    def _interval(self, X: Any, predicted: Any, **at: Any) -> dict[str, Any]:
         """Ends of the interval of the probability of the predicted class."""
         import numpy as np
 
-        found = self.classifier.predict_interval(_features(self.model, X), self.interval)
-        at = np.array([self.classes.index(label) for label in predicted], np.intp)
-        return dict(zip(("low", "high"), found[np.arange(len(at)), at].T, strict=True))
+        found = self.classifier.predict_interval(_features(self.model, X), self.interval, **at)
+        place = np.array([self.classes.index(label) for label in predicted], np.intp)
+        return dict(zip(("low", "high"), found[np.arange(len(place)), place].T, strict=True))
 
-    def _sets(self, X: Any) -> list[str]:
+    def _sets(self, X: Any, **at: Any) -> list[str]:
         """Classes of each prediction set, in words."""
-        found = self.classifier.predict_set(_features(self.model, X), self.sets)
+        found = self.classifier.predict_set(_features(self.model, X), self.sets, **at)
         return [
             _in_words([label for label, is_in in zip(self.classes, row, strict=True) if is_in], len(row))
             for row in found
@@ -85,29 +85,27 @@ class Predictor(NamedTuple):
             columns["id"] = data.ids
         at = {} if data.sites is None else {"sites": data.sites}
         predicted = self.predictions(self.model.predict_log_proba(X, **at))
-        if at and (self.interval is not None or self.sets is not None):
-            raise click.UsageError("intervals and sets know no sites: omit them, or fit the model without --site")
         if self.interval is not None:
-            predicted |= self._interval(X, predicted["predicted"])
+            predicted |= self._interval(X, predicted["predicted"], **at)
         if self.sets is not None:
-            predicted["set"] = self._sets(X)
+            predicted["set"] = self._sets(X, **at)
         if self.log_density:
             predicted["log_density"] = self.model.score_samples(X, **at)
         typicality, reason = typicality_or_reason(self.model, X, **at)
         predicted |= typicality_columns(typicality, reason if is_first else None)
         if self.next_test:
-            predicted |= self._next(X)
+            predicted |= self._next(X, **at)
         if data.y is not None:
             target = str(self.roles.target)
             columns[target if target not in {*columns, *predicted} else f"{target} of the file"] = data.y
         return pd.DataFrame(columns | predicted)
 
-    def _next(self, X: Any) -> dict[str, Any]:
+    def _next(self, X: Any, **at: Any) -> dict[str, Any]:
         """Columns about the next feature to measure: its name, empty to stop, and what it is expected to tell."""
         import numpy as np
 
         decision_costs = None if self.costs is None else self.costs.matrix.T
-        found = self.model.next_measurement(X, self.test_costs, decision_costs=decision_costs)
+        found = self.model.next_measurement(X, self.test_costs, decision_costs=decision_costs, **at)
         schema = self.classifier.statistics_.schema
         names = np.array([*(schema.names or map(str, range(schema.n_columns))), ""], object)
         fall = found.fall[np.arange(len(found.feature)), found.feature]

@@ -14,6 +14,7 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.labels import labels_of, target
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
+from cgnlearn.estimators.sites import Placed
 from cgnlearn.networks.coalitions import MOST_TABULATED, Players, hiding
 from cgnlearn.networks.components import Mask
 from cgnlearn.networks.densities import normalised, true_class_log_proba
@@ -50,8 +51,8 @@ class Explanations:
     classes_: NDArray[Any]
 
     @abstractmethod
-    def _table(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        """Read samples."""
+    def _placed(self, X: Any, sites: Any) -> Placed:
+        """Read samples, without the shifts of their sites if these are given."""
 
     @property
     @abstractmethod
@@ -119,6 +120,7 @@ class Explanations:
         max_exact: int = MOST_TABULATED,
         random_state: Any = 0,
         return_se: bool = False,
+        sites: Any = None,
     ) -> Floats | tuple[Floats, Floats]:
         """Shapley values of the features: (samples, features or groups, classes).
 
@@ -148,6 +150,9 @@ class Explanations:
             Seed of the orders.
         return_se : bool
             Whether to return the standard errors too, 0 where values are exact.
+        sites : array (samples,), optional
+            Where the model was fitted with sites: samples are without the shifts of these. The class prior is that of
+            training at sites that training did not have, too.
 
         Examples
         --------
@@ -162,7 +167,7 @@ class Explanations:
         0.0
         """
         self._check_integrates("shapley")
-        table = self._table(X)
+        table = self._placed(X, sites).table
         players = players_of(groups, table.schema)
         if n_permutations < 4:
             raise ValueError(f"n_permutations must be at least 4, not {n_permutations!r}")
@@ -192,7 +197,7 @@ class Explanations:
         orders = (rng.permutation(len(players)) for _ in range(n_pairs))
         return sampled(members, known, before, after, followed(self, orders, n_pairs), self._power)
 
-    def feature_importance(self, X: Any, y: Any, groups: Groups | None = None) -> Importance:
+    def feature_importance(self, X: Any, y: Any, groups: Groups | None = None, *, sites: Any = None) -> Importance:
         """How much the log loss of samples rises if a feature, or group of features, is integrated out.
 
         Features that carry the same evidence stand in for each other, and each seems unimportant: name them as a group.
@@ -201,7 +206,7 @@ class Explanations:
         ----------
         X, y
             Samples that were not trained on tell what matters for new ones.
-        groups
+        groups, sites
             As in `shapley`.
 
         Returns
@@ -219,7 +224,7 @@ class Explanations:
         array([0.  , 0.01, 0.04, 0.08])
         """
         self._check_integrates("feature_importance")
-        table, labels = self._table(X), labels_of(target(y), self.classes_)
+        table, labels = self._placed(X, sites).table, labels_of(target(y), self.classes_)
         if len(labels) != table.n_samples:
             raise ValueError(f"X has {table.n_samples} samples, y {len(labels)}: give the class of each")
         players, n = players_of(groups, table.schema), len(labels)
@@ -237,7 +242,7 @@ class Explanations:
         return Importance(mean, mean - half, mean + half)
 
     def next_measurement(
-        self, X: Any, costs: Any = None, *, decision_costs: Any = None, least: float = 0.01
+        self, X: Any, costs: Any = None, *, decision_costs: Any = None, least: float = 0.01, sites: Any = None
     ) -> NextMeasurement:
         """Which missing feature of each sample to measure next, and what each would be expected to tell.
 
@@ -257,6 +262,8 @@ class Explanations:
             Cost of each decision for a sample of each class, in the units of ``costs``.
         least : float
             Fall of the entropy, in nats, below which nothing more is measured.
+        sites
+            As in `shapley`.
 
         Returns
         -------
@@ -275,7 +282,7 @@ class Explanations:
         (array([3]), array([[ nan, 0.32, 0.58, 0.67]]))
         """
         self._check_integrates("next_measurement")
-        table = self._table(X)
+        table = self._placed(X, sites).table
         risk = entropy if decision_costs is None else self._least_cost(decision_costs)
         price = self._prices(costs, 1.0 if decision_costs is None else 0.0, table.schema)
         present = risk(normalised(self._log_scores(table)))

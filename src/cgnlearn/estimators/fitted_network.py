@@ -240,14 +240,15 @@ class FittedNetwork(Predictions):
         """Log p(class) + likelihood_power · log p(x | class): (samples, classes)."""
         return self._log_scores(self._table(X))
 
-    def contributions(self, X: Any) -> Floats:
+    def contributions(self, X: Any, sites: Any = None) -> Floats:
         """Log density of each feature under each class: (samples, features, classes).
 
         Their sum over features, times ``likelihood_power_``, plus ``class_log_prior_``, is `predict_joint_log_proba`.
         Features that are missing, excluded from the model or constant in training have 0. With
-        ``missing_indicator=True`` the log probability of being missing, or not, is included.
+        ``missing_indicator=True`` the log probability of being missing, or not, is included. With ``sites``, as in
+        `predict_log_proba`, samples are without the shifts of these.
         """
-        return self._model.contributions(self._table(X))
+        return self._model.contributions(self._placed(X, sites).table)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
         """Draw samples and their classes from the predictive distribution, with likelihood power 1.

@@ -403,22 +403,24 @@ class CGNClassifierCV(Predictions, Watched):
         table = self._table(X)
         return self._log_scores(table) + self._log_marginal(table)[:, None]
 
-    def contributions(self, X: Any) -> Floats:
+    def contributions(self, X: Any, sites: Any = None) -> Floats:
         """Weighted mean of the members' contributions times all likelihood powers: (samples, features, classes).
 
         Their sum over features plus ``class_log_prior_`` approximates the log probabilities of the classes, up to a
-        constant of the sample; `contributions_remainder` is the difference.
+        constant of the sample; `contributions_remainder` is the difference. With ``sites``, as in `predict_log_proba`,
+        samples are without the shifts of these.
         """
-        return self._mixture.contributions(self._table(X))
+        return self._mixture.contributions(self._placed(X, sites).table)
 
-    def contributions_remainder(self, X: Any) -> Floats:
+    def contributions_remainder(self, X: Any, sites: Any = None) -> Floats:
         """Log probabilities less the sum of the `contributions`, centred in each sample: (samples, classes).
 
         It is not 0, as a mean of probabilities is not one of their logarithms, and some members are no sums over
         features.
         """
-        approximation = normalised(self.contributions(X).sum(axis=1) + self.class_log_prior_)
-        remainder = self.predict_log_proba(X) - approximation
+        table = self._placed(X, sites).table
+        approximation = normalised(self._mixture.contributions(table).sum(axis=1) + self.class_log_prior_)
+        remainder = normalised(self._log_scores(table)) - approximation
         return np.asarray(remainder - remainder.mean(axis=1, keepdims=True))
 
     def _html_repr(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
+from scipy.special import expit, logit, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -182,7 +182,7 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         best = np.argmax(self._scores_at(X, sites), axis=1)
         return self.classes_[best]
 
-    def predict_interval(self, X: Any, level: float = 0.9, *, return_std: bool = False) -> Any:
+    def predict_interval(self, X: Any, level: float = 0.9, *, return_std: bool = False, sites: Any = None) -> Any:
         """Credible interval of the probability of every class: (samples, classes, 2).
 
         It says how far the probability could be off because the training samples are few: the probability that the
@@ -195,6 +195,8 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         level : float between 0 and 1
         return_std : bool
             Whether to return also the standard deviation of the log odds of each class: (samples, classes).
+        sites : array (samples,), optional
+            As in `predict_log_proba`. The shifts of the sites count as known.
 
         Examples
         --------
@@ -207,11 +209,18 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         >>> model.predict_interval(X[[70]])[0, 1].round(2)
         array([0.31, 0.96])
         """
-        found = self._intervals(self._table(X), probability(level, "level"))
+        table, log_odds = self._placed(X, sites)
+        found = self._intervals(table, probability(level, "level"))
         interval = np.stack([found.low, found.high], axis=-1)
+        if log_odds is not None:
+            scores = self._log_scores(table)
+            moved = logit(softmax(scores + log_odds)) - logit(softmax(scores))
+            interval = expit(logit(interval) + np.nan_to_num(moved)[:, :, None])
         return (interval, found.log_odds_std) if return_std else interval
 
-    def predict_set(self, X: Any, coverage: float = 0.9, *, per_class: bool = True) -> NDArray[np.bool_]:
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, per_class: bool = True, sites: Any = None
+    ) -> NDArray[np.bool_]:
         """Set of classes that contains the true one with chance ``coverage`` at least: (samples, classes).
 
         A class is in the set if its p-value of `conformal_p_values` is above 1 - coverage. Several classes mean that
@@ -223,6 +232,8 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         coverage : float between 0 and 1
         per_class : bool
             Whether the guarantee holds for the samples of each class, or only for all of them together.
+        sites : array (samples,), optional
+            As in `conformal_p_values`.
 
         Examples
         --------
@@ -235,9 +246,9 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
                [False,  True,  True]])
         """
         least = round(1 - probability(coverage, "coverage"), 12)  # a p-value of 0.2 is not above 1 - 0.8
-        return np.asarray(self.conformal_p_values(X, per_class=per_class) > least)
+        return np.asarray(self.conformal_p_values(X, per_class=per_class, sites=sites) > least)
 
-    def conformal_p_values(self, X: Any, *, per_class: bool = True) -> Floats:
+    def conformal_p_values(self, X: Any, *, per_class: bool = True, sites: Any = None) -> Floats:
         """Share of the training samples that fit their class no better than each sample fits it: (samples, classes).
 
         With the true class, p-values are at most α with a chance of at most α, whatever the model, if the samples are
@@ -248,8 +259,10 @@ class Predictions(Explanations, ClassifierMixin, BaseEstimator):  # type: ignore
         exactly, which takes a fit for each. What it has chosen from the training samples (a search, ``"cv"``) stays.
         The p-values are approximate for `CGNClassifierCV`, ``estimation="discriminative"`` and more than 10,000
         training samples, where held-out training samples are compared with predictions of the model of all of them.
+        With ``sites`` as in `predict_log_proba` samples are without the shifts of their sites; at a site that training
+        did not have, nothing is guaranteed.
         """
-        table = self._table(X)
+        table = self._placed(X, sites).table
         if self._is_weighted:
             raise ValueError(
                 "samples with weights are not exchangeable, so prediction sets have no guarantee: fit without "

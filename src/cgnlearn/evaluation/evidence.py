@@ -119,6 +119,15 @@ def evidence_of(
     return Evidence(scale * summed.for_truth, reasons, _intervals(model, X, log_proba), by_shapley)
 
 
+def without_shifts(model: Any, X: Any, sites: Any) -> Any:
+    """Samples without the shifts of their sites, of which a fitted classifier can be asked what it would with sites."""
+    table = model._placed(X, sites).table
+    found: Any = X.copy() if hasattr(X, "columns") else np.array(X, dtype=float)
+    for place, column in enumerate(table.schema.continuous):
+        found[found.columns[column] if hasattr(X, "columns") else (slice(None), column)] = table.values[:, place]
+    return found
+
+
 class _Summed:
     """Sums of attributions, of one part of the samples after the other."""
 

@@ -19,7 +19,15 @@ from cgnlearn import SampleNotAcceptableError
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import Split, are_divisible
 from cgnlearn.data.warning import DataWarning
-from cgnlearn.evaluation.evidence import UNEXPLAINED, Evidence, Features, evidence_of, peaks, single_columns
+from cgnlearn.evaluation.evidence import (
+    UNEXPLAINED,
+    Evidence,
+    Features,
+    evidence_of,
+    peaks,
+    single_columns,
+    without_shifts,
+)
 from cgnlearn.evaluation.grouped import fit_options, last_step, steps_before
 from cgnlearn.evaluation.metrics import Summary, Tally
 from cgnlearn.evaluation.run import Row, Unit, Work
@@ -105,16 +113,19 @@ def held_out_result(
     part, last = _safe_indexing(samples.X, rows), last_step(trained)
     for step in steps_before(trained):
         part = step.transform(part)
-    log_proba = log_proba_of(last, part, None if samples.sites is None else samples.sites[rows])
+    sites = None if samples.sites is None else samples.sites[rows]
+    log_proba = log_proba_of(last, part, sites)
     took = Seconds(seconds, perf_counter() - started)
     own = [str(label) for label in last.classes_.tolist()]
     place = {label: code for code, label in enumerate(own)}
     known = np.array([place.get(label, -1) for label in samples.classes])
     predicted = np.where(known >= 0, log_proba[:, known], -np.inf)  # of a class without training samples
     evidence = None
-    if columns is not None and hasattr(last, EXPLAINS) and samples.sites is None:
+    if columns is not None and hasattr(last, EXPLAINS):
         true = np.array([place.get(str(label), 0) for label in samples.y[rows]], dtype=np.intp)
         is_one_to_one = all(isinstance(step, OneToOneFeatureMixin) for step in steps_before(trained))
+        if sites is not None and hasattr(last, "site_shift_"):
+            part = without_shifts(last, part, sites)
         known_columns = columns.positions is not None or is_one_to_one
         evidence = _explained(last, part, log_proba, true, columns, seconds) if known_columns else UNEXPLAINED
     return FoldResult(unit, rows, predicted, evidence, seconds=took)
