@@ -29,7 +29,7 @@ from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import Expansion
 from cgnlearn.logistic.optimiser import MOST_CURVATURE, MOST_DENSE
 from cgnlearn.logistic.path import fits, penalties, steps
-from cgnlearn.logistic.uncertainty import Curved
+from cgnlearn.logistic.uncertainty import Curved, Directions
 from cgnlearn.networks.coalitions import Likelihoods, Players, additive
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
@@ -74,19 +74,22 @@ class FittedLogistic(Fitted):
             )
         features = self.expansion(samples[self.transform]).values
         return [
-            LogDensities(log_odds, curved.covariance(features), np.zeros_like(log_odds))
-            for log_odds, curved in zip(self.log_likelihood(samples), self._curved(training), strict=True)
+            LogDensities(log_odds, posterior.covariance(features), np.zeros_like(log_odds))
+            for log_odds, posterior in zip(self.log_likelihood(samples), self.posteriors(training), strict=True)
         ]
 
-    def _curved(self, training: Training) -> list[Curved]:
-        """Inverse Hessians of the settings, which are kept for the next call."""
-        known: tuple[Training, list[Curved]] | None = self.__dict__.get("_known")
+    def posteriors(self, training: Training) -> list[Curved | Directions]:
+        """How certain the coefficients of the settings are, which is kept for the next call."""
+        known: tuple[Training, list[Curved | Directions]] | None = self.__dict__.get("_known")
         if known is not None and known[0] is training:
             return known[1]
         table = training.samples[self.transform]
         design = Design.of(self.expansion(table).values, table, frequencies(table, self.dirichlet))
         # The curvature is that at held-out probabilities: at its own, a fit that separates the classes has none.
-        found = [Curved.of(design, training.proba, float(penalty), None, training.times) for penalty in self.penalties]
+        found: list[Curved | Directions] = []
+        for penalty in self.penalties.tolist():
+            curved = Curved.of(design, training.proba, penalty, None, training.times)
+            found.append(Directions.of(curved) if design.samples.is_dense else curved)
         self.__dict__["_known"] = training, found
         return found
 

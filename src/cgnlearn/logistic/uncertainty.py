@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.logistic.design import Design
 from cgnlearn.logistic.path import inverse_of, leverages
+
+MOST_EXACT = 40  # parameters of which every direction is kept
+N_DIRECTIONS = 4  # that are kept of more
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,3 +51,54 @@ class Curved:
             return of_one[:, None, None] * np.eye(n_contrasts)
         none = np.zeros((len(points), n_contrasts))
         return leverages(points, none if offset is None else offset, self.inverse, self.has_power)
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """An inverse Hessian in few numbers: the directions in which parameters are known best, and one variance beyond.
+
+    That variance is such that the variances of the training samples are right on average. With up to `MOST_EXACT`
+    parameters all directions are kept, and nothing is left beyond.
+    """
+
+    centre: Floats  # of the features: (features,)
+    scale: Floats  # (features,), infinite where one is constant
+    vectors: Floats  # orthonormal: (directions, contrasts, 1 + features)
+    variance: Floats  # (directions,)
+    rest: float  # the variance beyond
+
+    @classmethod
+    def of(cls, curved: Curved) -> Directions:
+        """From the inverse Hessian of all contrasts."""
+        design, inverse = curved.design, curved.inverse
+        points, weights, n_contrasts = design.samples.design, design.samples.weights, design.samples.n_contrasts
+        n_kept = len(inverse) if len(inverse) <= MOST_EXACT else N_DIRECTIONS
+        variance, kept = eigh(inverse, subset_by_index=(0, n_kept - 1))
+        vectors = kept.T.reshape(n_kept, n_contrasts, -1)
+        rest = 0.0
+        if n_kept < len(inverse):
+            along = np.square(np.einsum("sf,daf->sda", points, vectors)).sum(axis=2)
+            none = np.zeros((len(points), n_contrasts))
+            whole = np.einsum("saa->s", leverages(points, none, inverse, has_power=False))
+            beyond = n_contrasts * np.square(points).sum(axis=1) - along.sum(axis=1)
+            rest = float(weights @ (whole - along @ variance) / (weights @ beyond))
+        of_features = np.zeros((n_kept, n_contrasts, 1 + len(design.centre)))
+        of_features[:, :, 0] = vectors[:, :, 0]
+        if design.basis is None:
+            of_features[:, :, 1:][:, :, np.isfinite(design.scale)] = vectors[:, :, 1:]
+        else:
+            of_features[:, :, 1:] = vectors[:, :, 1:] @ (design.values.T @ design.basis).T
+        return cls(design.centre, design.scale, of_features, variance, rest)
+
+    def covariance(self, features: Floats) -> Floats:
+        """Covariance of the contrasts of new samples: (samples, contrasts, contrasts).
+
+        ``features`` are as they were before they were standardised.
+        """
+        standard = (features - self.centre) / self.scale
+        standard[np.isnan(standard)] = 0.0  # missing values are at the mean
+        points = np.concatenate([np.ones((len(standard), 1)), standard], axis=1)
+        along = np.einsum("sf,daf->sda", points, self.vectors)
+        beyond = self.rest * np.square(points).sum(axis=1)[:, None, None] * np.eye(along.shape[2])
+        found: Floats = np.einsum("sda,d,sdb->sab", along, self.variance - self.rest, along, optimize=True) + beyond
+        return found

@@ -7,6 +7,7 @@ cumulants of log densities are sums over features. Only differences between clas
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +19,9 @@ from cgnlearn.data.arrays import Floats, contrasts_of, rows_by_cell
 from cgnlearn.data.levels import MISSING
 from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
+from cgnlearn.networks.blocks import Blocks
 from cgnlearn.networks.components import Mask
-from cgnlearn.networks.estimation import Estimation, Posterior
+from cgnlearn.networks.estimation import Estimation, Posterior, Terms
 from cgnlearn.networks.integration import observed_cells
 from cgnlearn.networks.layout import Partition
 from cgnlearn.networks.solver import Solver
@@ -245,7 +247,7 @@ def _sums(network: Network, table: Table, observed: Mask | None, inclusion: Floa
             for start in range(0, len(all_rows), step):
                 rows = all_rows[start : start + step]
                 part_table = table.rows(rows)
-                nodes = _Nodes.of(solver, partition, part_table)
+                nodes = _Nodes.of(solver.terms(part_table), partition, part_table)
                 own = chance[nodes.columns]
                 seen = own[:, None] if observed is None else own[:, None] * observed[np.ix_(rows, nodes.columns)].T
                 found = regression_cumulants(np.square(nodes.residual), nodes.extra, nodes.shape, nodes.spread)
@@ -261,8 +263,9 @@ def _sums(network: Network, table: Table, observed: Mask | None, inclusion: Floa
                     sums.covariance[rows] += _of_inclusion((found.mean * is_seen).transpose(2, 0, 1), own)
                 if estimation.sharing and n_classes > 1:
                     if centres is None:
-                        at_centres = _at_centres(partition, posterior, configuration, part_table)
-                        centres = _Nodes.of(solver, partition, at_centres)
+                        first = part_table.rows(np.zeros(n_classes, np.intp))
+                        terms = _terms_at_centres(solver, partition, posterior, configuration, first)
+                        centres = _Nodes.of(terms, partition, first)
                     correlation = correlation_of(posterior, configuration, estimation)
                     sums.covariance[rows] += nodes.shared_covariance(centres, correlation, seen)
     return sums
@@ -289,15 +292,15 @@ class _Nodes(NamedTuple):
     unit: Floats  # (features, 1)
 
     @classmethod
-    def of(cls, solver: Solver, partition: Partition, table: Table) -> _Nodes:
-        """Gather the terms of a solver."""
+    def of(cls, every: Iterable[Terms], partition: Partition, table: Table) -> _Nodes:
+        """Gather the terms of the samples of a table."""
         n_classes, m = table.schema.n_classes, partition.n_features
         place = np.zeros(table.schema.n_columns, np.intp)
         place[partition.columns] = np.arange(m)
         residual, extra = np.zeros((2, n_classes, m, table.n_samples))
         shape, spread = np.ones((2, n_classes, m, 1))
         unit, present = np.ones((m, 1)), np.zeros(m, bool)
-        for terms in solver.terms(table):
+        for terms in every:
             at = place[terms.columns]
             consecutive = len(at) == m and bool((np.diff(at) == 1).all())
             if consecutive and isinstance(terms.rows, slice):  # without copies of the indexes
@@ -320,7 +323,8 @@ class _Nodes(NamedTuple):
         n_classes, _, n_samples = self.residual.shape
         found = np.zeros((n_samples, n_classes, n_classes))
         least = np.einsum("cvc->cv", centres.extra)[:, :, None]
-        length = self.extra - least  # squared, of the parents' distance to their centre
+        # Squared, of the parents' distance to their centre, where 0 may round below.
+        length = np.maximum(self.extra - least, 0.0)
         log_scale = np.sqrt(polygamma(1, self.shape))
         for c in range(n_classes):
             for d in range(c):
@@ -350,13 +354,24 @@ def correlation_of(posterior: Posterior, configuration: int, estimation: Estimat
     return correlation
 
 
-def _at_centres(partition: Partition, posterior: Posterior, configuration: int, table: Table) -> Table:
-    """One sample at the centre of each class, of the configuration of a table's samples."""
-    first = table.rows(np.zeros(table.schema.n_classes, np.intp))
-    values = np.zeros(first.values.shape)
-    units = posterior.units
-    values[:, partition.values] = posterior.centre[configuration] * units.unit + units.origin
-    return replace(first, values=values, labels=None, weights=None)
+def _terms_at_centres(
+    solver: Solver, partition: Partition, posterior: Posterior, configuration: int, table: Table
+) -> Iterator[Terms]:
+    """Terms of samples of a configuration, one for each class, whose values are at the centre of the class."""
+    units, centre = posterior.units, posterior.centre[configuration]
+    table = replace(table, labels=None, weights=None)
+
+    def at_centres(members: Any) -> Table:
+        values = np.zeros(table.values.shape)
+        values[:, partition.values[members]] = centre[:, members] * units.unit[members] + units.origin[members]
+        return replace(table, values=values)
+
+    if len(np.unique(partition.columns)) == partition.n_features or not isinstance(solver, Blocks):
+        yield from solver.terms(at_centres(slice(None)))
+        return
+    for stack in solver.regressions:  # families that count different samples have different centres of one parent
+        for number, members in enumerate(stack.members):
+            yield from stack.block(number).terms(at_centres(members))
 
 
 def _filled(network: Network, table: Table) -> Table:

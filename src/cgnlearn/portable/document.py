@@ -12,7 +12,7 @@ import numpy as np
 from cgnlearn import __version__
 from cgnlearn.candidates.aode import FittedAODE
 from cgnlearn.candidates.bands import FittedBands
-from cgnlearn.candidates.candidate import Fitted
+from cgnlearn.candidates.candidate import Fitted, Training
 from cgnlearn.candidates.logistic import FittedLogistic
 from cgnlearn.candidates.mixture import Mixture
 from cgnlearn.candidates.networks import FittedNetworks
@@ -26,7 +26,7 @@ from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import QUANTILES
 from cgnlearn.persistence import classifier_of, training_checksum
-from cgnlearn.portable.intervals import interval
+from cgnlearn.portable.intervals import interval, with_interval, without_interval
 from cgnlearn.portable.networks import Description, described
 from cgnlearn.portable.regressions import aode, regression, terms_of_expansion, terms_of_network
 
@@ -34,12 +34,16 @@ FORMAT = "cgnlearn-portable"
 VERSION = 1  # increased when readers of the last version would predict something else
 DIGITS = 12  # significant ones in files: standard units leave none of the others a meaning
 ALL_DIGITS = 17  # of covariances without a prior, which may be near singular
-EXACT = ("origin", "edges", "factors", "quantiles", "fill")  # in the columns' own units, which may be far from 0
+# In the columns' own units, which may be far from 0; and what moves ends of intervals by less than 1e-7.
+DIGITS_OF = dict.fromkeys(("origin", "edges", "factors", "quantiles", "fill"), ALL_DIGITS)
+DIGITS_OF |= dict.fromkeys(("directions", "member_weights"), 8)
 N_TYPICAL = 101  # log densities at which the typicality is tabulated
 UNIT = re.compile(r"^(.*\S)\s*[(\[]([^()\[\]]{1,20})[)\]]$")  # as in "glucose [mg/dl]"
 
 
-def description(model: Any, *, title: str | None = None, about: str | None = None) -> Description:
+def description(
+    model: Any, *, title: str | None = None, about: str | None = None, intervals: bool = True
+) -> Description:
     """Describe a fitted classifier in plain values: numbers, text, truths, None, lists and dictionaries with text keys.
 
     Parameters
@@ -47,6 +51,8 @@ def description(model: Any, *, title: str | None = None, about: str | None = Non
     model : CGNClassifier or CGNClassifierCV
     title, about : str, optional
         What the model is, and what it is for, in words.
+    intervals : bool
+        Whether to describe how certain the probabilities are, where that is possible.
 
     Examples
     --------
@@ -60,9 +66,11 @@ def description(model: Any, *, title: str | None = None, about: str | None = Non
     if classifier_of(model) is not model:
         raise TypeError("a Pipeline has steps that other languages do not know: export its last step")
     schema, statistics = model.statistics_.schema, model.statistics_
-    parts = _Parts(schema, statistics.without_values)
+    parts = _Parts(schema, statistics.without_values, getattr(model, "_training", None) if intervals else None)
     is_mixture = hasattr(model, "_mixture")
     found = parts.of_mixture(model) if is_mixture else parts.of_network(model)
+    certain = interval(model, parts.models, found["members"]) if intervals else None
+    models = parts.models if certain else [without_interval(each) for each in parts.models]
     exact = any(each.get("estimation") == "ml" for each in parts.models)
     whole = {
         "format": FORMAT,
@@ -74,10 +82,10 @@ def description(model: Any, *, title: str | None = None, about: str | None = Non
         "handle_unknown": model._handle_unknown,
         "columns": _columns(model, is_mixture),
         "transforms": parts.transforms,
-        "models": parts.models,
+        "models": models,
         **found,
         "typicality": _typicality(model, is_mixture),
-        "interval": interval(model),
+        "interval": certain,
         "provenance": {
             "cgnlearn": __version__,
             "classifier": type(model).__name__,
@@ -93,10 +101,11 @@ def description(model: Any, *, title: str | None = None, about: str | None = Non
 class _Parts:
     """The models of a classifier, each described once, and the transforms that they need."""
 
-    def __init__(self, schema: Schema, without_values: Sequence[int]) -> None:
+    def __init__(self, schema: Schema, without_values: Sequence[int], training: Training | None) -> None:
         # As the candidates of a mixture see it: columns without values are constants.
         levels = (NO_LEVELS if own and i in without_values else own for i, own in enumerate(schema.levels))
         self.schema = replace(schema, levels=tuple(levels))
+        self.training = training
         self.models: list[Description] = []
         self.transforms: dict[str, Description] = {"none": {}}
         self._found: dict[int, list[tuple[list[int], list[int]]]] = {}
@@ -109,6 +118,7 @@ class _Parts:
     def of_network(self, model: Any) -> Description:
         """A network, perhaps with a correction, as the only member."""
         ((own, _),) = described([model._generative], "none")
+        own = [with_interval(each, model._model) for each in own]
         numbers, power = self.add(own), model.likelihood_power_
         likelihoods = [{"models": numbers, "powers": [power]}]
         if isinstance(model._model, Discriminative):
@@ -147,14 +157,19 @@ class _Parts:
 
     def _described(self, fitted: Fitted) -> Iterator[tuple[list[Description], list[int]]]:
         if isinstance(fitted, FittedNetworks):
-            yield from described(fitted.models, fitted.transform)
+            for models, which in described(fitted.models, fitted.transform):
+                yield [with_interval(each, fitted.models[which[0]]) for each in models], which
         elif isinstance(fitted, FittedBands):
-            for models, which in described([fitted.network(i) for i in range(len(fitted.ks))], fitted.transform):
-                yield [each | {"needs_complete": True} for each in models], which
+            networks = [fitted.network(i) for i in range(len(fitted.ks))]
+            for models, which in described(networks, fitted.transform):
+                certain = (with_interval(each, networks[which[0]]) for each in models)
+                yield [each | {"needs_complete": True} for each in certain], which
         elif isinstance(fitted, FittedLogistic):
             terms = terms_of_expansion(fitted.expansion, self.schema)
+            posteriors = None if self.training is None else fitted.posteriors(self.training)
             for setting in range(len(fitted.odds.intercept)):
-                yield [regression(terms, fitted.odds, setting) | {"transform": fitted.transform}], [setting]
+                found = regression(terms, fitted.odds, setting, None if posteriors is None else posteriors[setting])
+                yield [found | {"transform": fitted.transform}], [setting]
         elif isinstance(fitted, FittedAODE):
             yield [aode(fitted.models) | {"transform": fitted.transform}], list(range(len(fitted.models)))
         else:
@@ -229,7 +244,7 @@ def _plain(level: Any) -> Any:
 def _as_plain(value: Any, digits: int) -> Any:
     """Arrays as lists of numbers with so many digits; infinite ones and NaN as None."""
     if isinstance(value, dict):
-        return {key: _as_plain(part, ALL_DIGITS if key in EXACT else digits) for key, part in value.items()}
+        return {key: _as_plain(part, DIGITS_OF.get(key, digits)) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_as_plain(part, digits) for part in value]
     if isinstance(value, np.ndarray):

@@ -44,7 +44,9 @@ def export(model: Any, path: str | Path, *, title: str | None = None, about: str
 def content(model: Any, ending: str, *, title: str | None = None, about: str | None = None) -> bytes:
     """The content of a file with this ending."""
     check_ending(ending)
-    found = description(model, title=title, about=about)
+    # Those of a mixture are half as large as the rest: the page has them.
+    intervals = ending.lower() == ".html" or (ending.lower() == ".json" and not hasattr(model, "_mixture"))
+    found = description(model, title=title, about=about, intervals=intervals)
     if ending.lower() == ".onnx":
         return onnx_content(found)
     render = {".html": page, ".r": r_code}.get(ending.lower(), as_json)

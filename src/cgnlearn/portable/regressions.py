@@ -16,6 +16,7 @@ from cgnlearn.data.schema import Schema
 from cgnlearn.logistic.correction import Discriminative
 from cgnlearn.logistic.design import LinearOdds
 from cgnlearn.logistic.features import Expansion, joint_cells, own_features
+from cgnlearn.logistic.uncertainty import Directions
 from cgnlearn.networks.layout import Cells
 from cgnlearn.portable.networks import Description
 
@@ -38,14 +39,14 @@ def _step(column: int, edge: float) -> Factor:
     return column, "step", float(edge)
 
 
-def regression(terms: list[Term], odds: LinearOdds, setting: int | None = None) -> Description:
+def regression(terms: list[Term], odds: LinearOdds, setting: int | None = None, posterior: Any = None) -> Description:
     """Log odds that are linear in terms; those without a slope are dropped."""
     slopes, intercept = (part if setting is None else part[setting] for part in (odds.slopes, odds.intercept))
     assert len(terms) == len(odds.centre)
     kept = [i for i, of_classes in enumerate(slopes) if of_classes.any()]
     place: dict[Factor, int] = {}
     numbered = [[place.setdefault(factor, len(place)) for factor in terms[i]] for i in kept]
-    return {
+    found: Description = {
         "kind": "regression",
         "factors": [list(factor) for factor in place],
         "terms": numbered,
@@ -53,6 +54,15 @@ def regression(terms: list[Term], odds: LinearOdds, setting: int | None = None) 
         "slopes": slopes[kept],
         "intercept": intercept,
     }
+    # Of more than the largest number of samples a part is kept, with other means.
+    if isinstance(posterior, Directions) and np.allclose(posterior.centre, odds.centre):
+        found["interval"] = {
+            "scale": posterior.scale[kept],
+            "directions": posterior.vectors[:, :, [0, *(1 + i for i in kept)]],
+            "variance": posterior.variance,
+            "rest": posterior.rest,
+        }
+    return found
 
 
 def terms_of_expansion(expansion: Expansion, schema: Schema) -> list[Term]:

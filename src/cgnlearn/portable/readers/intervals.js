@@ -1,9 +1,10 @@
-// Intervals of the probabilities of a network (docs/portable.md): cgnIntervals(model, reader) is a function of a row
-// and log shares of the classes, or null if the file does not hold what they need.
+// Intervals of probabilities (docs/portable.md): cgnIntervals(model, reader) is a function of a row and log shares of
+// the classes, or null if the file does not hold what they need.
 "use strict";
 
 const cgnIntervals = (function () {
   const MOST_SKEWED = 4;
+  const LEAST = 2.2250738585072014e-308;
   const range = (n) => Array.from({ length: n }, (_, i) => i);
 
   // ψ and its first two derivatives.
@@ -114,11 +115,14 @@ const cgnIntervals = (function () {
     return x;
   }
 
+  // In place.
   function softmax(scores) {
-    const highest = Math.max(...scores);
-    const parts = scores.map((score) => Math.exp(score - highest));
-    const total = parts.reduce((sum, part) => sum + part, 0);
-    return parts.map((part) => part / total);
+    let highest = -Infinity;
+    for (const score of scores) highest = Math.max(highest, score);
+    let all = 0;
+    for (let c = 0; c < scores.length; c += 1) all += scores[c] = Math.exp(scores[c] - highest);
+    for (let c = 0; c < scores.length; c += 1) scores[c] /= all;
+    return scores;
   }
 
   // The interval between two ranks of draws at the middle of equal parts.
@@ -133,89 +137,207 @@ const cgnIntervals = (function () {
     return [low, high].map((odds) => 1 / (1 + Math.exp(-odds)));
   }
 
+  const zeros = (n) => new Array(n).fill(0);
+  const square = (n) => range(n).map(() => zeros(n));
+  const total = (values) => values.reduce((sum, value) => sum + value, 0);
+  const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
+  const sums = (parts) => parts.reduce((sum, part) => sum.map((value, i) => value + part[i]));
+  const matrixSums = (parts) => parts.reduce((sum, part) => sum.map((line, i) => sums([line, part[i]])));
+
+  // ln E exp(l - E l) of a log density with a gamma distribution, reflected and shifted.
+  function logMeanExponential(variance, third) {
+    const skewness = Math.max(Math.max(-third, 0) / Math.max(variance, 1e-200) ** 1.5, 1e-3);
+    const scale = (Math.sqrt(variance) * skewness) / 2;
+    return (4 / skewness ** 2) * (scale - Math.log1p(scale));
+  }
+
   return function (model, reader) {
     const { interval } = model;
     if (!interval) return null;
     const n = model.classes.length;
     const across = helmert(n);
-    const { sharing } = model.models[0].settings[0];
-    const [power] = model.members[0].likelihoods[0].powers;
-    const deviation = power / Math.sqrt(Math.min(power, 1));
-    const z = n === 2 ? normalQuantile((1 + interval.level) / 2) : 0;
-    const normal = n === 2 ? [[-z], [z]] : interval.draws;
+    const z = normalQuantile((1 + interval.level) / 2);
+    const normal = interval.draws || [[-z], [z]];
+    const networks = new Map();
 
-    // Mean and third cumulants of each class, and the covariance between classes, of log densities.
-    function sums(row) {
-      const x = reader.read(row);
-      const filled = x.map((value, v) => (Number.isNaN(value) ? interval.fill[v] : value));
-      const mean = new Array(n).fill(0);
-      const third = new Array(n).fill(0);
-      const covariance = range(n).map(() => new Array(n).fill(0));
-      const predictive = new Array(n).fill(0);
-      reader.terms(filled).forEach((term) => {
+    // The posterior of scores of the classes: mean, covariance of the contrasts, third cumulants less their mean.
+    function posterior(mean, covariance, third) {
+      const contrasts = across.map((a) => across.map((b) => dot(a, covariance.map((line) => dot(line, b)))));
+      const centred = range(n).map((c) => total(third.map((value, d) => ((c === d ? 1 : 0) - 1 / n) ** 3 * value)));
+      return { mean, contrasts, third: centred };
+    }
+
+    // From cumulants of independent classes.
+    function independent(byClass) {
+      const covariance = square(n);
+      byClass.forEach((cumulants, c) => (covariance[c][c] = cumulants[1]));
+      return posterior(byClass.map((each) => each[0]), covariance, byClass.map((each) => each[2]));
+    }
+
+    // Of a network, in which features count by their chance; missing parents stand at the values of "fill".
+    function ofNetwork(each, s, x, logs, chances) {
+      const { fill, own_n: ownN } = each.interval;
+      const { sharing } = each.settings[s];
+      const key = networks.get(each) || networks.set(each, []).get(each);
+      key[s] = key[s] || reader.networkOf(each, each.settings[s]);
+      const [mean, third, predictive] = [zeros(n), zeros(n), zeros(n)];
+      const covariance = square(n);
+      key[s].terms(x.map((value, v) => (Number.isNaN(value) ? fill[v] : value))).forEach((term) => {
         if (Number.isNaN(x[term.column])) return;
+        const chance = chances ? chances[term.column] : 1;
         const own = range(n).map((c) => (term.mass ? ofLevel(term.mass[c], term.code) : ofRegression(term.byClass[c])));
         own.forEach((cumulants, c) => {
-          mean[c] += cumulants[0];
-          covariance[c][c] += cumulants[1];
-          third[c] += (term.mass ? 1 : 1 - sharing) * cumulants[2];
+          mean[c] += chance * cumulants[0];
+          covariance[c][c] += chance * cumulants[1];
+          third[c] += chance * (term.mass ? 1 : 1 - sharing) * cumulants[2];
           predictive[c] += term.logDensity[c];
         });
+        if (chances) {
+          const middle = total(own.map((cumulants) => cumulants[0])) / n;
+          const apart = own.map((cumulants) => cumulants[0] - middle);
+          apart.forEach((a, c) => apart.forEach((b, d) => (covariance[c][d] += chance * (1 - chance) * a * b)));
+        }
         if (term.mass || !sharing) return;
-        const correlation = correlations(interval.own_n[term.group][term.cell], sharing);
+        const correlation = correlations(ownN[term.group][term.cell], sharing);
         for (let c = 0; c < n; c += 1)
           for (let d = 0; d < c; d += 1) {
-            const both = shared(term.byClass[c], term.byClass[d], (term.apart[c][d] + term.apart[d][c]) / 2, correlation[c][d]);
+            const apart = (term.apart[c][d] + term.apart[d][c]) / 2;
+            const both = chance * shared(term.byClass[c], term.byClass[d], apart, correlation[c][d]);
             covariance[c][d] += both;
             covariance[d][c] += both;
           }
       });
-      if (x.some(Number.isNaN)) {
-        const logs = reader.logLikelihood(row);
+      if (!chances && logs.length && x.some(Number.isNaN)) // without features there are no logs
         mean.forEach((value, c) => (mean[c] = logs[c] - (predictive[c] - value)));
-      }
-      return { mean, third, covariance };
+      return posterior(mean, covariance, third);
+    }
+
+    const KINDS = {
+      network: ofNetwork,
+      selection: (each, s, x) =>
+        ofNetwork(each.own, s, x, null, each.log_in[s].map((value) => (value === null ? 0 : Math.exp(value)))),
+      aode(each, s, x, logs) {
+        const byClass = reader.aodeTerms(each, x)[s].map((parents, c) => {
+          const found = [0, 0, 0];
+          parents.forEach(({ own, given }) =>
+            [own, ...given].forEach(([mass, all]) => {
+              const [of, ofAll] = [polygamma(mass), polygamma(all)];
+              for (const order of [1, 2]) found[order] += (of[order] - ofAll[order]) / parents.length;
+            }),
+          );
+          return [logs[c] - logMeanExponential(found[1], found[2]), found[1], found[2]];
+        });
+        return independent(byClass);
+      },
+      indicators: (each, s, x) =>
+        independent(
+          range(n).map((c) =>
+            sums([
+              [0, 0, 0],
+              ...each.columns.map((column, i) =>
+                ofLevel(each.counts[i][c].map((count) => count + each.dirichlet), Number.isNaN(x[column]) ? 1 : 0),
+              ),
+            ]),
+          ),
+        ),
+      // The directions of the parameters that are known best, and the rest of the features' length.
+      regression(each, s, x, logs) {
+        const { scale, directions, variance, rest } = each.interval;
+        const point = [1, ...reader.centredTerms(each, x).map((value, i) => value / scale[i])];
+        const along = directions.map((vector) => vector.map((part) => dot(part, point)));
+        const left = range(rest ? n - 1 : 0).map((a) =>
+          range(n - 1).map((b) =>
+            point.map((value, i) => (a === b ? value : 0) - total(directions.map((vector, r) => along[r][a] * vector[b][i]))),
+          ),
+        );
+        const outside = (a, b) => (rest ? rest * total(left[a].map((part, d) => dot(part, left[b][d]))) : 0);
+        const contrasts = range(n - 1).map((a) =>
+          range(n - 1).map((b) => total(along.map((of, r) => variance[r] * of[a] * of[b])) + outside(a, b)),
+        );
+        return { mean: logs, contrasts, third: zeros(n) };
+      },
+    };
+
+    const plus = (a, b) => ({
+      mean: sums([a.mean, b.mean]),
+      contrasts: matrixSums([a.contrasts, b.contrasts]),
+      third: sums([a.third, b.third]),
+    });
+
+    // Scores of the classes by a member, whose settings err together.
+    function scoresOf(member, sample, ofClasses) {
+      const all = total(member.likelihoods.map(({ powers }) => total(powers)));
+      const parts = member.likelihoods.flatMap(({ models, powers }) =>
+        powers.map((power, s) => {
+          const found = models.map((i) => {
+            const logs = sample.logs(i);
+            return KINDS[model.models[i].kind](model.models[i], s, sample.moved(i), logs[logs.length === 1 ? 0 : s]);
+          });
+          const { mean, contrasts, third } = found.reduce(plus);
+          const deviation = power / Math.sqrt(Math.min(all, 1));
+          return {
+            mean: mean.map((value) => power * value),
+            contrasts: contrasts.map((line) => line.map((value) => deviation * deviation * value)),
+            third: third.map((value) => deviation ** 3 * value),
+          };
+        }),
+      );
+      if (parts.length === 1) return plus(parts[0], ofClasses);
+      const roots = matrixSums(parts.map((part) => squareRoot(part.contrasts)));
+      const together = {
+        mean: sums(parts.map((part) => part.mean)),
+        contrasts: roots.map((a) => roots.map((b) => dot(a, b))),
+        third: sums(parts.map((part) => part.third.map(Math.cbrt))).map((value) => value ** 3),
+      };
+      return plus(together, ofClasses);
+    }
+
+    // Probabilities at each normal draw.
+    function drawnFrom({ mean, contrasts, third }) {
+      const roots = squareRoot(contrasts); // (contrasts, contrasts), then (classes, contrasts)
+      const ofClass = range(n).map((c) => roots.map((line) => total(line.map((value, k) => value * across[k][c]))));
+      const sd = ofClass.map((line) => Math.sqrt(dot(line, line)));
+      const skewness = sd.map((value, c) => Math.min(Math.max(value > 0 ? third[c] / value ** 3 : 0, -MOST_SKEWED), MOST_SKEWED));
+      return normal.map((point) => {
+        const scores = mean.slice();
+        for (let c = 0; c < n; c += 1) {
+          if (!(sd[c] > 0)) continue;
+          let along = 0;
+          for (let k = 0; k < n - 1; k += 1) along += ofClass[c][k] * point[k];
+          scores[c] += sd[c] * gammaQuantile(along / sd[c], skewness[c]);
+        }
+        return softmax(scores);
+      });
+    }
+
+    // Draws of the members' probabilities, mixed by draws of their weights.
+    function mixedDraws(able, byMember, logPrior) {
+      const places = able.map((member) => model.members.indexOf(member));
+      return normal.map((_, i) => {
+        const weights = places.map((place) => (interval.member_weights ? interval.member_weights[i][place] : 1));
+        const whole = total(weights);
+        const mixed = zeros(n);
+        byMember.forEach((drawn, k) => {
+          for (let c = 0; c < n; c += 1) mixed[c] += (weights[k] / whole) * drawn[i][c];
+        });
+        if (model.power === 1) return mixed;
+        return softmax(mixed.map((p, c) => model.power * Math.log(Math.max(p, LEAST)) + (1 - model.power) * logPrior[c]));
+      });
     }
 
     return (row, logPrior) => {
-      const found = sums(row);
-      const mean = found.mean.map((value, c) => power * value);
-      const covariance = found.covariance.map((line) => line.map((value) => deviation * deviation * value));
-      const third = found.third.map((value) => deviation ** 3 * value);
       const isOwn = logPrior.every((share, c) => Math.abs(share - model.class_log_prior[c]) < 1e-9);
-      range(n).forEach((c) => {
-        if (!isOwn || !interval.class_mass) return void (mean[c] += logPrior[c]);
-        const [psi, psi1, psi2] = polygamma(interval.class_mass[c]);
-        mean[c] += psi;
-        covariance[c][c] += psi1;
-        third[c] += psi2;
-      });
-      const contrasts = across.map((a) =>
-        across.map((b) => range(n).reduce((sum, c) => sum + range(n).reduce((part, d) => part + a[c] * covariance[c][d] * b[d], 0), 0)),
-      );
-      const centred = range(n).map((c) => range(n).reduce((sum, d) => sum + ((c === d ? 1 : 0) - 1 / n) ** 3 * third[d], 0));
-      const roots = squareRoot(contrasts); // (contrasts, contrasts), then (contrasts, classes)
-      const ofClass = range(n).map((c) => roots.map((line) => line.reduce((sum, value, k) => sum + value * across[k][c], 0)));
-      const sd = ofClass.map((line) => Math.sqrt(line.reduce((sum, value) => sum + value * value, 0)));
-      const skewness = sd.map((value, c) => Math.min(Math.max(value > 0 ? centred[c] / value ** 3 : 0, -MOST_SKEWED), MOST_SKEWED));
-      const drawn = normal.map((point) =>
-        softmax(
-          range(n).map((c) => {
-            if (!(sd[c] > 0)) return mean[c];
-            const standard = ofClass[c].reduce((sum, value, k) => sum + (value / sd[c]) * point[k], 0);
-            return mean[c] + sd[c] * gammaQuantile(standard, skewness[c]);
-          }),
-        ),
-      );
-      const proba = reader.predict(row, logPrior).map(Math.exp);
-      return range(n).map((c) => {
-        let ends = [Math.min(...drawn.map((p) => p[c])), Math.max(...drawn.map((p) => p[c]))];
-        if (n > 2) {
-          const others = (p) => p.reduce((sum, value, k) => sum + (k === c ? 0 : value), 0);
-          const least = 2.2250738585072014e-308;
-          ends = between(drawn.map((p) => Math.log(Math.max(p[c], least) / Math.max(others(p), least))), interval.level);
-        }
-        return [Math.min(ends[0], proba[c]), Math.max(ends[1], proba[c])];
+      const mass = isOwn ? interval.class_mass : null;
+      const ofClasses = independent(range(n).map((c) => (mass ? polygamma(mass[c]) : [logPrior[c], 0, 0])));
+      const sample = reader.sample(row);
+      const able = reader.ableOf(sample);
+      const drawn = mixedDraws(able, able.map((member) => drawnFrom(scoresOf(member, sample, ofClasses))), logPrior);
+      return reader.ofSample(sample, logPrior).map((log, c) => {
+        const p = Math.exp(log);
+        const found = drawn.map((each) => each[c]);
+        const odds = drawn.map((each) => Math.log(Math.max(each[c], LEAST) / Math.max(total(each.filter((_, k) => k !== c)), LEAST)));
+        const [low, high] = interval.draws ? between(odds, interval.level) : [Math.min(...found), Math.max(...found)];
+        return [Math.min(low, p), Math.max(high, p)];
       });
     };
   };

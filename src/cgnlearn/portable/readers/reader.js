@@ -127,6 +127,7 @@ const cgnReader = (function () {
     const places = new Map();
     if (group.pairs) group.pairs[0].forEach((first, i) => places.set(first * n + group.pairs[1][i], n + i));
     const factors = new Map();
+    const families = new WeakMap();
 
     function place(i, j) {
       if (i === j) return i;
@@ -152,6 +153,17 @@ const cgnReader = (function () {
         factors.set(wanted, found);
       }
       return factors.get(wanted);
+    }
+
+    // Members of a family, with their factor in each cell and class: by its list of parents, which is one for each.
+    function family(own, given) {
+      if (!families.has(given)) families.set(given, { members: [...given, own], factors: [], apart: [] });
+      return families.get(given);
+    }
+
+    function factorOf({ members, factors: known }, cell, label) {
+      const at = cell * group.centre[0].length + label;
+      return known[at] || (known[at] = factor(cell, label, members));
     }
 
     const ofCell = (part, cell, label, own) => part[cell][label][separate ? own : 0];
@@ -181,10 +193,11 @@ const cgnReader = (function () {
       behind: (cell, label, own) => (averages ? 2 * ofCell(shape, cell, label, own) : 1),
       // What the density of own given others is made of, in each class; parents of one class seen from the other.
       terms(cell, own, given, x) {
-        const members = [...given, own];
+        const found = family(own, given);
+        const { members, apart } = found;
         const values = members.map((i) => standard(x, i));
         const ofClass = (label, at) =>
-          conditional(factor(cell, label, members), members.map((i, k) => at[k] - group.centre[cell][label][i]));
+          conditional(factorOf(found, cell, label), members.map((i, k) => at[k] - group.centre[cell][label][i]));
         const byClass = group.centre[cell].map((_, label) => {
           const parts = ofClass(label, values);
           return {
@@ -194,20 +207,24 @@ const cgnReader = (function () {
             length: parts[2],
             rho: ofCell(shape, cell, label, own) + given.length / 2,
             unit: group.unit[own],
+            logDensity: logDensity(cell, label, own, parts, given.length, 1),
           };
         });
-        const apart = group.centre[cell].map((_, label) =>
-          group.centre[cell].map((centre) => ofClass(label, members.map((i) => centre[i]))[2]),
-        );
-        return { byClass, apart };
+        apart[cell] =
+          apart[cell] ||
+          group.centre[cell].map((_, label) =>
+            group.centre[cell].map((centre) => ofClass(label, members.map((i) => centre[i]))[2]),
+          );
+        return { byClass, apart: apart[cell] };
       },
       // ln p(own | given) in each class
       density(cell, own, given, x) {
-        const members = [...given, own];
+        const found = family(own, given);
+        const { members } = found;
         const values = members.map((i) => standard(x, i));
         return group.centre[cell].map((centre, label) => {
           const residual = members.map((i, k) => values[k] - centre[i]);
-          const parts = conditional(factor(cell, label, members), residual);
+          const parts = conditional(factorOf(found, cell, label), residual);
           return logDensity(cell, label, own, parts, given.length, 1);
         });
       },
@@ -267,7 +284,8 @@ const cgnReader = (function () {
         ...nodes.map((node) => {
           const cell = configuration(node.cells, x);
           const found = groups[node.group].terms(cell, node.own, node.given, x);
-          return { column: node.column, group: node.group, cell, ...found, logDensity: direct(node, x, x) };
+          const logDensity = found.byClass.map((each) => each.logDensity);
+          return { column: node.column, group: node.group, cell, ...found, logDensity };
         }),
       ];
     }
@@ -367,6 +385,12 @@ const cgnReader = (function () {
     // Levels of missing discrete features are summed over, one feature after the other.
     function logLikelihood(x) {
       const isMissing = (v) => Number.isNaN(x[v]);
+      if (!x.some(Number.isNaN)) {
+        const whole = zeros(nClasses);
+        model.discrete.forEach((family) => add(whole, categorical(family, x)));
+        nodes.forEach((node) => add(whole, direct(node, x, x)));
+        return whole;
+      }
       const families_ = [
         ...model.discrete,
         ...nodes.map((node) => ({ column: node.column, parents: [...node.cells, ...node.parents] })),
@@ -418,6 +442,52 @@ const cgnReader = (function () {
     }
 
     return { families, logLikelihood, terms };
+  }
+
+  // Terms of a regression less their means; a missing one is at its mean.
+  function centredTerms(model, x) {
+    const factors = model.factors.map(([column, kind, first, second, least, most]) => {
+      if (Number.isNaN(x[column])) return NaN;
+      if (kind === "level") return x[column] === first ? 1 : 0;
+      if (kind === "step") return x[column] >= first ? 1 : 0;
+      const away = clip((x[column] - first) / second, -FARTHEST, FARTHEST);
+      return clip(away, orInfinity(least, -1), orInfinity(most, 1));
+    });
+    return model.terms.map((term, i) => {
+      const value = term.reduce((product, k) => product * factors[k], 1) - model.centre[i];
+      return Number.isNaN(value) ? 0 : value;
+    });
+  }
+
+  // For each setting, class and parent of an AODE: pseudo-counts of its level, and of the others given it, with totals.
+  function aodeTerms(model, x) {
+    const starts = [0];
+    model.levels.forEach((n, i) => starts.push(starts[i] + n));
+    const n = starts[model.levels.length];
+    const place = (i, j) => (i <= j ? i * n - (i * (i - 1)) / 2 + j - i : place(j, i));
+    const observed = range(model.levels.length).filter((v) => !Number.isNaN(x[v]));
+    const at = observed.map((v) => starts[v] + x[v]);
+    const sum = (counts, from, v, own) => {
+      let total = 0;
+      for (let i = starts[v]; i < starts[v + 1]; i += 1) total += counts[place(own ? i : from, i)];
+      return total;
+    };
+    return model.settings.map(({ backoff, dirichlet }) =>
+      model.counts.map((counts) => {
+        const alone = observed.map((v, k) => [
+          counts[place(at[k], at[k])] + dirichlet,
+          sum(counts, 0, v, true) + dirichlet * model.levels[v],
+        ]);
+        const pair = (j, k, v) => [
+          counts[place(at[j], at[k])] + (backoff * alone[k][0]) / alone[k][1],
+          sum(counts, at[j], v, false) + backoff,
+        ];
+        return observed.map((_, j) => ({
+          own: alone[j],
+          given: observed.map((v, k) => (k === j ? null : pair(j, k, v))).filter((each) => each),
+        }));
+      }),
+    );
   }
 
   // ---- the other models, each a function from a sample to log likelihoods by setting and class
@@ -548,53 +618,21 @@ const cgnReader = (function () {
 
     regression(model) {
       return (x) => {
-        const factors = model.factors.map(([column, kind, first, second, least, most]) => {
-          if (Number.isNaN(x[column])) return NaN;
-          if (kind === "level") return x[column] === first ? 1 : 0;
-          if (kind === "step") return x[column] >= first ? 1 : 0;
-          const away = clip((x[column] - first) / second, -FARTHEST, FARTHEST);
-          return clip(away, orInfinity(least, -1), orInfinity(most, 1));
-        });
         const total = model.intercept.slice();
-        model.terms.forEach((term, i) => {
-          const value = term.reduce((product, k) => product * factors[k], 1) - model.centre[i];
-          if (!Number.isNaN(value)) add(total, model.slopes[i], value);
-        });
+        centredTerms(model, x).forEach((value, i) => add(total, model.slopes[i], value));
         return [total];
       };
     },
 
     aode(model) {
-      const starts = [0];
-      model.levels.forEach((n, i) => starts.push(starts[i] + n));
-      const n = starts[model.levels.length];
-      const place = (i, j) => (i <= j ? i * n - (i * (i - 1)) / 2 + j - i : place(j, i));
-      return (x) => {
-        const observed = range(model.levels.length).filter((v) => !Number.isNaN(x[v]));
-        const at = observed.map((v) => starts[v] + x[v]);
-        const sum = (counts, from, v, own) => {
-          let total = 0;
-          for (let i = starts[v]; i < starts[v + 1]; i += 1) total += counts[place(own ? i : from, i)];
-          return total;
-        };
-        return model.settings.map(({ backoff, dirichlet }) =>
-          model.counts.map((counts) => {
-            const alone = observed.map(
-              (v, k) => (counts[place(at[k], at[k])] + dirichlet) / (sum(counts, 0, v, true) + dirichlet * model.levels[v]),
-            );
-            const terms = observed.map((_, j) => {
-              let total = Math.log(alone[j]);
-              observed.forEach((v, k) => {
-                if (k === j) return;
-                const pair = counts[place(at[j], at[k])] + backoff * alone[k];
-                total += Math.log(pair / (sum(counts, at[j], v, false) + backoff));
-              });
-              return total;
-            });
+      return (x) =>
+        aodeTerms(model, x).map((byClass) =>
+          byClass.map((parents) => {
+            const share = ([mass, total]) => Math.log(mass / total);
+            const terms = parents.map(({ own, given }) => given.reduce((sum, each) => sum + share(each), share(own)));
             return terms.length ? logSum(terms) - Math.log(terms.length) : 0;
           }),
         );
-      };
     },
 
     indicators(model, columns, nClasses) {
@@ -621,8 +659,6 @@ const cgnReader = (function () {
     const continuous = range(columns.length).filter((v) => columns[v].kind === "continuous");
     const codes = columns.map((column) => new Map((column.levels || []).map((level, i) => [canonical(level), i])));
     const models = model.models.map((each) => KINDS[each.kind](each, columns, nClasses));
-    let first = null; // the network of the first model, where its terms are asked for
-
     // A number for each column: its value, or the position of its level; NaN if it is missing or unknown.
     function read(row) {
       return columns.map((column, v) => {
@@ -666,6 +702,10 @@ const cgnReader = (function () {
       const version = (name) => (versions[name] = versions[name] || transformed(x, name));
       const one = (i) => (results[i] = results[i] || models[i](version(model.models[i].transform).moved));
       return {
+        x,
+        isComplete,
+        moved: (i) => version(model.models[i].transform).moved,
+        logs: one, // of a model, by setting and class
         accepts: (numbers) => isComplete || !numbers.some((i) => model.models[i].needs_complete),
         logJacobian: (numbers) => version(model.models[numbers[0]].transform).logJacobian,
         // by setting and class; a model with one setting counts for all
@@ -678,10 +718,15 @@ const cgnReader = (function () {
       };
     }
 
-    function ofSample(x, logPrior) {
-      const sample = computing(x);
+    // The members that can predict a sample.
+    function ableOf(sample) {
       const able = model.members.filter((member) => member.likelihoods.every((each) => sample.accepts(each.models)));
       if (!able.length) throw new Error("this model needs a value for every feature");
+      return able;
+    }
+
+    function ofSample(sample, logPrior) {
+      const able = ableOf(sample);
       const terms = able.map((member) => {
         const joint = logPrior.slice();
         member.likelihoods.forEach(({ models: numbers, powers }) =>
@@ -710,14 +755,18 @@ const cgnReader = (function () {
     return {
       read,
       logDensity,
-      // of the first setting of the first model, a network: what its log density is made of, and ln p(x | class)
-      terms: (x) => (first = first || networkOf(model.models[0], model.models[0].settings[0], columns)).terms(x),
-      logLikelihood: (row) => models[0](read(row))[0],
+      // what intervals are made of
+      sample: (row) => computing(read(row)),
+      ableOf,
+      ofSample,
+      networkOf: (each, setting) => networkOf(each, setting, columns),
+      aodeTerms,
+      centredTerms,
       needsComplete: model.members.every((member) =>
         member.likelihoods.some((each) => each.models.some((i) => model.models[i].needs_complete)),
       ),
       // log probabilities of the classes, for another prevalence if it is given
-      predict: (row, logPrior = model.class_log_prior) => ofSample(read(row), logPrior),
+      predict: (row, logPrior = model.class_log_prior) => ofSample(computing(read(row)), logPrior),
       // of a complete sample; null if it is not known
       typicality(row) {
         const table = model.typicality;
