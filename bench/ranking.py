@@ -144,6 +144,8 @@ def summary(here: Figures) -> Iterator[str]:
             f"| {name} | {rank} | {loss.mean():.3f} | {np.median(loss):.3f} | {others} "
             f"| {np.nanmedian(here.seconds[:, j]):.2f} | {n_failed} |"
         )
+    if len(here.peers) < 2:
+        return
     best = here.in_hindsight
     at = np.arange(len(here.sets)), here.best_peer
     others = " | ".join(f"{np.nanmean(here.values[measure][at]):.3f}" for measure in OTHERS)
