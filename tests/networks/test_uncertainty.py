@@ -194,6 +194,19 @@ def test_a_missing_parent_is_integrated_out_of_the_mean():
     assert np.isfinite(found.covariance).all()
 
 
+def test_a_parent_of_features_with_missing_values_has_several_centres():
+    rng = np.random.default_rng(0)
+    parent = rng.normal(size=90)
+    X = np.stack([parent, *(parent + 0.3 * rng.normal(size=90) for _ in range(2))], axis=1)
+    X[:8, 1] = X[-8:, 2] = np.nan
+    model = CGNClassifier({0: [], 1: [0], 2: [0]}, sharing=0.5).fit(X, np.arange(90) % 2)
+    new = np.full((301, 3), np.nan)
+    new[:, 0] = np.linspace(-1, 1, 301)  # near the centres
+    found = model.predict_interval(new)
+    assert np.isfinite(found).all()
+    assert (found[..., 0] < model.predict_proba(new)).all()
+
+
 def test_a_feature_that_depends_on_the_class_by_chance_adds_its_variance():
     X, y, new = samples(2, 1)
     model = CGNClassifier("selective_naive_bayes").fit(X, y)

@@ -323,8 +323,8 @@ class _Nodes(NamedTuple):
         n_classes, _, n_samples = self.residual.shape
         found = np.zeros((n_samples, n_classes, n_classes))
         least = np.einsum("cvc->cv", centres.extra)[:, :, None]
-        # Squared, of the parents' distance to their centre, where 0 may round below.
-        length = np.maximum(self.extra - least, 0.0)
+        # With missing values a parent has a centre for each child, and the last is taken: less than 0 is possible.
+        length = np.maximum(self.extra - least, 0.0)  # squared, of the parents' distance to their centre
         log_scale = np.sqrt(polygamma(1, self.shape))
         for c in range(n_classes):
             for d in range(c):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.decisions import decision_curve
 from cgnlearn.evaluation.net_benefit import Band, net_benefit, net_benefit_difference
-from cgnlearn.plots.style import GREY, LINES, Display, without_frame
+from cgnlearn.plots.style import GREY, LINES, Display, without_frame, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from cgnlearn.evaluation.validation import Validation
+
+ACROSS = 24  # letters of a name in the legend
 
 
 class DecisionCurveDisplay(Display):
@@ -87,17 +90,38 @@ class DecisionCurveDisplay(Display):
         return 5.2, 4.4
 
     def _draw(self, ax: Axes) -> None:
-        first = next(iter(self.curves.values()))
-        for colour, band in zip(LINES, self.curves.values(), strict=False):
+        bands = list(self.curves.values())
+        for colour, band in zip(LINES, bands, strict=False):
             ax.fill_between(band.thresholds, band.low, band.high, color=colour, alpha=0.14, linewidth=0)
-        if self.act_on_all is not None:
-            ax.plot(first.thresholds, self.act_on_all, color=GREY, linewidth=1.2, label=f"treat all as {self.label}")
-            most = float(self.act_on_all[0]) + 0.01
-            ax.set_ylim(-0.25 * most, 1.3 * most)
-        none = "treat none" if self.act_on_all is not None else "no difference"
-        ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label=none)
-        for colour, (name, band) in zip(LINES, self.curves.items(), strict=False):
-            ax.plot(band.thresholds, band.value, color=colour, linewidth=1.6, label=name)
-        ax.set(xlabel=f"Threshold probability of {self.label}", ylabel="Net benefit per sample", xlim=(0, 1))
-        ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2)
-        without_frame(ax)
+        looks = [{"color": colour, "linewidth": 1.6} for colour, _ in zip(LINES, bands, strict=False)]
+        values = {name: band.value for name, band in self.curves.items()}
+        draw_net_benefit(ax, bands[0].thresholds, values, looks, self.act_on_all, self.label)
+
+
+def draw_net_benefit(
+    ax: Axes,
+    thresholds: Floats,
+    curves: Mapping[str, Floats],
+    looks: Sequence[Mapping[str, Any]],
+    act_on_all: Floats | None,
+    label: str,
+) -> None:
+    """Draw the net benefit of models at each threshold, the first on top, each with the look of its line.
+
+    ``act_on_all`` is that of acting on every sample as ``label``; None: the curves are differences.
+    """
+    none = "no difference" if act_on_all is None else "act on none"
+    lines = [
+        ax.plot(thresholds, value, label=name, zorder=3 - rank / 10, **look)[0]
+        for rank, (look, (name, value)) in enumerate(zip(looks, curves.items(), strict=False))
+    ]
+    lines.append(ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (1, 2)), label=none))
+    if act_on_all is not None:
+        lines += ax.plot(thresholds, act_on_all, color=GREY, linewidth=1, label=f"act on all as {label}")
+        most = float(act_on_all[0]) + 0.01
+        ax.set_ylim(-0.2 * most, 1.2 * most)
+    threshold = wrapped(f"threshold probability of {label}", 2 * ACROSS)
+    ax.set(xlabel=threshold, ylabel="net benefit per sample", xlim=(0, 1))
+    names = [wrapped(str(line.get_label()), ACROSS) for line in lines]
+    ax.legend(lines, names, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2)
+    without_frame(ax)

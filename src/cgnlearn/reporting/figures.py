@@ -22,6 +22,7 @@ from cgnlearn.evaluation.subgroups import Subgroup
 from cgnlearn.evaluation.verdict import RARE, predicted_folds
 from cgnlearn.networks.structure import Structure
 from cgnlearn.plots import PathDisplay, ReliabilityDisplay, StructureDisplay, SubgroupsDisplay
+from cgnlearn.plots.decision_curve import draw_net_benefit
 from cgnlearn.plots.reliability import ReliabilityLine
 from cgnlearn.plots.style import GREY, INK, LINES, without_frame, wrapped
 from cgnlearn.reporting.album import HALF, WHOLE, Album
@@ -140,7 +141,10 @@ def curves(study: Study, album: Album) -> Curves | None:
     parts = {model: [(np.exp(log_proba[:, code]), positive)] for model, log_proba in found.items()}
 
     def draw(ax: Axes) -> None:
-        _draw_decision(ax, parts, study.prevalence, label)
+        of_models = {model: decision_curve(own, study.prevalence) for model, own in parts.items()}
+        values = {model: curve.net_benefit for model, curve in of_models.items()}
+        first = of_models[next(iter(of_models))]
+        draw_net_benefit(ax, first.thresholds, values, OF_MODELS, first.act_on_all, label)
 
     size = (HALF, 3.9)
     roc = album.add("roc", f"ROC curves for {label}", lambda ax: _draw_roc(ax, parts), size)[0]
@@ -174,19 +178,6 @@ def _draw_precision(ax: Axes, found: dict[str, list[Part]]) -> None:
     share = float(positive.mean())
     ax.axhline(share, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     ax.set(xlabel="recall (sensitivity, cases found)", ylabel="precision (PPV)", xlim=(-0.01, 1.01), ylim=(0, 1.02))
-    _legend_above(ax)
-
-
-def _draw_decision(ax: Axes, found: dict[str, list[Part]], prevalence: float | None, label: str) -> None:
-    of_models = {model: decision_curve(parts, prevalence) for model, parts in found.items()}
-    at, _, all_treated = next(iter(of_models.values()))
-    most = float(all_treated[0]) + 0.01
-    ax.plot(at, all_treated, color=GREY, linewidth=1, label=f"act on all as {label}")
-    ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (1, 2)), label="act on none")
-    for look, model, curve in _styled(of_models):
-        ax.plot(at, curve.net_benefit, label=model, **look)
-    threshold = wrapped(f"threshold probability of {label}", ACROSS + 10)
-    ax.set(xlabel=threshold, ylabel="net benefit per sample", xlim=(0, 1), ylim=(-0.12 * most, 1.08 * most))
     _legend_above(ax)
 
 
