@@ -686,8 +686,35 @@ def test_a_browser_shows_it_without_error_or_request(page, mixed_study, spectra_
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_on_paper_a_study_takes_at_most_eight_pages(spectra_study, tmp_path):
-    write_report(tmp_path / "report.html", [spectra_study])
-    chromium(tmp_path, f"--print-to-pdf={tmp_path / 'report.pdf'}", (tmp_path / "report.html").as_uri())
-    n_pages = len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "report.pdf").read_bytes()))
-    assert 2 <= n_pages <= 8
+def test_on_paper_a_study_takes_at_most_eight_pages_of_which_the_last_is_filled(spectra_study, tmp_path):
+    path = tmp_path / "report.html"
+    write_report(path, [spectra_study])
+
+    def n_pages():
+        chromium(tmp_path, f"--print-to-pdf={tmp_path / 'report.pdf'}", path.as_uri())
+        return len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "report.pdf").read_bytes()))
+
+    n_filled, text = n_pages(), path.read_text(encoding="utf-8")
+    assert 2 <= n_filled <= 8
+    without = text.replace('.toggle("fits", i < n)', '.toggle("fits", false)')
+    path.write_text(without, encoding="utf-8")
+    assert without != text
+    assert n_pages() == n_filled
+    path.write_text(text.replace("</body>", "<script>dispatchEvent(new Event('beforeprint'))</script></body>"))
+    found = chromium(tmp_path, "--dump-dom", path.as_uri()).stdout
+    n_more = len(re.findall(r'<tr class="[^"]*fits', found))
+    assert 0 < n_more <= 30
+    assert f'<span class="printed">{10 + n_more}</span>' in found
+
+
+def test_figures_are_saved_for_a_paper(mixed_study, spectra_study, tmp_path):
+    write_report(tmp_path / "report.html", [mixed_study], figures=tmp_path / "mixed")
+    names = {"calibration", "risk-coverage", "effects"}
+    assert {path.name for path in (tmp_path / "mixed").iterdir()} == {f"{n}.{e}" for n in names for e in ("svg", "pdf")}
+    for path in (tmp_path / "mixed").iterdir():
+        assert path.read_bytes().startswith(b"%PDF" if path.suffix == ".pdf" else b"<?xml")
+    drawn = re.findall(r"<text [^>]*>([^<]*)</text>", (tmp_path / "mixed" / "effects.svg").read_text(encoding="utf-8"))
+    assert {"a", "b", "level", "log odds"} <= {unescape(text) for text in drawn}
+    write_report(tmp_path / "report.html", [spectra_study], figures=tmp_path / "spectra")
+    saved = {path.stem for path in (tmp_path / "spectra").iterdir()}
+    assert saved == {"calibration", "risk-coverage", "roc", "decision-curve", "spectra"}

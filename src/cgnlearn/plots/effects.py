@@ -26,6 +26,9 @@ N_POINTS = 121
 RANGE = 0.05  # by which a curve goes beyond the values, relative to their range
 MOST_RUG = 400  # values that are drawn
 MOST_PANELS = 12
+MOST_BANDS = 3  # curves, above which intervals would hide each other
+MOST_ACROSS = 8  # names in a line of a legend
+LETTER = 5.2  # points, of a letter below a level
 LEAST_PROBABILITY = 1e-12  # in the ends of an interval
 MOST_LOG_ODDS = 12.0  # that are in view
 
@@ -131,14 +134,7 @@ class EffectDisplay(Display):
             value, low, high = (part[column] for part in importance)
             display.title = f"{value:+.3f} nats ({low:+.3f} to {high:+.3f})"
             found.append(display.plot(ax))
-        axes[0].set_ylim(*view_of(found))
-        for i, ax in enumerate(axes):
-            if i >= len(order):
-                ax.set_visible(False)
-            elif i % n_columns:
-                ax.set_ylabel("")
-            if i and ax.get_legend():
-                ax.get_legend().remove()
+        share_view(found, axes, n_columns)
         return found
 
     @classmethod
@@ -184,7 +180,7 @@ class EffectDisplay(Display):
         for curve, (label, colour) in enumerate(zip(self.classes, colours, strict=True)):
             odds = self.log_odds[:, curve]
             shift = 0.12 * (curve - (len(self.classes) - 1) / 2) if self.is_discrete else 0.0
-            if self.interval is not None:
+            if self.interval is not None and len(self.classes) <= MOST_BANDS:
                 low, high = self.interval[:, curve].T
                 if self.is_discrete:
                     ax.vlines(at + shift, low, high, color=colour, linewidth=1.2, alpha=0.6)
@@ -195,7 +191,9 @@ class EffectDisplay(Display):
             ax.axhline(self.prior_log_odds[curve], color=colour, linewidth=0.8, linestyle=":")
         if self.is_discrete:
             counts = [""] * len(at) if self.rug is None else [f"\n(n = {n:.0f})" for n in self.rug]
-            ax.set_xticks(at, [wrapped(str(level), 12) + n for level, n in zip(self.values, counts, strict=True)])
+            room = ax.get_window_extent().width * 72 / ax.figure.dpi / len(at)
+            names = [wrapped(str(level), max(4, int(room / LETTER))) for level in self.values]
+            ax.set_xticks(at, [name + n for name, n in zip(names, counts, strict=True)])
             ax.set_xlim(-0.5, len(at) - 0.5)
         elif self.rug is not None:
             transform = ax.get_xaxis_transform()
@@ -209,6 +207,23 @@ class EffectDisplay(Display):
         if len(self.classes) > 1:
             ax.legend(frameon=False, fontsize=8, loc="best")
         without_frame(ax)
+
+
+def share_view(displays: Sequence[EffectDisplay], axes: Any, n_columns: int) -> None:
+    """Give drawn effects that share a vertical axis one view, one legend and labels at the left only."""
+    axes[0].set_ylim(*view_of(displays))
+    for i, ax in enumerate(axes):
+        if i >= len(displays):
+            ax.set_visible(False)
+        elif i % n_columns:
+            ax.set_ylabel("")
+        legend = ax.get_legend()
+        if legend is not None:
+            legend.remove()
+    lines, names = axes[0].get_legend_handles_labels()
+    if len(names) > 1:
+        look: dict[str, Any] = {"frameon": False, "fontsize": 8, "loc": "outside upper left"}
+        axes[0].figure.legend(lines, names, ncols=min(len(names), MOST_ACROSS), **look)
 
 
 def view_of(displays: Sequence[EffectDisplay]) -> tuple[float, float]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
+from cgnlearn.data.arrays import Floats
 from cgnlearn.plots.features import two_classes, weighted_contributions
 from cgnlearn.plots.style import BLUE, GREY, INK, MOST_POINTS, ORANGE, TwoPanels, without_frame
 from cgnlearn.spectra.peaks import peak_regions
@@ -151,23 +152,27 @@ class SpectrumDisplay(TwoPanels):
         ax.bar(self.peaks_, self.evidence_, widths, color=colours, linewidth=0)
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.margins(y=0.18)
-        width = ax.get_window_extent().width * 72 / ax.figure.dpi  # points
-        ax.locator_params(axis="x", nbins=int(np.clip(width / TICK, 3, 9)))
-        for peak in self._labelled((self.mz[-1] - self.mz[0]) * LABEL / width):
-            place = self.peaks_[peak], self.evidence_[peak]
-            shift, side = (3, "bottom") if place[1] >= 0 else (-3, "top")
-            look: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": INK}
-            ax.annotate(f"{place[0]:.0f}", place, (0, shift), textcoords="offset points", **look)
+        label_peaks(ax, self.peaks_, self.evidence_, self.mz[-1] - self.mz[0])
         is_mean = self.subject.startswith("mean")
         ax.set(xlabel=self.axis, ylabel="log odds" if is_mean else f"log odds\n← {self.against}    {self.of} →")
         ax.set_title(f"{self.subject}; between the peaks {self.between_:+.2f}", fontsize=9, color=INK, loc="left")
         without_frame(ax)
 
-    def _labelled(self, distance: float) -> list[int]:
-        """The strongest peaks whose labels do not overlap those of stronger ones."""
-        chosen: list[int] = []
-        for peak in np.argsort(-np.abs(self.evidence_), kind="stable").tolist():
-            clear = all(abs(self.peaks_[peak] - self.peaks_[other]) > distance for other in chosen)
-            if clear and self.evidence_[peak] != 0 and len(chosen) < MOST_LABELS:
-                chosen.append(peak)
-        return chosen
+
+def label_peaks(ax: Axes, peaks: Floats, heights: Floats, across: float) -> None:
+    """Label the strongest peaks with their positions, beyond the bars beside them, and no two labels on each other.
+
+    ``across`` is the length of the horizontal axis, whose ticks are set as many as there is room for.
+    """
+    width = ax.get_window_extent().width * 72 / ax.figure.dpi  # points
+    ax.locator_params(axis="x", nbins=int(np.clip(width / TICK, 3, 9)))
+    distance, named = across * LABEL / width, list[float]()
+    for peak in np.argsort(-np.abs(heights), kind="stable").tolist():
+        at, height = float(peaks[peak]), float(heights[peak])
+        if len(named) == MOST_LABELS or height == 0 or any(abs(at - other) <= distance for other in named):
+            continue
+        named.append(at)
+        beside = heights[np.abs(peaks - at) < distance / 2]
+        top, shift, side = (beside.max(), 3, "bottom") if height > 0 else (beside.min(), -3, "top")
+        look: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": INK}
+        ax.annotate(f"{at:.0f}", (at, float(top)), (0, shift), textcoords="offset points", **look)

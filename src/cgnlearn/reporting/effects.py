@@ -13,7 +13,7 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.grouped import steps_before
 from cgnlearn.plots import EffectDisplay
-from cgnlearn.plots.effects import view_of
+from cgnlearn.plots.effects import MOST_BANDS, share_view
 from cgnlearn.plots.style import LINES
 from cgnlearn.reporting.album import WHOLE, Album
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cgnlearn.reporting.cards import Histogram
 
 N_POINTS = 41  # of a curve
-MOST_BANDS = 3  # curves, above which intervals would hide each other
 MOST_RUG = 60  # values that are marked
 MOST_LOG_ODDS = 8.0  # in view
 SECONDS = 10.0  # of a processor, after which no further curve is computed
@@ -138,9 +137,7 @@ def save_effects(effects: Sequence[EffectDisplay], album: Album) -> None:
         flat = np.ravel(axes)
         for effect, ax in zip(effects, flat, strict=False):
             effect.plot(ax)
-        for ax in flat[len(effects) :]:
-            ax.set_axis_off()
-        flat[0].set_ylim(*view_of(effects))
+        share_view(effects, flat, n_columns)
 
     layout: dict[str, Any] = {"nrows": n_rows, "ncols": n_columns, "sharey": True, "squeeze": False}
     album.add("effects", "Effects of features", draw, (WHOLE, 2.4 * n_rows), **layout)

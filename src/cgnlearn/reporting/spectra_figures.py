@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from cgnlearn.evaluation.chosen import Chosen
 from cgnlearn.evaluation.evidence import mean_spectrum
+from cgnlearn.plots.spectrum import label_peaks
 from cgnlearn.plots.style import GREY, INK, MOST_POINTS, without_frame
 from cgnlearn.reporting.album import PHONE, WHOLE, Album
 from cgnlearn.reporting.figures import class_colour
@@ -17,8 +18,6 @@ from cgnlearn.spectra.quality import Survey
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LABEL, TICK = 28.0, 50.0  # points along the axis, of a peak's label and between ticks
-MOST_LABELS = 8
 MOST_FILLED = 8  # classes; the areas of more would make a large page
 LETTERS = 14  # of a class at the side
 STEPS = {
@@ -91,19 +90,9 @@ def _draw_contributions(ax: Axes, positions: Any, tops: Any, odds: Any, marks: A
     ax.axhline(0, color=GREY, linewidth=0.8)
     ax.margins(y=0.2)
     ax.set_ylabel("log odds", fontsize=8.5)
-    points = ax.get_window_extent().width * 72 / ax.figure.dpi
-    ax.locator_params(axis="x", nbins=int(np.clip(points / TICK, 3, 9)))
-    distance = (positions[-1] - positions[0]) * LABEL / points
-    named: list[float] = []
-    for peak in np.argsort(-np.abs(odds), kind="stable").tolist():
-        at, value = float(positions[tops[peak]]), float(odds[peak])
-        if len(named) < MOST_LABELS and value != 0 and all(abs(at - other) > distance for other in named):
-            named.append(at)
-            shift, side = (3, "bottom") if value >= 0 else (-3, "top")
-            look: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": INK}
-            ax.annotate(f"{at:.0f}", (at, value), (0, shift), textcoords="offset points", **look)
+    label_peaks(ax, positions[tops], odds, positions[-1] - positions[0])
     if marks is not None:
-        look = {"color": INK, "markersize": 5, "clip_on": False, "transform": ax.get_xaxis_transform()}
+        look: dict[str, Any] = {"color": INK, "markersize": 5, "clip_on": False, "transform": ax.get_xaxis_transform()}
         ax.plot(marks, np.full(len(marks), 1.02), "v", **look)
     without_frame(ax)
 

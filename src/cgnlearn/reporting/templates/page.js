@@ -164,3 +164,39 @@ const watcher = new IntersectionObserver(entries => {
   }
 }, { rootMargin: "0px 0px -75% 0px" });
 for (const id of links.keys()) if (document.getElementById(id)) watcher.observe(document.getElementById(id));
+
+// On paper, fill the last page with more samples. Columns of the size of a page show which page each part is on.
+addEventListener("beforeprint", () => {
+  const page = document.querySelector(".page"), end = document.querySelector("#limits"), several = page.classList.contains("several");
+  const units = [...page.querySelectorAll("section.part")].flatMap(part => [
+    ...(several ? [[...part.querySelectorAll(".view")].slice(1).map(view => [view]), [[...part.querySelectorAll(".listing")]]].flat() : []),
+    ...[...part.querySelectorAll(".filtered tbody tr:nth-child(n+11):not([hidden])")].map(row => [row]),
+  ]);
+  const rules = [...document.styleSheets].flatMap(sheet => [...sheet.cssRules]).filter(rule => rule.media);
+  const media = rules.map(rule => rule.media.mediaText), own = page.style.cssText;
+  for (const rule of rules) rule.media.mediaText = rule.media.mediaText === "print" ? "all" : "not all";
+  page.style.cssText = "width: 184mm; margin: 0";  // A4 within its margins
+  for (const table of page.querySelectorAll(".scroll > table")) {  // a table that is too wide would make all of the page smaller
+    if (table.offsetWidth > table.parentNode.clientWidth) table.style.zoom = table.parentNode.clientWidth / table.offsetWidth;
+  }
+  page.style.cssText += "; height: 271mm; columns: 184mm; column-gap: 0; column-fill: auto";
+  const pages = n => {
+    units.forEach((unit, i) => unit.forEach(element => element.classList.toggle("fits", i < n)));
+    const [last] = [...end.getClientRects()].slice(-1);
+    return Math.round((last.left - page.getBoundingClientRect().left) / page.clientWidth);
+  };
+  const fewest = pages(0);
+  let low = 0, high = units.length;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (pages(middle) > fewest) high = middle - 1;
+    else low = middle;
+  }
+  pages(low);
+  page.style.cssText = own;
+  rules.forEach((rule, i) => { rule.media.mediaText = media[i]; });
+  for (const told of document.querySelectorAll(".printed")) {
+    told.textContent = 10 + told.closest(".part").querySelectorAll(".filtered tr.fits").length;
+  }
+});
+addEventListener("afterprint", () => { for (const table of document.querySelectorAll(".scroll > table")) table.style.zoom = ""; });
