@@ -15,6 +15,7 @@ from cgnlearn.logistic.recalibration import bounded
 N_SIMULATIONS = 999
 ENOUGH_EVENTS = 200.0  # expected of every class, from which on the statistic of the test is chi-squared
 MOST_DRAWN = 200_000  # probabilities of a simulation
+CHUNK = 1 << 18  # draws that are held at once
 
 
 def p_value(log_proba: Floats, true: NDArray[np.intp], groups: NDArray[Any] | None = None) -> float | None:
@@ -72,13 +73,18 @@ def scores_of(log_p: Floats, x: Floats, true: NDArray[np.intp]) -> Floats:
 
 def _simulated_scores(p: Floats, log_p: Floats, mean: Floats) -> Floats:
     """Total scores (simulations, parameters) of classes drawn from the probabilities."""
-    rng, n_classes = np.random.default_rng(0), p.shape[1]
-    below, rows = p.cumsum(axis=1)[:, :-1], np.arange(len(p))
+    rng, (n, n_classes) = np.random.default_rng(0), p.shape
+    ends, steps = p.cumsum(axis=1), np.diff(log_p, axis=1)
     found = np.empty((N_SIMULATIONS, n_classes))
-    for number in range(N_SIMULATIONS):
-        drawn = (rng.random(len(p))[:, None] >= below).sum(axis=1)
-        found[number, :-1] = np.bincount(drawn, minlength=n_classes)[1:] - p[:, 1:].sum(axis=0)
-        found[number, -1] = (log_p[rows, drawn] - mean).sum()
+    for part in np.array_split(found, max(1, N_SIMULATIONS * n // CHUNK)):  # views
+        drawn = rng.random((len(part), n))
+        beyond = np.zeros((len(part), n_classes))  # numbers of samples of this class or a later one
+        part[:, -1] = (log_p[:, 0] - mean).sum()
+        for label in range(1, n_classes):
+            is_beyond = drawn >= ends[:, label - 1]
+            beyond[:, label - 1] = is_beyond.sum(axis=1)
+            part[:, -1] += is_beyond @ steps[:, label - 1]
+        part[:, :-1] = -np.diff(beyond, axis=1) - p[:, 1:].sum(axis=0)
     return found
 
 
