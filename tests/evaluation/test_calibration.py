@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, log_softmax
-from scipy.stats import chi2
+from scipy.stats import chi2, t
 
 from cgnlearn.evaluation.calibration import (
     Calibration,
@@ -36,9 +36,10 @@ def test_ends_of_the_intervals_have_the_likelihood_of_a_test(sample):
     def profile(b):
         return -minimize_scalar(lambda a: -log_likelihood(a + b * x, y)).fun
 
-    drop = chi2.isf(0.05, 1) / 2
+    of_slope = t.isf(0.025, 2 * min(y.sum(), (~y).sum()) - 2) ** 2 / 2
     for end in found.slope[1:]:
-        assert profile(found.slope.value) - profile(end) == pytest.approx(drop, rel=1e-4)
+        assert profile(found.slope.value) - profile(end) == pytest.approx(of_slope, rel=1e-4)
+    drop = chi2.isf(0.05, 1) / 2
     for end in found.intercept[1:]:
         best = log_likelihood(x + found.intercept.value, y)
         assert best - log_likelihood(x + end, y) == pytest.approx(drop, rel=1e-4)

@@ -1,7 +1,8 @@
 """Calibration of predicted probabilities: intercept, slope, observed / expected, and what they say.
 
-Intervals are those of the profile likelihood, at 95%. The test of perfect calibration is simulated from the predicted
-probabilities themselves, so that it holds for few samples and for rare classes.
+Intervals are those of the profile likelihood, at 95%; that of the slope has a quantile of Student's t, as few samples
+of the rarer outcome tell little about it. The test of perfect calibration is simulated from the predicted probabilities
+themselves, so that it holds for few samples and for rare classes.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def calibration(
     >>> log_odds = rng.normal(size=400)
     >>> found = calibration(2 * log_odds, rng.random(400) < expit(log_odds))  # twice as sure as is right
     >>> found.words
-    'probabilities are too extreme, slope 0.49 (0.37–0.62)'
+    'probabilities are too extreme, slope 0.49 (0.36–0.62)'
     """
     x, true = np.clip(log_odds, SMALLEST, -SMALLEST), happened.astype(np.intp)
     log_proba = np.column_stack([log_expit(-x), log_expit(x)])
@@ -281,11 +282,15 @@ def slope_of(
         last = recalibrate(log_proba, true, b, last)
         return best.log_likelihood - last.log_likelihood
 
+    few = np.sort(np.bincount(true))[
+        -2:
+    ].min()  # of the rarer outcome: a slope knows no more than twice as many samples
+    quantile = float(stats.t.isf(ALPHA / 2, max(1, 2 * few - 2)))
     if not np.isfinite(best.slope):
-        effect, error = Effect(inflation(n_folds)), 1.0
+        effect, error = Effect(inflation(n_folds), quantile), 1.0
     else:
         scores = scores_of(best(log_proba), bounded(log_proba), true)
-        effect = Effect.of(scores, best.curvature, groups, n_folds)
+        effect = Effect.of(scores, best.curvature, groups, n_folds, quantile)
         error = float(np.sqrt(np.linalg.inv(best.curvature)[-1, -1]))
     return _profile_interval(best.slope, error, effect, below_best, _are_many(true))
 
@@ -321,10 +326,12 @@ class Effect(NamedTuple):
     quantile: float = Z
 
     @classmethod
-    def of(cls, scores: Floats, curvature: Floats, groups: NDArray[Any] | None, n_folds: int) -> Effect:
-        """The effect of groups, never below 1, and of folds on the last parameter."""
+    def of(
+        cls, scores: Floats, curvature: Floats, groups: NDArray[Any] | None, n_folds: int, quantile: float = Z
+    ) -> Effect:
+        """The effect of groups, never below 1, and of folds on the last parameter; a quantile of single samples."""
         if groups is None:
-            return cls(inflation(n_folds))
+            return cls(inflation(n_folds), quantile)
         sums = sums_by_group(scores, groups)
         n_groups = len(sums)
         if n_groups < FEWEST_GROUPS:
@@ -332,7 +339,7 @@ class Effect(NamedTuple):
         inverse = np.linalg.inv(curvature)
         robust = inverse @ (sums.T @ sums) @ inverse * n_groups / (n_groups - 1)
         ratio = float(robust[-1, -1] / inverse[-1, -1])
-        return cls(max(ratio, 1.0) * inflation(n_folds), float(stats.t.isf(ALPHA / 2, n_groups - 1)))
+        return cls(max(ratio, 1.0) * inflation(n_folds), max(quantile, float(stats.t.isf(ALPHA / 2, n_groups - 1))))
 
 
 def _are_many(true: NDArray[np.intp]) -> bool:
