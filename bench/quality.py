@@ -21,7 +21,8 @@ from cgnlearn.evaluation.run import Run, Unit, Work
 from collection import NARROW, ORDERED, SETS, SIZES, WIDE, checksum, division, rows
 from contenders import NAMES, OURS_ORDERED, fitted
 from measuring import parser, publish
-from ranking import NotYet, page, picture, rivals_page
+from ranking import NotYet, page, picture
+from rivalry import rivals_page
 from rivals import RIVALS, answer, with_python
 
 ORDER_OF_SIZES = ("100", "half", "50")

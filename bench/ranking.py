@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from cgnlearn.plots.style import new_axes
 from collection import FEWEST_TEST, MOST_TEST, MOST_TRAINING, NARROW, SETS, SIZES, WIDE
 from contenders import BASELINE, MOST_COLUMNS, NAMES, OURS, OURS_ORDERED, PEERS
 from measuring import DOCS, versions
-from rival import AUTOGLUON_SECONDS, N_CONFIGURATIONS, TABPFN_LIMITS
 from rivals import RIVALS
 
 PICTURE = "images/quality-ranks.png"
@@ -110,14 +109,6 @@ def figures(results, size, models, n_seeds) -> Figures | None:
             seconds[i, j] = np.mean([float(row["seconds"]) for row in rows])
     n_test = np.array([int(found[NOTHING][name, by_set[name][0]]["n_test"]) for name in sets])
     return Figures(size, models, sets, most, values, seconds, n_test, failed, notes)
-
-
-def able(here: Figures) -> Figures:
-    """Without the data sets that a rival was not made for."""
-    kept = [i for i, name in enumerate(here.sets) if not any((model, name) in here.notes for model in RIVALS)]
-    values = {measure: of_sets[kept] for measure, of_sets in here.values.items()}
-    parts = {name: getattr(here, name)[kept] for name in ("seconds", "n_test", "failed")}
-    return replace(here, sets=[here.sets[i] for i in kept], values=values, **parts)
 
 
 def ranked(here: Figures) -> dict[str, float]:
@@ -354,45 +345,3 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
     for here in all_sizes:
         lines += ["", f"### {HEADINGS[here.size]}", "", *every_set(here)]
     return "\n".join(lines) + "\n", all_sizes
-
-
-def rivals_page(results, n_seeds, rivals) -> str:
-    """The text of the page about stronger peers: each set beside ours, on the data sets that both have results of."""
-    lines = [
-        "# Stronger peers",
-        "",
-        f"Made by `python bench/quality.py -o FOLDER --seeds {n_seeds} {' '.join(f'--peer {name}=PYTHON' for name in rivals)} --write`. {versions()}",
-        "",
-        f"{NAMES[US]} with default settings beside classifiers that need an environment of their own, as bench/rivals.py describes: data, splits and",
-        f"measures are those of [the comparison with tuned peers](quality.md), {n_seeds} split(s) of each data set. A rival is set beside ours on the data",
-        "sets that have been computed and that it was made for. It gets missing numbers and codes of categories as they are, with the names of the categorical",
-        f"columns where it takes them. EBM has its default settings. TabPFN v1 has an ensemble of {N_CONFIGURATIONS} and takes at most {TABPFN_LIMITS[0]:,} samples,",
-        f"{TABPFN_LIMITS[1]} features and {TABPFN_LIMITS[2]} classes; AutoGluon has {AUTOGLUON_SECONDS} s for each fit. Times are CPU seconds of one thread: ours of the fit, theirs of the fit and of all predictions,",
-        "as TabPFN learns while it predicts.",
-    ]
-    found_any = False
-    for rival in rivals:
-        pairs = [figures(results, size, [US, rival], n_seeds) for size in SIZES]
-        pairs = [able(pair) for pair in pairs if pair is not None and {US, rival} <= set(pair.models)]
-        pairs = [pair for pair in pairs if pair.sets]
-        found_any = found_any or bool(pairs)
-        for here in pairs:
-            lines += ["", f"## {NAMES[rival]}, {HEADINGS[here.size].lower()}", "", f"{len(here.sets)} data sets.", ""]
-            lines += [*summary(here), "", *pairwise(here), ""]
-            lines += [*every_difference(here, rival)]
-    if not found_any:
-        raise NotYet(f"{results} has no results of {US}, of a rival and of {NOTHING} on the same data sets yet")
-    return "\n".join(lines) + "\n"
-
-
-def every_difference(here: Figures, rival: str) -> Iterator[str]:
-    """Log losses and seconds of each data set, those first on which the rival is furthest ahead."""
-    yield f"| data set | {NAMES[US]} | {NAMES[rival]} | difference | s | s, {NAMES[rival]} |"
-    yield "|---|---:|---:|---:|---:|---:|"
-    ours, theirs = here.of(US), here.of(rival)
-    seconds = here.seconds[:, [here.models.index(model) for model in (US, rival)]]
-    for i in np.argsort(theirs - ours):
-        yield (
-            f"| {here.sets[i]} | {ours[i]:.3f} | {theirs[i]:.3f} | {theirs[i] - ours[i]:+.3f} "
-            f"| {seconds[i, 0]:.1f} | {seconds[i, 1]:.1f} |"
-        )

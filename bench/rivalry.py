@@ -1,0 +1,91 @@
+"""The page docs/bench-rivals.md: stronger peers beside ours, from the results of bench/quality.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from collection import SIZES
+from measuring import versions
+from ranking import HEADINGS, NAMES, NOTHING, US, Figures, NotYet, figures, pairwise, summary
+from rival import AUTOGLUON_SECONDS, N_CONFIGURATIONS, TABPFN_LIMITS
+from rivals import RIVALS
+
+AHEAD = 0.02  # nats by which a rival is ahead enough to ask why
+# What held-out and test predictions of single candidates show (100 samples, first split; bench/ablation.py stores them).
+WHY_AHEAD = {
+    "cc18/car": "interactions of several categories: a radial kernel in the metric of the within-class covariance, alone, has 0.349; perhaps also the "
+    "codes of the categories, which have a distance where indicators have none",
+    "cc18/eucalyptus": "mixed columns, some with many levels; no candidate, nor an idea of bench/ideas.py, alone is better than the mixture",
+    "cc18/analcatdata_dmft": "chance: on the test samples no candidate is better than the class frequencies (1.789) by more than 0.001, but five are on the "
+    "100 held-out ones; for the logistic regressions, leave-one-out and twenty folds agree on that",
+    "cc18/ilpd": "chance: logistic regression with pairs is the best candidate on the held-out samples (0.476) and the worst on the test samples (0.623); "
+    "leave-one-out and twenty folds agree on the former. Naive Bayes alone has 0.509",
+    "cc18/banknote-authentication": "curved classes of correlated columns: a kernel density in the within-class metric, alone, has 0.026, a radial kernel in "
+    "it 0.020",
+}
+
+
+def able(here: Figures) -> Figures:
+    """Without the data sets that a rival was not made for."""
+    kept = [i for i, name in enumerate(here.sets) if not any((model, name) in here.notes for model in RIVALS)]
+    values = {measure: of_sets[kept] for measure, of_sets in here.values.items()}
+    parts = {name: getattr(here, name)[kept] for name in ("seconds", "n_test", "failed")}
+    return replace(here, sets=[here.sets[i] for i in kept], values=values, **parts)
+
+
+def rivals_page(results, n_seeds, rivals) -> str:
+    """The text of the page about stronger peers: each set beside ours, on the data sets that both have results of."""
+    lines = [
+        "# Stronger peers",
+        "",
+        f"Made by `python bench/quality.py -o FOLDER --seeds {n_seeds} {' '.join(f'--peer {name}=PYTHON' for name in rivals)} --write`. {versions()}",
+        "",
+        f"{NAMES[US]} with default settings beside classifiers that need an environment of their own, as bench/rivals.py describes: data, splits and",
+        f"measures are those of [the comparison with tuned peers](quality.md), {n_seeds} split(s) of each data set. A rival is set beside ours on the data",
+        "sets that have been computed and that it was made for. It gets missing numbers and codes of categories as they are, with the names of the categorical",
+        f"columns where it takes them. EBM has its default settings. TabPFN v1 has an ensemble of {N_CONFIGURATIONS} and takes at most {TABPFN_LIMITS[0]:,} samples,",
+        f"{TABPFN_LIMITS[1]} features and {TABPFN_LIMITS[2]} classes; AutoGluon has {AUTOGLUON_SECONDS} s for each fit. Times are CPU seconds of one thread: ours of the fit, theirs of the fit and of all predictions,",
+        "as TabPFN learns while it predicts.",
+    ]
+    found_any = False
+    for rival in rivals:
+        pairs = [figures(results, size, [US, rival], n_seeds) for size in SIZES]
+        pairs = [able(pair) for pair in pairs if pair is not None and {US, rival} <= set(pair.models)]
+        pairs = [pair for pair in pairs if pair.sets]
+        found_any = found_any or bool(pairs)
+        for here in pairs:
+            lines += ["", f"## {NAMES[rival]}, {HEADINGS[here.size].lower()}", "", f"{len(here.sets)} data sets.", ""]
+            lines += [*summary(here), "", *pairwise(here), ""]
+            lines += [*every_difference(here, rival), "", *why_ahead(here, rival)]
+    if not found_any:
+        raise NotYet(f"{results} has no results of {US}, of a rival and of {NOTHING} on the same data sets yet")
+    return "\n".join(lines) + "\n"
+
+
+def why_ahead(here: Figures, rival: str) -> Iterator[str]:
+    """Why the rival is ahead where it is."""
+    gap = here.of(US) - here.of(rival)
+    lost = [i for i in np.argsort(-gap) if gap[i] > AHEAD]
+    yield f"{NAMES[rival]} is ahead by more than {AHEAD} nats on {len(lost)} of {len(gap)} data sets" + (
+        ":" if lost else "."
+    )
+    if lost:
+        yield ""
+    for i in lost:
+        yield f"- {here.sets[i]}: {WHY_AHEAD.get(here.sets[i], 'not looked into')}."
+
+
+def every_difference(here: Figures, rival: str) -> Iterator[str]:
+    """Log losses and seconds of each data set, those first on which the rival is furthest ahead."""
+    yield f"| data set | {NAMES[US]} | {NAMES[rival]} | difference | s | s, {NAMES[rival]} |"
+    yield "|---|---:|---:|---:|---:|---:|"
+    ours, theirs = here.of(US), here.of(rival)
+    seconds = here.seconds[:, [here.models.index(model) for model in (US, rival)]]
+    for i in np.argsort(theirs - ours):
+        yield (
+            f"| {here.sets[i]} | {ours[i]:.3f} | {theirs[i]:.3f} | {theirs[i] - ours[i]:+.3f} "
+            f"| {seconds[i, 0]:.1f} | {seconds[i, 1]:.1f} |"
+        )
