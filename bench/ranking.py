@@ -28,9 +28,6 @@ REASONS = {  # likely ones, by the kind of peer that is ahead
     ("forest", "hgb", "catboost"): "thresholds, or interactions of more than two columns",
     ("lrcv", "lrcv-power"): "a linear boundary is right, and the choice among many candidates has a cost",
     ("lda", "qda", "gnb"): "a Gaussian model is right, and the choice among many candidates has a cost",
-    ("ebm",): "curves of single columns, or interactions of two",
-    ("tabpfn1",): "curved or clustered classes of correlated columns",
-    ("autogluon",): "many models of other kinds",
     ("svc",): "a boundary that no candidate can represent",
 }
 
@@ -251,7 +248,7 @@ def every_set(here: Figures) -> Iterator[str]:
 
 
 def failures(all_sizes: Sequence[Figures]) -> Iterator[str]:
-    for model in (*PEERS, *RIVALS):
+    for model in PEERS:
         by_note: dict[str, set[str]] = {}
         for here in all_sizes:
             for (who, name), note in here.notes.items():
@@ -312,6 +309,7 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
         "The few constants of the mixture (the penalty on the likelihood power, the spread of the weights, the pseudo-counts) are the same for all data sets; they were",
         "chosen on some of these splits, so that the results favour ours slightly.",
         f"Because of their time, {', '.join(NAMES[model] for model in MOST_COLUMNS)} are skipped beyond {max(MOST_COLUMNS.values()):,} columns.",
+        "Stronger peers, which need environments of their own, are on [another page](bench-rivals.md); what each candidate of the mixture brings is on [a third](bench-ablation.md).",
         "",
         f"![Mean ranks with their critical differences]({PICTURE})",
         "",
