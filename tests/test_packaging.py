@@ -102,6 +102,24 @@ def test_the_readmes_three_commands_on_a_file_of_ones_own(built, clean_python, t
 
 
 @pytest.mark.slow
+def test_the_whole_way_in_commands(tmp_path):
+    """Those of the page on how to start, on fewer rows and spectra, and with the interpreter of the tests."""
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8").partition("## The whole way")[2]
+    lines = [line for block in re.findall(r"```\n(.*?)```", page, re.DOTALL) for line in block.strip().splitlines()]
+    commands = [shlex.split(line, comments=True) for line in lines]
+    verbs = ["-c", "evaluate", "fit", "predict", "validate", "update", "export", "-c", "evaluate", "fit"]
+    assert [command[1] for command in commands] == verbs
+    fewer = {"t[:300]": "t[:60]", "t[300:]": "t[60:120]", ".frame.": ".frame.iloc[:, -5:].", "(30, ": "(8, "}
+    for program, *arguments in commands:
+        for usual, small in fewer.items():
+            arguments = [argument.replace(usual, small) for argument in arguments]
+        more = ["--cv", "2", "--structure", "naive_bayes"] if arguments[0] == "evaluate" else []
+        run(sys.executable, *(["-m", "cgnlearn"] if program == "cgnlearn" else []), *arguments, *more, cwd=tmp_path)
+    for name in ("report", "there", "calculator", "spectra"):
+        assert "<html" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
 def test_the_first_example_needs_what_every_install_brings_and_no_more():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cgnlearn import CGNClassifier, CGNClassifierCV
+from cgnlearn import CGNClassifier, CGNClassifierCV, export, update
 from cgnlearn.portable.document import description
 from cgnlearn.portable.json_text import as_json
 from cgnlearn.portable.page import page, resource
@@ -39,6 +39,35 @@ def test_the_browser_predicts_the_same(names, tmp_path):
     for name, log_proba in zip(names, found, strict=True):
         expected = fitted(name).predict_proba(samples(name, 30))
         np.testing.assert_allclose(np.exp(log_proba), expected, atol=1e-9, rtol=0, err_msg=name)
+
+
+@pytest.mark.browser
+def test_the_browser_predicts_as_a_model_that_was_updated(tmp_path):
+    X, y = table(60, 0)
+    there, labels = table(40, 1)
+    once = update(CGNClassifier().fit(X, y), there, labels)
+    models = [once, update(CGNClassifierCV(candidates=["naive_bayes", "logistic"]).fit(X, y), there, labels)]
+    models += [update(once, *table(30, 2)), once.with_class_prior("uniform")]
+    assert any(part.slope != 1 for model in models for part in model.parts_)
+    new = table(20, 3)[0]
+    given = as_json([{"model": description(model), "rows": cells(new)} for model in models]).replace("<", "\\u003c")
+    whole = (
+        f"<!doctype html><title></title><body><script>{resource('reader.js')}\nconst given = {given};</script></body>"
+    )
+    script = """return given.map(({ model, rows }) => {
+        const reader = cgnReader(model), even = model.classes.map(() => -Math.log(model.classes.length));
+        return [rows.map(row => reader.predict(row)), rows.map(row => reader.predict(row, even)),
+                rows.map(row => reader.typicality(row))];
+    });"""
+    for model, found in zip(models, probed(whole, script, tmp_path), strict=True):
+        for log_proba, expected in zip(found[:2], (model, model.with_class_prior("uniform")), strict=True):
+            np.testing.assert_allclose(np.exp(log_proba), expected.predict_proba(new), atol=1e-9, rtol=0)
+        assert all(value is None or 0 <= value <= 1 for value in found[2])
+    export(once, tmp_path / "calculator.html", title="Updated")
+    shown = probed((tmp_path / "calculator.html").read_text("utf-8"), "return document.body.textContent", tmp_path)
+    assert "new samples alone" in shown or "old samples" in shown
+    with pytest.raises(ValueError, match=r"updated is exported as \.json or \.html, not '\.R'"):
+        export(once, tmp_path / "model.R")
 
 
 def certain():

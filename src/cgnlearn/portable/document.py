@@ -21,7 +21,10 @@ from cgnlearn.data.levels import NO_LEVELS, identity
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.transforms import Bins, Power, Transform
 from cgnlearn.estimators.prediction import Predictions
+from cgnlearn.estimators.update import LEAST_WEIGHT
+from cgnlearn.estimators.updated import UpdatedClassifier
 from cgnlearn.logistic.correction import Discriminative
+from cgnlearn.logistic.recalibration import SMALLEST
 from cgnlearn.networks.model import NotExactError
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.typicality import QUANTILES
@@ -48,7 +51,7 @@ def description(
 
     Parameters
     ----------
-    model : CGNClassifier or CGNClassifierCV
+    model : CGNClassifier, CGNClassifierCV or UpdatedClassifier
     title, about : str, optional
         What the model is, and what it is for, in words.
     intervals : bool
@@ -65,6 +68,8 @@ def description(
     """
     if classifier_of(model) is not model:
         raise TypeError("a Pipeline has steps that other languages do not know: export its last step")
+    if isinstance(model, UpdatedClassifier):
+        return _updated(model, title or "", about or "")
     schema, statistics = model.statistics_.schema, model.statistics_
     parts = _Parts(schema, statistics.without_values, getattr(model, "_training", None) if intervals else None)
     is_mixture = hasattr(model, "_mixture")
@@ -96,6 +101,25 @@ def description(
     }
     plain: Description = _as_plain(whole, ALL_DIGITS if exact else DIGITS)
     return plain
+
+
+def _updated(model: UpdatedClassifier, title: str, about: str) -> Description:
+    """The models of an update, each described as a whole, and their recalibrations."""
+    models = [description(each, intervals=False) for each in model.models_]
+    parts = [vars(part) for part in model.parts_]
+    members = [{"name": rung.name, "weight": rung.weight} for rung in model.ladder_ if rung.weight > LEAST_WEIGHT]
+    own = {
+        "title": title,
+        "about": about,
+        "class_log_prior": model.class_log_prior_,
+        "members": members,
+        "updated": {"models": models, "parts": parts, "least": SMALLEST},
+        "interval": None,
+        "provenance": models[0]["provenance"] | {"classifier": type(model).__name__},
+    }
+    kept = ("format", "version", "classes", "handle_unknown", "columns")
+    found: Description = _as_plain({name: models[0][name] for name in kept} | own, ALL_DIGITS)
+    return found
 
 
 class _Parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cgnlearn.estimators.updated import UpdatedClassifier
 from cgnlearn.files import write_whole
 from cgnlearn.portable.document import description
 from cgnlearn.portable.json_text import as_json
@@ -13,6 +14,7 @@ from cgnlearn.portable.page import page
 from cgnlearn.portable.r_code import r_code
 
 ENDINGS = (".json", ".html", ".R", ".onnx")  # in the order of messages
+FOR_UPDATED = (".json", ".html")
 
 
 def export(model: Any, path: str | Path, *, title: str | None = None, about: str | None = None) -> None:
@@ -20,7 +22,8 @@ def export(model: Any, path: str | Path, *, title: str | None = None, about: str
 
     Parameters
     ----------
-    model : CGNClassifier or CGNClassifierCV
+    model : CGNClassifier, CGNClassifierCV or UpdatedClassifier
+        The last as ``.json`` or ``.html``.
     path : str or Path
         The ending is the format: ``.json``, the portable description; ``.html``, a calculator for a browser;
         ``.R``, a function for R; ``.onnx``, a graph for ONNX runtimes, which need complete samples.
@@ -44,6 +47,8 @@ def export(model: Any, path: str | Path, *, title: str | None = None, about: str
 def content(model: Any, ending: str, *, title: str | None = None, about: str | None = None) -> bytes:
     """The content of a file with this ending."""
     check_ending(ending)
+    if isinstance(model, UpdatedClassifier) and ending.lower() not in FOR_UPDATED:
+        raise ValueError(f"a model that was updated is exported as {' or '.join(FOR_UPDATED)}, not {ending!r}")
     # Those of a mixture are half as large as the rest: the page has them.
     intervals = ending.lower() == ".html" or (ending.lower() == ".json" and not hasattr(model, "_mixture"))
     found = description(model, title=title, about=about, intervals=intervals)

@@ -651,7 +651,32 @@ const cgnReader = (function () {
 
   // ---- the whole
 
-  return function (model) {
+  // A model that was updated: a mixture of recalibrated models.
+  function updated(model) {
+    const { models, parts, least } = model.updated;
+    const readers = models.map(reader);
+    return {
+      read: readers[0].read,
+      needsComplete: parts.some((part) => readers[part.model].needsComplete),
+      predict(row, logPrior = model.class_log_prior) {
+        const terms = parts.map(({ model: number, intercept, slope, weight }) => {
+          const logs = readers[number].predict(row).map((value) => Math.max(value, least));
+          const moved = logs.map((value, c) => intercept[c] + slope * value + logPrior[c] - model.class_log_prior[c]);
+          return normalised(moved).map((value) => value + Math.log(weight));
+        });
+        return model.classes.map((_, c) => logSum(terms.map((term) => term[c])));
+      },
+      typicality(row) {
+        const found = readers.map((each) => each.typicality(row)).filter((value) => value !== null);
+        return found.length ? Math.max(...found) : null;
+      },
+    };
+  }
+
+  const reader = (model) => (model.updated ? updated(model) : single(model));
+  return reader;
+
+  function single(model) {
     if (model.format !== "cgnlearn-portable" || model.version !== 1)
       throw new Error("this is no portable model of version 1: get a newer reader");
     const { columns, transforms } = model;
@@ -774,5 +799,5 @@ const cgnReader = (function () {
         return interpolated(logDensity(row), table.log_density, table.typicality);
       },
     };
-  };
+  }
 })();
