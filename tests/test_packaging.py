@@ -113,7 +113,8 @@ def test_the_whole_way_in_commands(tmp_path):
     for program, *arguments in commands:
         for usual, small in fewer.items():
             arguments = [argument.replace(usual, small) for argument in arguments]
-        more = ["--cv", "2", "--structure", "naive_bayes"] if arguments[0] == "evaluate" else []
+        more = ["--structure", "naive_bayes"] if arguments[0] in ("evaluate", "fit") else []
+        more += ["--cv", "2"] if arguments[0] == "evaluate" else []
         run(sys.executable, *(["-m", "cgnlearn"] if program == "cgnlearn" else []), *arguments, *more, cwd=tmp_path)
     for name in ("report", "there", "calculator", "spectra"):
         assert "<html" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
