@@ -294,7 +294,7 @@ def report(results, sets, sizes, n_seeds, ideas):
         kind for kind in kinds if all(here.of(kind).mean() < LITTLE for here in all_sizes if kind in here.seconds)
     ]
     counts = [
-        f"- {HEADINGS[here.size]}: {len(here.sets)} data sets, {here.n_splits} split(s) each; log loss "
+        f"- {HEADINGS[here.size]}: {len(here.sets)} of {len(NARROW)} data sets, {here.n_splits} split(s) each; log loss "
         f"{here.of('all').mean():.4f}, {here.time('all'):.1f} s"
         for here in all_sizes
     ]

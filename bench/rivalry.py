@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from collection import SIZES
+from collection import NARROW, SIZES
 from measuring import versions
 from ranking import HEADINGS, NAMES, NOTHING, US, Figures, NotYet, figures, pairwise, summary
 from rival import AUTOGLUON_SECONDS, N_CONFIGURATIONS, TABPFN_LIMITS
@@ -19,9 +19,9 @@ WHY_AHEAD = {
     "cc18/car": "interactions of several categories: a radial kernel in the metric of the within-class covariance, alone, has 0.349; perhaps also the "
     "codes of the categories, which have a distance where indicators have none",
     "cc18/eucalyptus": "mixed columns, some with many levels; no candidate, nor an idea of bench/ideas.py, alone is better than the mixture",
-    "cc18/analcatdata_dmft": "chance: on the test samples no candidate is better than the class frequencies (1.789) by more than 0.001, but five are on the "
+    "cc18/analcatdata_dmft": "the choice among many candidates on few samples: on the test samples no candidate is better than the class frequencies (1.789) by more than 0.001, but five are on the "
     "100 held-out ones; for the logistic regressions, leave-one-out and twenty folds agree on that",
-    "cc18/ilpd": "chance: logistic regression with pairs is the best candidate on the held-out samples (0.476) and the worst on the test samples (0.623); "
+    "cc18/ilpd": "the same: logistic regression with pairs is the best candidate on the held-out samples (0.476) and the worst on the test samples (0.623); "
     "leave-one-out and twenty folds agree on the former. Naive Bayes alone has 0.509",
     "cc18/banknote-authentication": "curved classes of correlated columns: a kernel density in the within-class metric, alone, has 0.026, a radial kernel in "
     "it 0.020",
@@ -47,7 +47,7 @@ def rivals_page(results, n_seeds, rivals) -> str:
         f"measures are those of [the comparison with tuned peers](quality.md), {n_seeds} split(s) of each data set. A rival is set beside ours on the data",
         "sets that have been computed and that it was made for. It gets missing numbers and codes of categories as they are, with the names of the categorical",
         f"columns where it takes them. EBM has its default settings. TabPFN v1 has an ensemble of {N_CONFIGURATIONS} and takes at most {TABPFN_LIMITS[0]:,} samples,",
-        f"{TABPFN_LIMITS[1]} features and {TABPFN_LIMITS[2]} classes; AutoGluon has {AUTOGLUON_SECONDS} s for each fit. Times are CPU seconds of one thread: ours of the fit, theirs of the fit and of all predictions,",
+        f"{TABPFN_LIMITS[1]} features and {TABPFN_LIMITS[2]} classes; AutoGluon, where it is shown, has {AUTOGLUON_SECONDS} s for each fit. Times are CPU seconds of one thread: ours of the fit, theirs of the fit and of all predictions,",
         "as TabPFN learns while it predicts.",
     ]
     found_any = False
@@ -57,7 +57,10 @@ def rivals_page(results, n_seeds, rivals) -> str:
         pairs = [pair for pair in pairs if pair.sets]
         found_any = found_any or bool(pairs)
         for here in pairs:
-            lines += ["", f"## {NAMES[rival]}, {HEADINGS[here.size].lower()}", "", f"{len(here.sets)} data sets.", ""]
+            absent = [name for name in NARROW if name.startswith("cc18/") and name not in here.sets]
+            not_yet = f" Of OpenML-CC18, these have no results yet: {', '.join(absent)}." if absent else ""
+            heading = f"## {NAMES[rival]}, {HEADINGS[here.size].lower()}"
+            lines += ["", heading, "", f"{len(here.sets)} data sets.{not_yet}", ""]
             lines += [*summary(here), "", *pairwise(here), ""]
             lines += [*every_difference(here, rival), "", *why_ahead(here, rival)]
     if not found_any:
@@ -67,6 +70,7 @@ def rivals_page(results, n_seeds, rivals) -> str:
 
 def why_ahead(here: Figures, rival: str) -> Iterator[str]:
     """Why the rival is ahead where it is."""
+    known = WHY_AHEAD if here.size == "100" else {}
     gap = here.of(US) - here.of(rival)
     lost = [i for i in np.argsort(-gap) if gap[i] > AHEAD]
     yield f"{NAMES[rival]} is ahead by more than {AHEAD} nats on {len(lost)} of {len(gap)} data sets" + (
@@ -75,7 +79,7 @@ def why_ahead(here: Figures, rival: str) -> Iterator[str]:
     if lost:
         yield ""
     for i in lost:
-        yield f"- {here.sets[i]}: {WHY_AHEAD.get(here.sets[i], 'not looked into')}."
+        yield f"- {here.sets[i]}: {known.get(here.sets[i], 'not looked into at this size')}."
 
 
 def every_difference(here: Figures, rival: str) -> Iterator[str]:
