@@ -30,12 +30,13 @@ from tests.portable.test_r_code import predicted as run_r  # noqa: E402
 
 from cgnlearn import Band, Box, CGNClassifier, CGNClassifierCV, Jan  # noqa: E402
 from cgnlearn.portable.document import description  # noqa: E402
+from cgnlearn.portable.export import content  # noqa: E402
 from cgnlearn.portable.json_text import as_json  # noqa: E402
 from cgnlearn.portable.page import page, resource  # noqa: E402
 
 MIXED = ROOT.parent / "shared" / "data" / "mixed"
 N_SAMPLES = 1000
-N_SLOW = {False: 1000, True: 50}  # of the reference reader and R, for networks and for mixtures
+N_SLOW = {False: 1000, True: 200}  # of R, for networks and for mixtures
 
 
 def of_file(name):
@@ -94,18 +95,20 @@ def drawn(X, n, *, missing, seed=0):
 
 
 def in_chromium(text, rows, folder):
-    """Log probabilities by the page's own reader, the median and the 99th percentile of its times in ms."""
+    """By the page's own functions: log probabilities, intervals, and median and 99th percentile of times in ms."""
     given = as_json(rows).replace("<", "\\u003c")
     script = f"""
-        const reader = cgnReader(JSON.parse(document.getElementById("model").textContent));
-        const times = [], found = [];
+        const model = JSON.parse(document.getElementById("model").textContent);
+        const reader = cgnReader(model), intervalOf = cgnIntervals(model, reader);
+        const times = [], found = [], intervals = [];
         for (const row of {given}) {{
             const start = performance.now();
             found.push(reader.predict(row));
+            if (intervalOf) intervals.push(intervalOf(row, model.class_log_prior));
             times.push(performance.now() - start);
         }}
         times.sort((a, b) => a - b);
-        return [found, times[times.length >> 1], times[Math.floor(0.99 * times.length)]];
+        return [found, intervals, times[times.length >> 1], times[Math.floor(0.99 * times.length)]];
     """
     return probed(text, script, folder)
 
@@ -125,14 +128,15 @@ def line(name, model, data):
     text = page(found)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        of_browser, median, late = in_chromium(text, cells(new), folder)
+        of_browser, intervals, median, late = in_chromium(text, cells(new), folder)
         (of_r,) = run_r(folder, [model], [new[:slow]])
     parts = [
-        difference(np.exp([reader.log_proba(row) for row in cells(new[:slow])]), expected[:slow]),
+        difference(np.exp(reader.log_proba(cells(new))), expected),
         difference(np.exp(of_browser), expected),
+        difference(intervals, model.predict_interval(new)) if intervals else "—",
         difference(of_r, expected[:slow]),
         difference(run_onnx(model, complete)[1], model.predict_proba(complete)),
-        f"{len(as_json(found)) / 1e3:.0f}",
+        f"{len(content(model, '.json')) / 1e3:.0f}",
         f"{len(text.encode()) / 1e3:.0f}",
         f"{median:.1f} / {late:.1f}",
     ]
@@ -145,13 +149,14 @@ def report():
         "",
         "Greatest difference of any probability between Python and each reader, on new samples with a fifth of the "
         "values missing and one level in fifty unknown; for ONNX on complete samples.",
-        f"{N_SAMPLES} samples each; for the reference reader and R, which are slower, {N_SLOW[False]} of networks and "
-        f"{N_SLOW[True]} of mixtures. One sample in Chromium: median / 99th percentile, in milliseconds, on a machine "
-        "with other work.",
-        f"The reader in JavaScript has {len(resource('reader.js')) / 1e3:.0f} kB.",
+        f"{N_SAMPLES} samples each; for mixtures in R, which is slower, {N_SLOW[True]}. Intervals: of their ends, in "
+        "Chromium. One sample in Chromium, with its interval: median / 99th percentile, in milliseconds, on a machine "
+        "with much other work.",
+        f"The reader in JavaScript has {len(resource('reader.js')) / 1e3:.0f} kB, that of intervals "
+        f"{len(resource('intervals.js')) / 1e3:.0f} kB.",
         "",
-        "| model | reference reader | page in Chromium | R | onnxruntime | JSON, kB | page, kB | one sample, ms |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| model | reference reader | Chromium | intervals | R | onnxruntime | JSON, kB | page, kB | sample, ms |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, model, data in models():
         lines.append(line(name, model, data))

@@ -1,10 +1,13 @@
-"""A reader of portable model files that shares no code with the package: docs/portable.md, taken literally."""
+"""A reader of portable model files that shares no code with the package: docs/portable.md, taken literally.
+
+Arrays are (samples, classes) and more axes; models are functions of a description and numbers (samples, columns).
+"""
 
 import re
-from itertools import chain, product
-from math import lgamma, log, log1p, pi
+from itertools import product
 
 import numpy as np
+from scipy.special import gammaln
 
 FARTHEST = 1e140  # in standard units: greater distances count as this one
 TRUTHS = {spell(str(truth)): str(int(truth)) for truth in (False, True) for spell in (str.lower, str.upper, str.title)}
@@ -17,396 +20,370 @@ def canonical(level):
     return str(int(whole[1])) if whole else text
 
 
-def log_sum(terms):
-    return np.logaddexp.reduce(np.array(terms), axis=0)
+def log_sum(terms, axis=0):
+    return np.logaddexp.reduce(terms, axis=axis)
 
 
-def numbers(values):
+def logs(values):
     """Null is minus infinity."""
-    return np.array([-np.inf if value is None else value for value in values], float)
+    return np.where(np.array(values, object) == None, -np.inf, np.array(values, float))  # noqa: E711
 
 
 class Reader:
     def __init__(self, document):
-        assert document["format"] == "cgnlearn-portable"
-        assert document["version"] == 1
-        self.document, self.columns = document, document["columns"]
+        assert (document["format"], document["version"]) == ("cgnlearn-portable", 1)
+        self.document, self.columns, self.models = document, document["columns"], document["models"]
         self.n_classes, self.prior = len(document["classes"]), np.array(document["class_log_prior"])
         self.continuous = [i for i, column in enumerate(self.columns) if column["kind"] == "continuous"]
+        self.n_levels = [max(1, len(column.get("levels", ()))) for column in self.columns]
 
-    def read(self, row):
-        """A number for each column: its value, or the position of its level; NaN if it is missing or unknown."""
-        found = []
-        for column, cell in zip(self.columns, row, strict=True):
-            missing = cell is None or cell != cell
-            if column.get("fixed"):
-                found.append(0.0)
-            elif column["kind"] == "continuous":
-                found.append(np.nan if missing else float(cell))
-            else:
-                levels = [canonical(level) for level in column["levels"]]
-                known = not missing and canonical(cell) in levels
-                assert known or missing or self.document["handle_unknown"] == "missing", "unknown level"
-                found.append(float(levels.index(canonical(cell))) if known else np.nan)
-        return np.array(found)
+    def read(self, rows):
+        """A number for each cell: its value, or the position of its level; NaN if it is missing or unknown."""
+        return np.array([[self.number(*each) for each in zip(self.columns, row, strict=True)] for row in rows])
 
-    def log_proba(self, row):
-        x, found = self.read(row), []
+    def number(self, column, cell):
+        if column.get("fixed"):
+            return 0.0
+        if cell is None or cell != cell:
+            return np.nan
+        if column["kind"] == "continuous":
+            return float(cell)
+        levels = [canonical(level) for level in column["levels"]]
+        assert canonical(cell) in levels or self.document["handle_unknown"] == "missing", "unknown level"
+        return float(levels.index(canonical(cell))) if canonical(cell) in levels else np.nan
+
+    def log_proba(self, rows):
+        x, found, power = self.read(rows), [], self.document["power"]
         for member in self.document["members"]:
-            if not any(self.refuses(each["models"], x) for each in member["likelihoods"]):
-                parts = [
-                    np.array(each["powers"]) @ self.log_likelihood(each["models"], x) for each in member["likelihoods"]
-                ]
-                joint = sum(parts, self.prior)
-                found.append(log(member["weight"]) + joint - log_sum(joint))
-        power = self.document["power"]
-        raised = power * (log_sum(found) - log_sum(log_sum(found))) + (1 - power) * self.prior
-        return raised - log_sum(raised)
+            joint = np.full((len(x), self.n_classes), -np.inf)
+            able = self.able(x, [i for each in member["likelihoods"] for i in each["models"]])
+            parts = [np.tensordot(each["powers"], self.likelihood(each["models"], x[able]), 1)
+                     for each in member["likelihoods"]]  # fmt: skip
+            joint[able] = sum(parts, self.prior)
+            joint[able] += np.log(member["weight"]) - log_sum(joint[able], 1)[:, None]
+            found.append(joint)
+        mixed = log_sum(found)
+        raised = power * (mixed - log_sum(mixed, 1)[:, None]) + (1 - power) * self.prior
+        return raised - log_sum(raised, 1)[:, None]
 
-    def log_density(self, row):
-        x, found = self.read(row), []
+    def log_density(self, rows):
+        x, found = self.read(rows), []
         for each in self.document["density"]:
-            if not self.refuses(each["models"], x):
-                jacobian = self.transformed(x, self.document["models"][each["models"][0]]["transform"])[1]
-                found += list(np.log(each["weights"])[:, None] + jacobian + self.log_likelihood(each["models"], x))
-        return log_sum(log_sum(found) + self.prior)
+            jacobian = self.transformed(x, self.models[each["models"][0]]["transform"])[1][:, None]
+            found += list(np.log(each["weights"])[:, None, None] + jacobian + self.likelihood(each["models"], x))
+        return log_sum(log_sum(found) + self.prior, 1)
 
-    def typicality(self, row):
+    def typicality(self, rows):
         table = self.document["typicality"]
-        return float(np.interp(self.log_density(row), table["log_density"], table["typicality"]))
+        return np.interp(self.log_density(rows), table["log_density"], table["typicality"])
 
-    def refuses(self, which, x):
-        return np.isnan(x).any() and any(self.document["models"][i].get("needs_complete") for i in which)
+    def able(self, x, which):
+        return ~np.isnan(x).any(axis=1) | (not any(self.models[i].get("needs_complete") for i in which))
 
-    def log_likelihood(self, which, x):
-        """ln p(x | class), up to a constant of the sample: (settings, classes)."""
-        models = [self.document["models"][i] for i in which]
-        return sum(getattr(self, model["kind"])(model, self.transformed(x, model["transform"])[0]) for model in models)
+    def likelihood(self, which, x):
+        """ln p(x | class), up to a constant of the sample: (settings, samples, classes)."""
+        each = [self.models[i] for i in which]
+        return sum(getattr(self, one["kind"])(one, self.transformed(x, one["transform"])[0]) for one in each)
 
     def transformed(self, x, name):
-        """The sample, and the log Jacobian."""
-        transform, x, log_jacobian = self.document["transforms"][name], x.copy(), 0.0
-        for i, column in enumerate(self.continuous):
-            if "edges" in transform and not np.isnan(x[column]):
-                x[column] = sum(edge <= x[column] for edge in transform["edges"][i])
-            elif "power" in transform and not np.isnan(x[column]):
-                unit, power = transform["unit"][i], transform["power"][i]
-                away = np.clip((x[column] - transform["origin"][i]) / unit, -FARTHEST, FARTHEST)
-                length = log1p(abs(away))
-                log_jacobian += (power - 1) * np.sign(away) * length - log(unit)
-                power = power if away >= 0 else 2 - power
-                moved = length if abs(power) < 1e-8 else np.expm1(min(power * length, 300.0)) / power
-                x[column] = moved if away >= 0 else -moved
-        return x, log_jacobian
+        """The samples, and their log Jacobians."""
+        transform, at = self.document["transforms"][name], self.continuous
+        x, values, jacobian = x.copy(), x[:, at], np.zeros(len(x))
+        if "edges" in transform:
+            bins = [(np.array(edges) <= values[:, [i]]).sum(axis=1) for i, edges in enumerate(transform["edges"])]
+            x[:, at] = np.where(np.isnan(values), np.nan, np.array(bins, float).T)
+        elif "power" in transform:
+            unit, power = np.array(transform["unit"]), np.array(transform["power"])
+            away = np.clip((values - transform["origin"]) / unit, -FARTHEST, FARTHEST)
+            length, exponent = np.log1p(abs(away)), np.where(away >= 0, power, 2 - power)
+            flat = abs(exponent) < 1e-8
+            curved = np.expm1(np.minimum(exponent * length, 300.0)) / np.where(flat, 1.0, exponent)
+            x[:, at] = np.sign(away) * np.where(flat, length, curved)
+            jacobian = np.nansum((power - 1) * np.sign(away) * length - np.log(unit), axis=1)
+        return x, jacobian
 
-    # ---- models, each (settings, classes)
+    def cell(self, parents, codes):
+        """The number of a combination of levels, the last of which varies fastest."""
+        number = np.zeros(len(codes), int)
+        for v in parents:
+            number = number * self.n_levels[v] + codes[:, v].astype(int)
+        return number
+
+    # ---- models: (settings, samples, classes)
 
     def network(self, model, x):
-        return np.array([Network(model, setting, x, self.columns).log_likelihood() for setting in model["settings"]])
+        return np.array([self.one_network(model, setting, x) for setting in model["settings"]])
 
     def selection(self, model, x):
-        found = np.zeros((len(model["log_in"]), self.n_classes))
-        for i in range(len(found)):
-            parts = [
-                Network(model[kind], model[kind]["settings"][i], x, self.columns).families() for kind in ("own", "free")
-            ]
-            for (column, _, own), (_, _, free) in zip(*parts, strict=True):
-                log_in, log_out = (numbers(model[kind][i])[column] for kind in ("log_in", "log_out"))
-                found[i] += np.logaddexp(log_in + own, log_out + free)
+        found = np.zeros((len(model["log_in"]), len(x), self.n_classes))
+        for i, (log_in, log_out) in enumerate(zip(logs(model["log_in"]), logs(model["log_out"]), strict=True)):
+            own, free = (self.families(model[kind], model[kind]["settings"][i], x) for kind in ("own", "free"))
+            for (v, _, density), (_, _, common) in zip(own, free, strict=True):
+                mixed = np.logaddexp(log_in[v] + density, log_out[v] + common)
+                found[i] += np.where(np.isnan(x[:, [v]]), 0.0, mixed)
         return found
 
     def forests(self, model, x):
-        setting = model["given"]["settings"][0]
-        given, alone = (Network(model[kind], setting, x, self.columns).families() for kind in ("given", "alone"))
-        alone, place = {v: log_density for v, _, log_density in alone}, {v: i for i, v in enumerate(model["nodes"])}
-        weights = np.array([numbers(line) for line in model["log_weights"]])
-        ratios = np.zeros((*weights.shape, self.n_classes))
-        for v, (u,), log_density in given:
+        given, alone = (self.families(model[k], model["given"]["settings"][0], x) for k in ("given", "alone"))
+        alone, place = {v: density for v, _, density in alone}, {v: i for i, v in enumerate(model["nodes"])}
+        weights = logs(model["log_weights"])[..., None, None] + np.zeros((len(x), self.n_classes))
+        ratios = np.zeros(weights.shape)
+        for v, (u,), density in given:
             if v in place and u in place:
-                ratios[1 + place[u], place[v]] = log_density - alone[v]
+                ratios[1 + place[u], place[v]] = density - alone[v]
                 if u in self.continuous:
-                    ratios[1 + place[v], place[u]] = ratios[1 + place[u], place[v]]
-        sums = [forest_sum(weights + ratios[..., label]) - forest_sum(weights) for label in range(self.n_classes)]
-        return np.array([sums]) + sum(alone.values())
+                    ratios[1 + place[v], place[u]] = density - alone[v]
+        return (forest_sum(weights + ratios) - forest_sum(weights) + sum(alone.values()))[None]
 
     def orders(self, model, x):
-        kinds = [(model["free"], 0.0), (model["own"], 1.0), (model["own"], 0.0)]
-        groups, total = [Group(group, sharing, True) for group, sharing in kinds], np.zeros(self.n_classes)
-        for v in range(len(model["own"]["columns"])):
-            terms = []
-            for group, log_weight in zip(groups, model["log_weight"], strict=True):
-                for order, weight in enumerate(log_weight[v]):
-                    if weight is not None:
-                        given = [u for u in range(v - order, v) if u not in model["absent"]]
-                        terms.append(weight + np.zeros(self.n_classes) + group.density(0, v, given, x))
-            total += log_sum(terms) if v not in model["absent"] else 0.0
+        groups = [Group(model["free"], 0.0, True), Group(model["own"], 1.0, True), Group(model["own"], 0.0, True)]
+        total, cell = np.zeros((len(x), self.n_classes)), np.zeros(len(x), int)
+        for v in (v for v in range(len(model["own"]["columns"])) if v not in model["absent"]):
+            before = [[u for u in range(v - j, v) if u not in model["absent"]] for j in range(v + 1)]
+            terms = [
+                weight + np.zeros(total.shape) + group.density(cell, v, before[j], x)
+                for group, log_weight in zip(groups, model["log_weight"], strict=True)
+                for j, weight in enumerate(log_weight[v])
+                if weight is not None
+            ]
+            total += log_sum(terms)
         return total[None]
 
     def rotation(self, model, x):
-        basis, cell = np.array(model["basis"]), configuration(model["parents"], x, self.columns)
-        away = np.clip((x[model["columns"]] - model["origin"]) / model["unit"], -FARTHEST, FARTHEST)
-        inside, size = basis.T @ away, len(basis)
-        outside, found = np.square(away - basis @ inside).sum(), []
+        basis, cell, found = np.array(model["basis"]), self.cell(model["parents"], x), []
+        size, rank = basis.shape
+        away = np.clip((x[:, model["columns"]] - model["origin"]) / model["unit"], -FARTHEST, FARTHEST)
+        inside = away @ basis
+        outside = np.square(away - inside @ basis.T).sum(axis=1)[:, None]
         for setting in model["settings"]:
-            found.append([])
-            for label in range(self.n_classes):
-                scale = unpacked(setting["scale"][cell][label], basis.shape[1], {"reach": basis.shape[1] - 1})
-                residual = inside - setting["origin"] - setting["centre"][cell][label]
-                shape, least = setting["shape"][cell][label], setting["leverage"][cell][label]
-                whole = least + outside / setting["multiple"] + residual @ np.linalg.solve(scale, residual)
-                log_det = np.linalg.slogdet(scale)[1] + (size - len(scale)) * log(setting["multiple"])
-                log_det += 2 * np.log(model["unit"]).sum()
-                constant = lgamma(shape + size / 2) - lgamma(shape) - size / 2 * log(pi) - log_det / 2
-                found[-1].append(constant + shape * log(least) - (shape + size / 2) * log(whole))
+            shape, least, centre = (np.array(setting[name])[cell] for name in ("shape", "leverage", "centre"))
+            scale = np.array(setting["scale"])[cell][..., places(rank, {"reach": rank - 1})]
+            residual = (inside - setting["origin"])[:, None] - centre
+            distance = np.einsum("nci,nci->nc", residual, np.linalg.solve(scale, residual[..., None])[..., 0])
+            whole = least + outside / setting["multiple"] + distance
+            log_det = np.linalg.slogdet(scale)[1] + (size - rank) * np.log(setting["multiple"])
+            constant = gammaln(shape + size / 2) - gammaln(shape) - (size * np.log(np.pi) + log_det) / 2
+            constant = constant - np.log(model["unit"]).sum()
+            found.append(constant + shape * np.log(least) - (shape + size / 2) * np.log(whole))
         return np.array(found)
 
     def regression(self, model, x):
-        factors = []
-        for column, kind, *rest in model["factors"]:
+        factors = np.empty((len(x), len(model["factors"])))
+        for i, (v, kind, first, *rest) in enumerate(model["factors"]):
             if kind == "value":
-                least, most = -FARTHEST if rest[2] is None else rest[2], FARTHEST if rest[3] is None else rest[3]
-                factors.append(np.clip((x[column] - rest[0]) / rest[1], least, most))
+                least, most = -FARTHEST if rest[1] is None else rest[1], FARTHEST if rest[2] is None else rest[2]
+                factors[:, i] = np.clip((x[:, v] - first) / rest[0], least, most)
             else:
-                holds = x[column] == rest[0] if kind == "level" else x[column] >= rest[0]
-                factors.append(np.nan if np.isnan(x[column]) else float(holds))
-        terms = np.array([np.prod([factors[i] for i in term]) for term in model["terms"]])
-        centred = np.nan_to_num(terms - model["centre"]) if len(terms) else np.zeros(0)
+                holds = x[:, v] == first if kind == "level" else x[:, v] >= first
+                factors[:, i] = np.where(np.isnan(x[:, v]), np.nan, holds)
+        terms = np.array([factors[:, term].prod(axis=1) for term in model["terms"]]).reshape(-1, len(x)).T
+        centred = np.nan_to_num(terms - model["centre"])
         return (centred @ np.array(model["slopes"]).reshape(-1, self.n_classes) + model["intercept"])[None]
 
     def aode(self, model, x):
         starts, n = np.cumsum([0, *model["levels"]]), sum(model["levels"])
-        observed = np.flatnonzero(~np.isnan(x))
-        at, found = [int(starts[v] + x[v]) for v in observed], np.zeros((len(model["settings"]), self.n_classes))
-        for label, packed in enumerate(model["counts"]):
-            counts = np.zeros((n, n))
-            counts[np.triu_indices(n)] = packed
-            counts = np.maximum(counts, counts.T)
-            for i, setting in enumerate(model["settings"]):
-                backoff, dirichlet, terms = setting["backoff"], setting["dirichlet"], []
-                own = [np.diag(counts)[starts[v] : starts[v + 1]] + dirichlet for v in observed]
-                alone = [part[int(x[v])] / part.sum() for v, part in zip(observed, own, strict=True)]
-                for j, parent in enumerate(at):
-                    total = log(alone[j])
-                    for k, v in enumerate(observed):
-                        if k != j:
-                            together = counts[parent, starts[v] : starts[v + 1]].sum()
-                            total += log((counts[parent, at[k]] + backoff * alone[k]) / (together + backoff))
-                    terms.append(total)
-                found[i, label] = log_sum(terms) - log(len(terms)) if terms else 0.0
-        return found
+        counts = np.zeros((self.n_classes, n, n))
+        counts[:, *np.triu_indices(n)] = model["counts"]
+        counts = np.maximum(counts, counts.swapaxes(1, 2))
+        owner, seen = np.repeat(np.arange(len(starts) - 1), model["levels"]), ~np.isnan(x)
+        at, own = starts[:-1] + np.nan_to_num(x).astype(int), np.einsum("cii->ci", counts)
+        together, total = np.add.reduceat(counts, starts[:-1], 2), np.add.reduceat(own, starts[:-1], 1)
+        found = []
+        for setting in model["settings"]:
+            backoff, d = setting["backoff"], setting["dirichlet"]
+            alone = (own + d) / (total + d * np.array(model["levels"]))[:, owner]
+            given = np.log((counts + backoff * alone[:, None]) / (together + backoff)[:, :, owner])
+            pairs = given[:, at[:, :, None], at[:, None]] * (seen[:, None] & ~np.eye(len(starts) - 1, dtype=bool))
+            of_parents = np.where(seen, np.log(alone[:, at]) + pairs.sum(axis=3), -np.inf)
+            mean = log_sum(of_parents, 2).T - np.log(np.maximum(seen.sum(axis=1), 1))[:, None]
+            found.append(np.where(seen.any(axis=1)[:, None], mean, 0.0))
+        return np.array(found)
 
     def indicators(self, model, x):
-        total = np.zeros(self.n_classes)
-        for column, counts in zip(model["columns"], model["counts"], strict=True):
-            mass = np.array(counts) + model["dirichlet"]
-            total += np.log(mass[:, int(np.isnan(x[column]))] / mass.sum(axis=1))
-        return total[None]
+        mass = np.array(model["counts"]) + model["dirichlet"]  # (columns, classes, states)
+        shares = np.log(mass / mass.sum(axis=2, keepdims=True))
+        states = zip(shares, np.isnan(x[:, model["columns"]]).T.astype(int), strict=True)
+        return sum((share[:, state].T for share, state in states), np.zeros((len(x), self.n_classes)))[None]
+
+    # ---- networks
+
+    def families(self, model, setting, x):
+        """The column of each family, its parents and its log densities, which mean nothing where one is missing."""
+        (groups, discrete), codes = self.parts(model, setting), np.nan_to_num(x)
+        for family in discrete:
+            yield family["column"], family["parents"], self.categorical(family, codes)
+        for node in model["continuous"]:
+            group = groups[node["group"]]
+            density = group.density(self.cell(group.parents, codes), node["own"], node["given"], codes)
+            yield node["column"], [*group.parents, *group.columns[node["given"]]], density
+
+    def parts(self, model, setting):
+        """Groups, and families of discrete features with pseudo-counts."""
+        groups = [Group(group, setting["sharing"], model["estimation"] == "bayes") for group in model["groups"]]
+        mass = (np.array(family["counts"]) + setting["dirichlet"] for family in model["discrete"])
+        return groups, [family | {"mass": own} for family, own in zip(model["discrete"], mass, strict=True)]
+
+    def categorical(self, family, codes):
+        mass = family["mass"][:, self.cell(family["parents"], codes)]
+        with np.errstate(divide="ignore"):
+            shares = np.log(mass / mass.sum(axis=2, keepdims=True))
+        return shares[:, np.arange(len(codes)), codes[:, family["column"]].astype(int)].T
+
+    def one_network(self, model, setting, x):
+        """Samples with the same missing values together."""
+        found, parts = np.zeros((len(x), self.n_classes)), self.parts(model, setting)
+        patterns, which = np.unique(np.isnan(x), axis=0, return_inverse=True)
+        for i, missing in enumerate(patterns):
+            found[which.ravel() == i] = self.summed(model, *parts, x[which.ravel() == i], missing)
+        return found
+
+    def summed(self, model, groups, discrete, x, missing):
+        """Sum over the levels of missing discrete features; continuous ones are integrated out."""
+        parents = {family["column"]: family["parents"] for family in discrete}
+        for node in model["continuous"]:
+            group = groups[node["group"]]
+            parents[node["column"]] = [*group.parents, *group.columns[node["given"]]]
+        needed = set(np.flatnonzero(~missing))
+        for v in reversed(parents):  # children before parents
+            needed |= set(parents[v]) if v in needed else set()
+        families = [family for family in discrete if family["column"] in needed]
+        nodes = {node["column"]: (node, groups[node["group"]]) for node in model["continuous"]}
+        nodes = {v: own for v, own in nodes.items() if v in needed}
+        summed, terms = [family["column"] for family in families if missing[family["column"]]], []
+        for at in product(*(range(self.n_levels[v]) for v in summed)):
+            codes = x.copy()
+            codes[:, summed] = at
+            parts = [self.categorical(family, codes) for family in families]
+            terms.append(sum(parts, np.zeros((len(x), self.n_classes))) + self.integrated(nodes, codes, missing))
+        return log_sum(terms)
+
+    def integrated(self, nodes, codes, missing):
+        """Densities of the observed ones of these features, parents first, given a level of every discrete parent."""
+        given = {v: set(group.columns[node["given"]]) for v, (node, group) in nodes.items()}
+        cells = {v: self.cell(group.parents, codes) for v, (_, group) in nodes.items()}
+        seen = [v for v in nodes if not missing[v]]
+        whole = [v for v in seen if not missing[[*given[v]]].any()]
+        own = (nodes[v][1].density(cells[v], nodes[v][0]["own"], nodes[v][0]["given"], codes) for v in whole)
+        total = sum(own, np.zeros((len(codes), self.n_classes)))
+        if len(whole) == len(seen):
+            return total
+        for u in (u for u in reversed(nodes) if missing[u]):  # reverse arcs until it has no children
+            gained = set(given[u])
+            for v in (v for v in seen if u in given[v]):
+                others = given[v] - {u}
+                given[v] = others | gained
+                gained |= others | {v}
+        mean, joint, place = *self.implied(nodes, cells), {v: i for i, v in enumerate(nodes)}
+        away = np.stack([group.standard(codes, node["own"]) for node, group in nodes.values()], axis=1)[:, None] - mean
+        for v in (v for v in seen if v not in whole):
+            (node, group), at = nodes[v], [*(place[u] for u in nodes if u in given[v]), place[v]]
+            parts, behind = conditional(joint[..., at, :][..., at], away[..., at]), group.behind(cells[v], node["own"])
+            total += group.log_density(cells[v], node["own"], *parts[:3], len(given[v]), behind)
+        return total
+
+    def implied(self, nodes, cells):
+        """Mean and scale of all features, each in its own units, from the regressions on their parents."""
+        n, m, place = len(next(iter(cells.values()))), len(nodes), {v: i for i, v in enumerate(nodes)}
+        mean, joint = np.zeros((n, self.n_classes, m)), np.zeros((n, self.n_classes, m, m))
+        for i, (v, (node, group)) in enumerate(nodes.items()):
+            before, centre = [place[u] for u in group.columns[node["given"]]], group.centre[cells[v]][..., node["own"]]
+            slopes, spread, moved = group.in_units_of(nodes, cells[v], node)
+            mean[..., i] = centre + (slopes * (mean[..., before] - moved)).sum(axis=-1)
+            joint[..., i, :i] = joint[..., :i, i] = (slopes[..., None] * joint[..., before, :i]).sum(axis=-2)
+            joint[..., i, i] = spread / group.behind(cells[v], node["own"]) + (slopes * joint[..., i, before]).sum(
+                axis=-1
+            )
+        return mean, joint
 
 
 def forest_sum(log_weights):
     """ln of the sum over all forests: parents are rows, the first of which stands for no parent."""
     weights, total = log_weights.copy(), 0.0
     for v in range(weights.shape[1] - 1, -1, -1):
-        into = log_sum([weights[u, v] for u in range(v + 1)])
-        for a in range(v):
-            for u in range(v + 1):
-                if u != a + 1:
-                    weights[u, a] = np.logaddexp(weights[u, a], weights[u, v] + weights[v + 1, a] - into)
-        total += into
+        into = log_sum(weights[: v + 1, v])
+        for a, u in product(range(v), range(v + 1)):
+            if u != a + 1:
+                weights[u, a] = np.logaddexp(weights[u, a], weights[u, v] + weights[v + 1, a] - into)
+        total = total + into
     return total
 
 
-def configuration(parents, codes, columns):
-    """The number of a combination of levels, the last of which varies fastest."""
-    number = 0
-    for parent in parents:
-        number = number * max(1, len(columns[parent]["levels"])) + int(codes[parent])
-    return number
-
-
-def unpacked(packed, n, group):
-    """A symmetric matrix from its diagonal and the listed pairs; others are not needed."""
+def places(n, group):
+    """Where the entries of a symmetric matrix are listed; of pairs that are not, which are not needed, at 0."""
     first, second = group.get("pairs") or np.triu_indices(n, 1)
     if "reach" in group:
-        near = second - first <= group["reach"]
-        first, second = first[near], second[near]
-    matrix = np.diag(packed[:n]).astype(float)
-    matrix[first, second] = matrix[second, first] = packed[n:]
-    return matrix
-
-
-class Group:
-    """Continuous features with the same discrete parents, under a sharing."""
-
-    def __init__(self, group, sharing, averages):
-        self.group, self.averages, n = group, averages, len(group["columns"])
-        self.centre, self.leverage = (np.array(group[name]) for name in ("centre", "leverage"))
-        self.shift = np.array(group["shift"]) if "shift" in group else np.zeros(self.centre.shape)
-        packed, shape = np.array(group["scale"]), np.array(group["shape"])
-        own_spread = np.array(group["own_spread"]) if "shift" in group else np.zeros(self.centre.shape)
-        prior_scale = np.zeros(packed.shape[-1])
-        prior_scale[:n] = group.get("prior_scale", 0.0)
-        self.packed, self.shape, self.own_spread = (
-            own + sharing * ((own - prior).sum(axis=1, keepdims=True) - (own - prior))
-            for own, prior in ((packed, prior_scale), (shape, group.get("prior_shape", 0.0)), (own_spread, 0.0))
-        )
-        self.separate = shape.ndim == 3
-
-    def scale(self, cell, label, members):
-        return unpacked(self.packed[cell, label], len(self.group["columns"]), self.group)[np.ix_(members, members)]
-
-    def of_cell(self, part, cell, own):
-        return part[cell][:, own] if self.separate else part[cell]
-
-    def standard(self, x, members):
-        group = self.group
-        values = [(x[group["columns"][i]] - group["origin"][i]) / group["unit"][i] for i in members]
-        return np.clip(np.array(values), -FARTHEST, FARTHEST)
-
-    def density(self, cell, own, given, x):
-        """ln p(own | given) in each class."""
-        found, away = [], self.standard(x, [*given, own])
-        for label, centre in enumerate(self.centre[cell]):
-            scale, residual = self.scale(cell, label, [*given, own]), away - centre[[*given, own]]
-            parts = conditional(scale, residual)
-            found.append(self.log_density(cell, label, own, *parts, len(given), 1.0))
-        return np.array(found)
-
-    def log_density(self, cell, label, own, residual, spread, distance, n_given, behind):
-        """Of a residual; spread and squared distance of the parents are per unit of ``behind``."""
-        unit = self.group["unit"][own]
-        residual, spread = residual + self.shift[cell, label, own], spread * behind + self.own_spread[cell, label, own]
-        if not self.averages:
-            return -0.5 * (log(2 * pi * spread) + residual**2 / spread) - log(unit)
-        shape = self.of_cell(self.shape, cell, own)[label] + n_given / 2
-        spread = spread * (self.of_cell(self.leverage, cell, own)[label] + distance / behind)
-        constant = lgamma(shape + 0.5) - lgamma(shape) - 0.5 * log(pi * spread)
-        return constant - (shape + 0.5) * log1p(residual**2 / spread) - log(unit)
+        first, second = (part[np.subtract(second, first) <= group["reach"]] for part in (first, second))
+    found = np.diag(np.arange(n))
+    found[first, second] = found[second, first] = n + np.arange(len(first))
+    return found
 
 
 def conditional(scale, residual):
-    """Residual and spread of the last member given the others, and the squared distance of these."""
-    if len(residual) == 1:
-        return residual[0], scale[0, 0], 0.0
-    slopes = np.linalg.solve(scale[:-1, :-1], scale[:-1, -1])
-    distance = residual[:-1] @ np.linalg.solve(scale[:-1, :-1], residual[:-1])
-    return residual[-1] - slopes @ residual[:-1], scale[-1, -1] - slopes @ scale[:-1, -1], distance
+    """Residual and spread of the last member given the others, the squared distance of these, and the slopes."""
+    both = np.stack([scale[..., :-1, -1], residual[..., :-1]], axis=-1)
+    slopes, white = np.moveaxis(np.linalg.solve(scale[..., :-1, :-1], both), -1, 0)
+    spread = scale[..., -1, -1] - (slopes * scale[..., :-1, -1]).sum(axis=-1)
+    distance = (white * residual[..., :-1]).sum(axis=-1)
+    return residual[..., -1] - (slopes * residual[..., :-1]).sum(axis=-1), spread, distance, slopes
 
 
-class Network:
-    """One setting of a network, and a sample."""
+class Group:
+    """Continuous features with the same discrete parents, under a sharing; ``cell`` has a number for each sample."""
 
-    def __init__(self, model, setting, x, columns):
-        self.model, self.setting, self.x, self.columns = model, setting, x, columns
-        averages = model["estimation"] == "bayes"
-        self.groups = [Group(group, setting["sharing"], averages) for group in model["groups"]]
-        self.nodes = {node["column"]: node for node in model["continuous"]}
-        self.parents = {v: [self.columns_of(node)[i] for i in node["given"]] for v, node in self.nodes.items()}
+    def __init__(self, group, sharing, averages):
+        self.averages, self.parents, self.columns = averages, group["parents"], np.array(group["columns"], int)
+        self.origin, self.unit, self.centre = (np.array(group[name]) for name in ("origin", "unit", "centre"))
+        self.leverage, self.places = np.array(group["leverage"]), places(len(self.columns), group)
+        none, packed = np.zeros(self.centre.shape), np.array(group["scale"])
+        self.shift, own_spread = (np.array(group.get(name, none)) for name in ("shift", "own_spread"))
+        prior_scale = np.zeros(packed.shape[-1])
+        prior_scale[: len(self.columns)] = group.get("prior_scale", 0.0)
+        self.packed, self.shape, self.own_spread = (
+            own + sharing * ((own - prior).sum(axis=1, keepdims=True) - (own - prior))
+            for own, prior in (
+                (packed, prior_scale), (np.array(group["shape"]), group.get("prior_shape", 0.0)), (own_spread, 0.0),
+            )
+        )  # fmt: skip
 
-    def columns_of(self, node):
-        return self.model["groups"][node["group"]]["columns"]
+    def of(self, part, cell, own):
+        return part[cell][..., own] if part.ndim == 3 else part[cell]
 
-    def categorical(self, family, codes):
-        mass = np.array(family["counts"])[:, configuration(family["parents"], codes, self.columns)]
-        mass = mass + self.setting["dirichlet"]
-        with np.errstate(divide="ignore"):
-            return np.log(mass[:, int(codes[family["column"]])] / mass.sum(axis=1))
+    def behind(self, cell, own):
+        return 2 * self.of(self.shape, cell, own) if self.averages else 1.0
 
-    def families(self):
-        """Each family whose columns are observed: the column, its parents and its log densities."""
-        for family in self.model["discrete"]:
-            if not np.isnan(self.x[[family["column"], *family["parents"]]]).any():
-                yield family["column"], family["parents"], self.categorical(family, self.x)
-        for node in self.model["continuous"]:
-            given, cells = self.parents_of(node)
-            if not np.isnan(self.x[[node["column"], *given, *cells]]).any():
-                yield node["column"], [*cells, *given], self.direct(node, self.x)
+    def standard(self, x, members):
+        away = (x[:, self.columns[members]] - self.origin[members]) / self.unit[members]
+        return np.clip(away, -FARTHEST, FARTHEST)
 
-    def parents_of(self, node):
-        return [self.columns_of(node)[i] for i in node["given"]], self.model["groups"][node["group"]]["parents"]
+    def scale(self, cell, members):
+        return self.packed[cell][..., self.places[np.ix_(members, members)]]
 
-    def direct(self, node, codes):
-        group = self.groups[node["group"]]
-        return group.density(self.cell(node, codes), node["own"], node["given"], self.x)
+    def density(self, cell, own, given, x):
+        """ln p(own | given)."""
+        members = [*given, own]
+        parts = conditional(
+            self.scale(cell, members), self.standard(x, members)[:, None] - self.centre[cell][..., members]
+        )
+        return self.log_density(cell, own, *parts[:3], len(given), 1.0)
 
-    def cell(self, node, codes):
-        return configuration(self.model["groups"][node["group"]]["parents"], codes, self.columns)
+    def in_units_of(self, nodes, cell, node):
+        """Slopes on the parents and their centre, in the units of the parents' own families, and the spread."""
+        given, scale = node["given"], self.scale(cell, [*node["given"], node["own"]])
+        _, spread, _, slopes = conditional(scale, np.zeros(scale.shape[:-1]))
+        theirs = [
+            (nodes[u][1].origin[nodes[u][0]["own"]], nodes[u][1].unit[nodes[u][0]["own"]]) for u in self.columns[given]
+        ]
+        origin, unit = np.array(theirs).reshape(-1, 2).T
+        centre = self.centre[cell][..., given] * self.unit[given] + self.origin[given]
+        return slopes * unit / self.unit[given], spread, (centre - origin) / unit
 
-    # ---- missing values
-
-    def log_likelihood(self):
-        """Sum over the levels of missing discrete features; continuous ones are integrated out."""
-        discrete, needed = self.model["discrete"], set(np.flatnonzero(~np.isnan(self.x)))
-        parents = {family["column"]: family["parents"] for family in discrete}
-        parents |= {node["column"]: [*chain(*self.parents_of(node))] for node in self.model["continuous"]}
-        for column in reversed(parents):  # children before parents
-            needed |= set(parents[column]) if column in needed else set()
-        families = [family for family in discrete if family["column"] in needed]
-        nodes = [column for column in self.nodes if column in needed]
-        summed = [family["column"] for family in families if np.isnan(self.x[family["column"]])]
-        n_classes = len(discrete[0]["counts"]) if discrete else len(self.groups[0].centre[0]) if self.groups else 1
-        terms = []
-        for at in product(*(range(max(1, len(self.columns[v]["levels"]))) for v in summed)):
-            codes = self.x.copy()
-            codes[summed] = at
-            parts = [self.categorical(family, codes) for family in families]
-            terms.append(np.zeros(n_classes) + sum(parts) + self.integrated(nodes, codes))
-        return log_sum(terms)
-
-    def integrated(self, cluster, codes):
-        """Densities of the observed ones of these features, parents first, given a level of every discrete parent."""
-        seen = [v for v in cluster if not np.isnan(self.x[v])]
-        whole = [v for v in seen if not np.isnan(self.x[self.parents[v]]).any()]
-        total = sum((self.direct(self.nodes[v], codes) for v in whole), 0.0)
-        if len(whole) == len(seen):
-            return total
-        given = {v: set(parents) for v, parents in self.parents.items() if v in cluster}
-        for u in (u for u in reversed(cluster) if u not in seen):  # reverse arcs until it has no children
-            gained = set(given[u])
-            for v in cluster:
-                if v in seen and u in given[v]:
-                    own = given[v] - {u}
-                    given[v] = own | gained
-                    gained |= own | {v}
-        mean, scale = self.implied(cluster, codes)
-        place = {v: i for i, v in enumerate(cluster)}
-        for v in (v for v in seen if v not in whole):
-            node, found = self.nodes[v], []
-            group, cell = self.groups[node["group"]], self.cell(node, codes)
-            members = [u for u in cluster if u in given[v]] + [v]
-            at = [place[u] for u in members]
-            for label in range(len(mean)):
-                away = np.array([self.standard(u) for u in members]) - mean[label, at]
-                parts = conditional(scale[label][np.ix_(at, at)], away)
-                behind = 2 * group.of_cell(group.shape, cell, node["own"])[label] if group.averages else 1.0
-                found.append(group.log_density(cell, label, node["own"], *parts, len(given[v]), behind))
-            total = total + np.array(found)
-        return total
-
-    def standard(self, v):
-        return self.groups[self.nodes[v]["group"]].standard(self.x, [self.nodes[v]["own"]])[0]
-
-    def units(self, v):
-        group = self.model["groups"][self.nodes[v]["group"]]
-        return group["origin"][self.nodes[v]["own"]], group["unit"][self.nodes[v]["own"]]
-
-    def implied(self, cluster, codes):
-        """Mean and scale of all features, each in its own units, from the regressions on their parents."""
-        n_classes, place = len(self.groups[0].centre[0]), {v: i for i, v in enumerate(cluster)}
-        mean, joint = np.zeros((n_classes, len(cluster))), np.zeros((n_classes, len(cluster), len(cluster)))
-        for i, v in enumerate(cluster):
-            node = self.nodes[v]
-            group, cell, own, given = self.groups[node["group"]], self.cell(node, codes), node["own"], node["given"]
-            before = [place[u] for u in self.parents[v]]
-            origin, unit = np.array([self.units(u) for u in self.parents[v]]).reshape(-1, 2).T
-            theirs = np.array(group.group["unit"])[given]
-            for label in range(n_classes):
-                scale, centre = group.scale(cell, label, [*given, own]), group.centre[cell, label]
-                behind = 2 * group.of_cell(group.shape, cell, own)[label] if group.averages else 1.0
-                slopes = np.linalg.solve(scale[:-1, :-1], scale[:-1, -1]) * unit / theirs
-                spread = conditional(scale, np.zeros(len(scale)))[1]
-                centred = (centre[given] * theirs + np.array(group.group["origin"])[given] - origin) / unit
-                mean[label, i] = centre[own] + slopes @ (mean[label, before] - centred)
-                joint[label, i, :i] = joint[label, :i, i] = slopes @ joint[label][before, :i]
-                joint[label, i, i] = spread / behind + slopes @ joint[label][before, i]
-        return mean, joint
+    def log_density(self, cell, own, residual, spread, distance, n_given, behind):
+        """Of a residual; spread and squared distance of the parents are per unit of ``behind``."""
+        residual = residual + self.shift[cell][..., own]
+        spread = spread * behind + self.own_spread[cell][..., own]
+        if not self.averages:
+            return -0.5 * (np.log(2 * np.pi * spread) + residual**2 / spread) - np.log(self.unit[own])
+        shape = self.of(self.shape, cell, own) + n_given / 2
+        spread = spread * (self.of(self.leverage, cell, own) + distance / behind)
+        constant = gammaln(shape + 0.5) - gammaln(shape) - 0.5 * np.log(np.pi * spread) - np.log(self.unit[own])
+        return constant - (shape + 0.5) * np.log1p(residual**2 / spread)

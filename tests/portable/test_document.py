@@ -18,7 +18,7 @@ few = pytest.mark.filterwarnings("ignore:.*is observed in")
 def test_the_reader_predicts_the_same(name):
     model, X = fitted(name), samples(name, 15)
     reader = Reader(description(model))
-    found = [reader.log_proba(row) for row in cells(X)]
+    found = reader.log_proba(cells(X))
     np.testing.assert_allclose(np.exp(found), model.predict_proba(X), atol=1e-9, rtol=0)
 
 
@@ -33,7 +33,7 @@ def test_more_columns_than_samples(estimator):
     found = description(model)
     assert "rotation" in {each["kind"] for each in found["models"]}
     reader = Reader(found)
-    proba = np.exp([reader.log_proba(row) for row in X[24:]])
+    proba = np.exp(reader.log_proba(X[24:]))
     np.testing.assert_allclose(proba, model.predict_proba(X[24:]), atol=1e-9, rtol=0)
 
 
@@ -41,9 +41,8 @@ def test_more_columns_than_samples(estimator):
 def test_typicality_of_complete_samples(name):
     model, (X, _) = fitted(name), table(30, 3)
     reader = Reader(description(model))
-    found = [reader.log_density(row) for row in cells(X)]
-    np.testing.assert_allclose(found, model.score_samples(X), rtol=1e-9)
-    np.testing.assert_allclose([reader.typicality(row) for row in cells(X)], model.typicality(X), atol=0.02)
+    np.testing.assert_allclose(reader.log_density(cells(X)), model.score_samples(X), rtol=1e-9)
+    np.testing.assert_allclose(reader.typicality(cells(X)), model.typicality(X), atol=0.02)
 
 
 @few
@@ -64,7 +63,7 @@ def test_columns_without_values_change_nothing():
     model = CGNClassifierCV(candidates=["naive_bayes", "logistic", "aode"]).fit(X, y)
     reader = Reader(description(model))
     X["empty"] = 3.0
-    found = [reader.log_proba(row) for row in cells(X[:5])]
+    found = reader.log_proba(cells(X[:5]))
     np.testing.assert_allclose(np.exp(found), model.predict_proba(X[:5]), atol=1e-9)
 
 
@@ -75,8 +74,8 @@ def test_levels_of_numbers_truths_and_times():
     assert found["classes"] == [False, True]
     reader = Reader(found)
     for spelled in (True, 1, "1.0", "true", 1.0):
-        np.testing.assert_allclose(np.exp(reader.log_proba([spelled, 0.5])), model.predict_proba([[1, 0.5]])[0])
-    np.testing.assert_array_equal(reader.read(["007", "1_1"]), [np.nan, np.nan])
+        np.testing.assert_allclose(np.exp(reader.log_proba([[spelled, 0.5]])[0]), model.predict_proba([[1, 0.5]])[0])
+    np.testing.assert_array_equal(reader.read([["007", "1_1"]]), [[np.nan, np.nan]])
 
 
 def test_after_partial_fit_no_range_is_known():

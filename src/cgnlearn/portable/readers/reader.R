@@ -151,6 +151,7 @@ network_of <- function(net, setting, sizes, n_classes) {
     list(column = family$column + 1, parents = numbers(family$parents), counts = family$counts)
   })
   node_columns <- vapply(nodes, function(node) node$column, 1)
+  known <- new.env()
 
   categorical <- function(family, codes) {
     cell <- configuration(family$parents, codes, sizes)
@@ -189,6 +190,13 @@ network_of <- function(net, setting, sizes, n_classes) {
 
   # Mean and scale of all features of a cluster, each in its own units, from the regressions on their parents.
   implied <- function(cluster, codes, label) {
+    cells <- unlist(lapply(nodes[cluster], function(node) codes[node$cells + 1]))
+    key <- paste(c(label, cluster, "given", cells), collapse = ",")
+    if (is.null(known[[key]])) known[[key]] <- implied_anew(cluster, codes, label)
+    known[[key]]
+  }
+
+  implied_anew <- function(cluster, codes, label) {
     n <- length(cluster)
     mean <- numeric(n)
     joint <- matrix(0, n, n)
