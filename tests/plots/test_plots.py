@@ -405,6 +405,16 @@ def test_of_two_classes_one_curve_is_drawn_and_of_a_discrete_feature_points():
     assert other.ax_.get_ylabel() == "log odds of ill"
 
 
+def test_a_wide_band_leaves_half_of_the_view_to_the_curve():
+    odds, band = np.linspace(-1, 2, 5)[:, None], np.full((5, 1, 2), [-12.0, 13.0])
+    low, high = EffectDisplay(np.arange(5), odds, ["ill"], "size", [0.0], band).plot().ax_.get_ylim()
+    assert -3 < low < -2.5
+    assert 3.5 < high < 4
+    low, high = EffectDisplay(np.arange(5), odds, ["ill"], "size", [0.0], band / 10).plot().ax_.get_ylim()
+    assert low < -1.2
+    assert high < 2.5
+
+
 def test_a_panel_of_effects_begins_with_the_most_important_feature(iris):
     X, y = iris
     model = CGNClassifier("tan").fit(X, y)

@@ -227,10 +227,14 @@ def share_view(displays: Sequence[EffectDisplay], axes: Any, n_columns: int) -> 
 
 
 def view_of(displays: Sequence[EffectDisplay]) -> tuple[float, float]:
-    """The log odds that are in view."""
-    parts = [part for each in displays for part in (each.log_odds, each.prior_log_odds, each.interval, np.zeros(1))]
-    every = np.concatenate([np.ravel(part) for part in parts if part is not None])
+    """The log odds that are in view: all curves, and their bands as far as these leave half of it to the curves."""
+    curves = [part for each in displays for part in (each.log_odds, each.prior_log_odds, np.zeros(1))]
+    every = np.concatenate([np.ravel(part) for part in curves if part is not None])
     low, high = np.clip([every.min(), every.max()], -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    span = max(high - low, 1.0) / 2
+    for band in (each.interval for each in displays if each.interval is not None):
+        low, high = min(low, max(band.min(), every.min() - span)), max(high, min(band.max(), every.max() + span))
+    low, high = np.clip([low, high], -MOST_LOG_ODDS, MOST_LOG_ODDS)
     return low - RANGE * (high - low) - 0.05, high + RANGE * (high - low) + 0.05
 
 
