@@ -109,7 +109,7 @@ def test_the_whole_way_in_commands(tmp_path):
     commands = [shlex.split(line, comments=True) for line in lines]
     verbs = ["-c", "evaluate", "fit", "predict", "validate", "update", "export", "-c", "evaluate", "fit"]
     assert [command[1] for command in commands] == verbs
-    fewer = {"t[:300]": "t[:60]", "t[300:]": "t[60:120]", ".frame.": ".frame.iloc[:, -5:].", "(30, ": "(8, "}
+    fewer = {"t[:300]": "t[:60]", "t[300:]": "t[60:120]", ".frame.": ".frame.iloc[:, -5:].", "(20, ": "(8, "}
     for program, *arguments in commands:
         for usual, small in fewer.items():
             arguments = [argument.replace(usual, small) for argument in arguments]

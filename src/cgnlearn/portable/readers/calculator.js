@@ -167,7 +167,7 @@
     const intervals = intervalOf && intervalOf(row, logPrior());
     $("interval-hint").textContent = intervals
       ? `In brackets: where the probability would be with any number of training samples, with a chance of ${Math.round(100 * model.interval.level)}\u00a0%, as far as the model is right.`
-      : "How far the probabilities could be off because training samples are few is not in this page: the file cannot hold what this kind of model needs. The command cgnlearn predict --interval tells it.";
+      : `How far the probabilities could be off because training samples are few is not in this page: ${model.updated ? "it is not known for a model that was updated." : "the file cannot hold what this kind of model needs. The command cgnlearn predict --interval tells it."}`;
     $("probabilities").replaceChildren(
       ...logs.map((log, c) => {
         const bar = element("div", { style: `width: ${(100 * Math.exp(log)).toFixed(2)}%` });
