@@ -93,8 +93,9 @@ def abstention_figure(study: Study, album: Album) -> Markup:
         most = 0.0
         for look, model, curve in _styled(curves):
             many = curve.coverage * len(true) >= FEWEST_DECIDED
-            point = {"marker": "o"} if many.sum() == 1 else {}  # all are equally certain: there is no line
-            ax.step(100 * curve.coverage[many], 100 * curve.risk[many], where="post", label=model, **look, **point)
+            (line,) = ax.step(100 * curve.coverage[many], 100 * curve.risk[many], where="post", label=model, **look)
+            if many.sum() == 1:  # all are equally certain: there is no line
+                line.set_marker("o")
             most = max(most, float(curve.risk[many].max(initial=0.0)))
         ax.set(xlabel="samples decided, most certain first (%)", ylabel="errors among them (%)")
         top = 100 * min(1.0, max(0.05, 1.15 * most))
