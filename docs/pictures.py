@@ -28,6 +28,10 @@ from cgnlearn.plots import (
     StructureDisplay,
     SubgroupsDisplay,
 )
+from cgnlearn.reporting.spectra_quality import write_spectra_report
+from cgnlearn.spectra import make_raw_spectra
+from cgnlearn.spectra.folders import Folder
+from cgnlearn.spectra.inspection import inspected
 
 IMAGES = Path(__file__).parent / "images"
 NAMES = ["mean radius", "mean texture", "mean smoothness", "worst area", "worst concavity", "worst symmetry"]
@@ -160,8 +164,32 @@ def calculator():
         seen(page, IMAGES / "calculator.png", 900, 1000)
 
 
+def spectra_quality():
+    """The first screens of the quality page of spectra, with planted faults."""
+    made = make_raw_spectra(30, n_replicates=3, n_points=12_000, random_state=3)
+    with tempfile.TemporaryDirectory() as folder:
+        made.write(folder, "txt")
+        for number, sample in enumerate((4, 11, 18, 25)):
+            path = Path(folder) / "spectra" / f"sample{sample}_2.txt"
+            mz, intensity = np.loadtxt(path).T
+            middle = np.median(intensity)
+            noise = np.random.default_rng(number).normal(0, 4, len(mz))
+            changed = [
+                np.maximum(middle + 0.04 * (intensity - middle) + noise, 0),
+                np.minimum(intensity, np.quantile(intensity, 0.98)),
+                intensity,
+                np.zeros(len(mz)),
+            ]
+            np.savetxt(path, np.column_stack([mz * (1.006 if number == 2 else 1.0), changed[number]]))
+        labels = Path(folder) / "labels.csv"
+        page = Path(folder) / "quality.html"
+        found = inspected(Folder(Path(folder) / "spectra", labels, needed=False))
+        write_spectra_report(page, found, "Quality of spectra: serum")
+        seen(page, IMAGES / "spectra-quality.png", 1280, 1500)
+
+
 DRAWN = [certainty, shapley, effects, decisions, validation, planning, structure, path, mixture]
-PAGES = {"report": report_page, "calculator": calculator}
+PAGES = {"report": report_page, "calculator": calculator, "spectra-quality": spectra_quality}
 
 
 def main(names):

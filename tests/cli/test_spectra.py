@@ -99,3 +99,61 @@ def test_folders_name_the_classes(folder):
         "loose.txt is in no folder that names its class"
         in run(folder / "by class", "--labels", "folders", "-o", folder / "table.csv").stderr
     )
+
+
+def test_a_report_on_quality_needs_no_labels(folder):
+    page = folder / "pages" / "quality.html"
+    (folder / "spectra" / "broken.txt").write_text("nothing")
+    lines = (folder / "spectra" / "sample1_1.txt").read_text().splitlines()
+    empty = "\n".join(f"{line.split()[0]} 0" for line in lines)
+    (folder / "spectra" / "sample1_1.txt").write_text(empty + "\n")
+    said = run(folder / "spectra", "--report", page)
+    assert said.exit_code == 0, said.stderr
+    assert "1 of 8 spectra stand out" in said.stdout
+    assert "skipped broken.txt: no two columns" in said.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "1 of 8 spectra needs a look; 1 file cannot be read." in text
+    assert 'sample1_1.txt <span class="soft">(all intensities are equal)</span>' in text
+    assert "Classes are not given" in text
+    assert "nan" not in text.replace("banana", "")
+    assert len(text) < 1_000_000
+
+
+def test_a_report_shows_classes_and_replicates(folder):
+    page = folder / "quality.html"
+    said = run(folder / "spectra", "--labels", folder / "labels.csv", "--report", page)
+    assert said.exit_code == 0, said.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "8 of 4 samples" in text
+    assert 'id="replicates"' in text
+    assert "case: 4, control: 4" in text
+
+
+def test_a_report_of_one_spectrum_and_of_none(tmp_path):
+    made = make_raw_spectra(2, n_points=500, random_state=0)
+    made.write(tmp_path, "txt")
+    (tmp_path / "spectra" / "sample2_1.txt").unlink()
+    page = tmp_path / "page.html"
+    said = run(tmp_path / "spectra", "--report", page)
+    assert said.exit_code == 0, said.stderr
+    assert "none to compare it with" in said.stdout
+    assert "nan " not in page.read_text(encoding="utf-8")
+    (tmp_path / "nothing").mkdir()
+    said = run(tmp_path / "nothing", "--report", page)
+    assert said.exit_code == 1
+    assert "it has no files" in said.stderr
+    assert len(said.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "a table with -o FILE, or a page on the quality with --report FILE"),
+        (["--report", "a.html", "--width", "3"], "--width is for the table"),
+        (["--report", "a.html", "--peaks"], "--peaks is for the table"),
+    ],
+)
+def test_wrong_calls_name_the_option(folder, options, told):
+    said = run(folder / "spectra", *options)
+    assert said.exit_code == 2
+    assert told in said.stderr

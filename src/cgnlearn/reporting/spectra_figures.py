@@ -104,7 +104,7 @@ def steps_figure(survey: Survey, album: Album) -> Markup | None:
 
     def draw(axes: Any) -> None:
         for ax, (name, spectrum) in zip(axes.ravel(), survey.example, strict=False):
-            mz, intensity = _thinned(spectrum.mz, spectrum.intensity)
+            mz, intensity = thinned(spectrum.mz, spectrum.intensity)
             ax.plot(mz, intensity, color=INK, linewidth=0.6)
             ax.set_title(STEPS.get(name, name), fontsize=8.5, loc="left", color=INK)
             ax.tick_params(labelsize=7)
@@ -119,7 +119,7 @@ def steps_figure(survey: Survey, album: Album) -> Markup | None:
     ]
 
 
-def _thinned(mz: Any, intensity: Any, n: int = 400) -> tuple[Any, Any]:
+def thinned(mz: Any, intensity: Any, n: int = 400) -> tuple[Any, Any]:
     """The lowest and the highest point of each piece of a spectrum: as drawn, with fewer points."""
     if len(mz) <= 2 * n:
         return mz, intensity

@@ -71,7 +71,7 @@ class Folder:
         if key not in columns:
             raise ValueError(f"{path} needs a column file or sample that names the spectra, but {present}: rename one")
         target, groups = (self.target or TARGET).lower(), (self.groups or "").lower()
-        if self.needed and target not in columns:
+        if target not in columns and (self.needed or self.target is not None):
             if self.target is None:
                 raise ValueError(f"{path} needs a column {TARGET}, but {present}: name the column with --target")
             raise ColumnError(f"{path} has no column {self.target!r} (--target): {present}")
@@ -94,18 +94,22 @@ class Folder:
             known[name] = Label(cell["sample"], cell[target], group, cell["batch"], cell["date"])
         return known
 
-    def spectra(self, *, quiet: bool = False) -> Iterator[Spectrum]:
+    def spectra(
+        self, *, quiet: bool = False, refused: Callable[[SpectrumError], object] | None = None
+    ) -> Iterator[Spectrum]:
         """Yield the spectra; then, unless ``quiet``, report skipped files and labels without a spectrum.
 
-        A table of labels that are needed may cover a part of the spectra: the others are skipped.
+        ``refused`` is called with the error of each file that is skipped, as with ``skip_bad``. A table of labels that
+        are needed may cover a part of the spectra: the others are skipped.
         """
         self.files.clear()
         self.matched.clear()
-        refused: list[SpectrumError] = []
+        skipped: list[SpectrumError] = []
+        to_skip = refused or (skipped.append if self.skip_bad else None)
         unlabelled: list[str] = []
         used: set[str] = set()
         ignore = [*self.ignore, *([self.labels] if self.labels else [])]
-        for spectrum in stream(self.path, refused=refused.append if self.skip_bad else None, ignore=ignore):
+        for spectrum in stream(self.path, refused=to_skip, ignore=ignore):
             file, sample = str(spectrum.metadata["file"]), str(spectrum.metadata["sample"])
             names = (file, f"{self.path.name}/{file}", sample)  # the table may be beside the folder
             key = next((name for name in names if name in self.known), file)
@@ -129,7 +133,7 @@ class Folder:
             return
         if unlabelled:
             self.notify(f"{first_and_count(unlabelled)} skipped: {self.labels} has no line for it")
-        for error in refused:
+        for error in skipped:
             self.notify(f"skipped {error}")
         missing = sorted(set(self.known) - used)
         if missing:
@@ -174,7 +178,7 @@ class Folder:
             example = example or _step_by_step(raw, done)
             (spectrum,) = one_by_one(done, [raw])
             spectra.append(spectrum)
-            found.append(quality(raw, spectrum))
+            found.append(quality(raw))
             axes.append(str(hash(raw.mz.tobytes())))
         y = np.array([label.label for label in self.matched], dtype=str)
         n_samples = len(set(self.samples.tolist()))
@@ -187,11 +191,17 @@ class Folder:
                 "sample are kept together"
             )
         dates = [of.date or spectrum.metadata.get("date") for of, spectrum in zip(self.matched, spectra, strict=True)]
-        by: dict[str, list[str | None]] = {"m/z axis": list(axes), "batch": [of.batch for of in self.matched]}
-        by["date"] = [date and date[:10] for date in dates]
-        warnings = confounded(y.tolist(), self.samples.tolist(), by)
-        survey = Survey(self.files, found, remarks(found), warnings, example)
+        warnings = class_warnings(self.matched, axes, dates)
+        told = [", ".join(remark.what for remark in of) for of in remarks(found, y.tolist())]
+        survey = Survey(self.files, found, told, warnings, example)
         return Training(self.path, digest.hexdigest(), spectra, self.files, y, groups, done, others, survey)
+
+
+def class_warnings(matched: Sequence[Label], axes: Sequence[str], dates: Sequence[str | None]) -> list[str]:
+    """Sentences about the m/z axis, batch and date if the class goes with them."""
+    by: dict[str, list[str | None]] = {"m/z axis": list(axes), "batch": [of.batch for of in matched]}
+    by["date"] = [date and date[:10] for date in dates]
+    return confounded([str(of.label) for of in matched], [str(of.sample) for of in matched], by)
 
 
 def folder_labels(files: Sequence[str]) -> list[str]:

@@ -32,7 +32,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
       row.hidden = (wrong.checked && !row.classList.contains("wrong")) || !row.textContent.toLowerCase().includes(wanted);
       n += !row.hidden;
     }
-    tools.querySelector("[aria-live]").textContent = `${n.toLocaleString("en")} sample${n === 1 ? "" : "s"}`;
+    const { noun = "sample", nouns = "samples" } = tools.dataset;
+    tools.querySelector("[aria-live]").textContent = `${n.toLocaleString("en")} ${n === 1 ? noun : nouns}`;
   };
   text.addEventListener("input", show);
   wrong.addEventListener("change", show);
