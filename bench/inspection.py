@@ -109,8 +109,8 @@ def main() -> None:
         "|---|--:|--:|",
         *(f"| {fault} | {planted[fault]} | {named[fault]} |" for fault in NAMED),
         "",
-        f"False alarms: {n_false} of {n_clean:,} spectra in folders without faults ({100 * n_false / n_clean:.2f}%).",
-        "The limits are the same for all kinds of spectra; real spectra vary in more ways than simulated ones. Of the 96",
+        f"False alarms: {n_false} of {n_clean:,} clean spectra ({100 * n_false / n_clean:.2f}%).",
+        "The limits are the same for all kinds of spectra; real ones vary in more ways than simulated ones. Of the 96",
         "real spectra of four species of bacteria (MALDI-TOF, Bruker; given with the classes) none stands out.",
     ]
     text = "\n".join(lines) + "\n"

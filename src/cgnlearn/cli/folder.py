@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LABELS = "For spectra: table with columns file (or sample), label, maybe sample, batch and date; or the word folders."
 FOLDERS = Path("folders")  # the word
-PRESET = "Preprocessing of spectra. maldi: all steps. seldi: binning only.  [default: maldi]"
+PRESET = "Preprocessing of spectra. maldi: all steps. seldi: binning only. driams: its 6,000 bins.  [default: maldi]"
 CORRELATION = "Correlation of a sample's replicates: 1 averages their log odds, 0 adds them.  [default: 1]"
 
 
@@ -35,7 +35,7 @@ class LabelsInput(Input):
 labels_option = click.option("--labels", type=LabelsInput(), metavar="FILE|folders", help=LABELS)
 skip_option = click.option("--skip-bad", is_flag=True, help="Skip spectra that cannot be read, and list them.")
 preset_options = combined(
-    click.option("--preset", type=click.Choice(("maldi", "seldi")), help=PRESET),
+    click.option("--preset", type=click.Choice(("maldi", "seldi", "driams")), help=PRESET),
     click.option("--width", type=click.FloatRange(0, min_open=True), help="Width of a bin in m/z."),
     skip_option,
 )

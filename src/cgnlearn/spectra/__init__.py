@@ -1,6 +1,7 @@
 """From raw spectra to a table of features: reading, preprocessing, binning, peaks and simulation."""
 
 from cgnlearn.spectra.binning import Bin, Peaks
+from cgnlearn.spectra.driams import Driams, read_driams
 from cgnlearn.spectra.presets import preset
 from cgnlearn.spectra.readers import read, stream
 from cgnlearn.spectra.replicates import OfSamples, by_sample, replicate_correlation, sample_ids
@@ -12,6 +13,7 @@ __all__ = [
     "Align",
     "Baseline",
     "Bin",
+    "Driams",
     "Normalise",
     "OfSamples",
     "Peaks",
@@ -25,6 +27,7 @@ __all__ = [
     "make_raw_spectra",
     "preset",
     "read",
+    "read_driams",
     "replicate_correlation",
     "sample_ids",
     "stream",

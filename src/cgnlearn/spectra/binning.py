@@ -61,6 +61,8 @@ class Features(SpectraTransformer):
 class Bin(Features):
     """Mean intensities in bins along m/z; a bin without points gets the value interpolated at its centre.
 
+    Sums, with 0 in a bin without points, are what DRIAMS and MaldiAMRKit have; they depend on how dense the points are.
+
     Parameters
     ----------
     width : float
@@ -69,6 +71,8 @@ class Bin(Features):
         Whether bins have equal widths, or widths that grow with m/z as those of peaks do.
     start, stop : float, optional
         Start of the first bin and end of the last; None: the range common to all training spectra.
+    value : {"mean", "sum"}
+        What a bin holds of the intensities of its points.
 
     Attributes
     ----------
@@ -92,7 +96,9 @@ class Bin(Features):
         scale: Literal["uniform", "proportional"] = "uniform",
         start: float | None = None,
         stop: float | None = None,
+        value: Literal["mean", "sum"] = "mean",
     ) -> None:
+        self.value = value
         self.width = width
         self.scale = scale
         self.start = start
@@ -101,6 +107,8 @@ class Bin(Features):
     def _learn(self, X: Iterable[Spectrum]) -> None:
         if self.scale not in ("uniform", "proportional"):
             raise ValueError(f"scale must be 'uniform' or 'proportional', not {self.scale!r}")
+        if self.value not in ("mean", "sum"):
+            raise ValueError(f"value must be 'mean' or 'sum', not {self.value!r}")
         if not 0 < self.width < np.inf:
             raise ValueError(f"width must be positive, not {self.width!r}")
         start, stop = self.start, self.stop
@@ -121,8 +129,8 @@ class Bin(Features):
         if filled.any():
             # Bins without points are skipped: the points of one bin end where those of the next begin.
             sums = np.add.reduceat(spectrum.intensity[: at[-1]], at[:-1][filled])
-            row[filled] = sums / n_points[filled]
-        row[~filled] = np.interp(self.mz_[~filled], spectrum.mz, spectrum.intensity)
+            row[filled] = sums if self.value == "sum" else sums / n_points[filled]
+        row[~filled] = 0.0 if self.value == "sum" else np.interp(self.mz_[~filled], spectrum.mz, spectrum.intensity)
         return row
 
 

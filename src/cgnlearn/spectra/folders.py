@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from cgnlearn.spectra.binning import Peaks
+from cgnlearn.spectra.isolates import SPECIES, is_table_of_isolates, isolate, labelled_codes
 from cgnlearn.spectra.presets import one_by_one, parted
 from cgnlearn.spectra.quality import Quality, Survey, confounded, quality, remarks
 from cgnlearn.spectra.readers import stream
@@ -66,6 +67,10 @@ class Folder:
             self.notify(f"{path} is read as text {', '.join(table.layout)}")
         [(batch, lines)] = table.batches(table.names, None)
         columns = {name.lower(): column.cells for name, column in reversed(batch.items())}
+        if is_table_of_isolates(columns):
+            target = self.target or SPECIES
+            codes = labelled_codes(path, columns, table.names, target, self.notify)
+            return {code: Label(isolate(code), label) for code, label in codes.items()}
         present = f"it has {listed(table.names)}"
         key = "file" if "file" in columns else "sample"
         if key not in columns:
@@ -118,6 +123,8 @@ class Folder:
                 continue
             label = self.known.get(key, Label())
             used.add(key)
+            if label.label is None and self.needed and self.labels is not None:
+                continue  # an isolate without a result
             self.files.append(file)
             self.matched.append(label._replace(sample=label.sample or sample))
             yield spectrum
@@ -135,7 +142,7 @@ class Folder:
             self.notify(f"{first_and_count(unlabelled)} skipped: {self.labels} has no line for it")
         for error in skipped:
             self.notify(f"skipped {error}")
-        missing = sorted(set(self.known) - used)
+        missing = sorted(name for name in set(self.known) - used if self.known[name].label or not self.needed)
         if missing:
             message = f"{self.labels}: {first_and_count(missing)} has a label but no spectrum in {self.path}"
             if not self.skip_bad and self.needed:

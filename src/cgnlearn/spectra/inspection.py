@@ -231,9 +231,7 @@ def _remark_unlike(told: list[list[Remark]], others: Floats, profiles: Floats, l
             if shift:
                 drift = f"about {100 * shift * WIDTH:+.1f}% of m/z off".replace("-", "−")
                 told[i].append(
-                    Remark(
-                        "m/z shifted", f"{drift}; {why}", "Calibrate the instrument again, or align the spectra (Align)."
-                    )
+                    Remark("m/z shifted", f"{drift}; {why}", "Calibrate the instrument, or align the spectra (Align).")
                 )
             else:
                 advice = "Check the label, the species and the spot; look at it below."

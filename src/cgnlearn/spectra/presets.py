@@ -11,7 +11,7 @@ from cgnlearn.spectra.binning import Bin
 from cgnlearn.spectra.spectrum import Spectrum
 from cgnlearn.spectra.steps import Align, Baseline, Normalise, Smooth, SpectraTransformer, SquareRoot, Step, Trim
 
-PRESETS = ("seldi", "maldi")
+PRESETS = ("seldi", "maldi", "driams")
 
 
 def preset(name: str, *, align: bool = False) -> Pipeline:
@@ -19,11 +19,13 @@ def preset(name: str, *, align: bool = False) -> Pipeline:
 
     ``"seldi"``: bins of 1 m/z only, as in the paper. ``"maldi"``: m/z 2,000 to 20,000, square roots, Savitzky-Golay
     smoothing, SNIP baseline, total ion current and bins of 3 m/z, as is usual for MALDI-TOF (MALDIquant; DRIAMS).
+    ``"driams"``: the 6,000 bins of the DRIAMS data as its scripts make them: square roots, smoothing, SNIP with a half
+    window of 20 and once more with 100, total ion current (area 1), then m/z 2,000 to 20,000 and sums over 3 m/z.
 
     Parameters
     ----------
     name : str
-        ``"seldi"`` or ``"maldi"``.
+        ``"seldi"``, ``"maldi"`` or ``"driams"``.
     align : bool
         Whether ``"maldi"`` also aligns the spectra by common peaks.
 
@@ -37,10 +39,22 @@ def preset(name: str, *, align: bool = False) -> Pipeline:
     >>> list(preset("maldi", align=True).named_steps)
     ['trim', 'square_root', 'smooth', 'baseline', 'normalise', 'align', 'bin']
     """
+    if align and name in ("seldi", "driams"):
+        raise ValueError(f"the preset {name!r} cannot align spectra: use 'maldi', or make your own pipeline")
     if name == "seldi":
-        if align:
-            raise ValueError("the preset 'seldi' cannot align spectra: use 'maldi', or make your own pipeline")
         return Pipeline([("bin", Bin(width=1.0))])
+    if name == "driams":
+        return Pipeline(
+            [
+                ("square_root", SquareRoot()),
+                ("smooth", Smooth(half_window=10)),
+                ("baseline", Baseline(half_window=20)),
+                ("rest", Baseline(half_window=100)),  # the scripts call MALDIquant twice, the second time as it comes
+                ("normalise", Normalise("area")),
+                ("trim", Trim(2000.0, 20_000.0)),
+                ("bin", Bin(width=3.0, start=2000.0, stop=20_000.0, value="sum")),
+            ]
+        )
     if name != "maldi":
         raise ValueError(f"there is no preset {name!r}: choose one of {', '.join(PRESETS)}")
     return Pipeline(

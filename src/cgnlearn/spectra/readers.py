@@ -16,6 +16,7 @@ from cgnlearn.spectra.spectrum import Spectrum, SpectrumError, first_and_count
 
 TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".dat", ".asc", ".xy", ".tab")
 SCAN_ENDINGS = {".mzml": "mzML", ".mzxml": "mzXML", ".mgf": "MGF"}
+STAGES = ("raw", "preprocessed", "binned_6000")  # folders of a site of DRIAMS, beside id
 NEEDS_CONVERSION = (".mzmlb", ".imzml", ".ibd", ".cdf", ".nc", ".msd", ".xml", ".raw", ".baf", ".wiff", ".t2d")
 
 
@@ -116,6 +117,8 @@ def _parsers(path: Path, ignore: set[Path]) -> Iterator[Callable[[], Iterable[Sp
     if not path.is_dir() and not is_archive(path.name):
         yield partial(_from_file, str(path), partial(content, path))
         return
+    if path.is_dir() and (path / "id").is_dir() and any((path / stage).is_dir() for stage in STAGES):
+        raise SpectrumError(f"{path}: a site of DRIAMS: name the spectra of a year, as in raw/2018, or use read_driams")
     with opened(path) as opened_files:
         files = {
             PurePosixPath(name): read

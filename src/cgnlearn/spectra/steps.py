@@ -174,10 +174,11 @@ class Normalise(Step):
 
     Parameters
     ----------
-    method : {"tic", "median", "pqn"}
-        ``"tic"``: total ion current, so that the mean intensity over m/z is 1. ``"median"``: the median intensity is
-        1. ``"pqn"``: probabilistic quotient normalisation, so that after ``"tic"`` the median quotient to a reference,
-        the median of the training spectra, is 1.
+    method : {"tic", "area", "median", "pqn"}
+        ``"tic"``: total ion current, so that the mean intensity over m/z is 1. ``"area"``: the same so that the area
+        is 1, as in MALDIquant. ``"median"``: the median intensity is 1. ``"pqn"``: probabilistic quotient
+        normalisation, so that after ``"tic"`` the median quotient to a reference, the median of the training spectra,
+        is 1.
 
     Attributes
     ----------
@@ -191,12 +192,12 @@ class Normalise(Step):
     [1.0, 1.0, 1.0]
     """
 
-    def __init__(self, method: Literal["tic", "median", "pqn"] = "tic") -> None:
+    def __init__(self, method: Literal["tic", "area", "median", "pqn"] = "tic") -> None:
         self.method = method
 
     def _learn(self, X: Iterable[Spectrum]) -> None:
-        if self.method not in ("tic", "median", "pqn"):
-            raise ValueError(f"method must be 'tic', 'median' or 'pqn', not {self.method!r}")
+        if self.method not in ("tic", "area", "median", "pqn"):
+            raise ValueError(f"method must be 'tic', 'area', 'median' or 'pqn', not {self.method!r}")
         self.reference_ = _median_spectrum([_divided(s, _mean(s)) for s in X]) if self.learns else None
 
     @property
@@ -206,6 +207,8 @@ class Normalise(Step):
     def _one(self, spectrum: Spectrum) -> Spectrum:
         if self.method == "median":
             return _divided(spectrum, float(np.median(spectrum.intensity)))
+        if self.method == "area":
+            return _divided(spectrum, _mean(spectrum) * float(spectrum.mz[-1] - spectrum.mz[0]))
         by_total = _divided(spectrum, _mean(spectrum))
         if self.method != "pqn":
             return by_total

@@ -10,6 +10,8 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.spectra.spectrum import Spectrum, SpectrumError
 
 MAX_HEADER_LINES = 50
+BINNED = b"bin_index binned_intensity"  # the header of files of DRIAMS whose first column numbers bins
+BINNED_FROM, BINNED_TO = 2000.0, 20_000.0  # m/z
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 
 
@@ -31,10 +33,19 @@ def parse(content: bytes, name: str) -> Spectrum:
     columns = _parsed_by_arrow(body, separator, point)
     if columns is None:
         columns = _parsed_by_numpy(body, separator, point, name, n_before)
+    if content[:start].rstrip().endswith(BINNED):
+        columns = [_mz_of_bins(columns[0], name), columns[1]]
     metadata: dict[str, object] = {"file": name}
     if not content.endswith((b"\n", b"\r")):
         metadata["notes"] = ("the last line has no line end: the file may be truncated",)
     return Spectrum(columns[0], columns[1], metadata)
+
+
+def _mz_of_bins(numbers: Floats, name: str) -> Floats:
+    """The centres of the bins that DRIAMS numbers from 0 on."""
+    if not np.array_equal(numbers, np.arange(len(numbers))):
+        raise SpectrumError(f"{name}: its bins are not numbered from 0 on: copy it again")
+    return BINNED_FROM + (numbers + 0.5) * (BINNED_TO - BINNED_FROM) / len(numbers)
 
 
 def _parsed_by_arrow(body: memoryview, separator: str | None, point: str) -> list[Floats] | None:
