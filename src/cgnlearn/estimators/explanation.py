@@ -15,7 +15,7 @@ from cgnlearn.data.labels import labels_of, target
 from cgnlearn.data.schema import Schema
 from cgnlearn.data.table import Table
 from cgnlearn.estimators.sites import Placed
-from cgnlearn.networks.coalitions import MOST_TABULATED, Players, hiding
+from cgnlearn.networks.coalitions import MOST_PLAYERS, MOST_TABULATED, Players, hiding
 from cgnlearn.networks.components import Mask
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.integration import observed_cells
@@ -23,7 +23,7 @@ from cgnlearn.networks.measurement import Measurement, Risk, entropy
 from cgnlearn.networks.shapley import Attributions, Member, active_players, exact, sampled
 from cgnlearn.progress import followed
 
-CHUNK = 1 << 22  # log probabilities of coalitions in memory at once
+CHUNK = 1 << 23  # log probabilities of coalitions in memory at once
 
 
 class Importance(NamedTuple):
@@ -94,7 +94,7 @@ class Explanations:
         groups: Groups | None = None,
         *,
         n_permutations: int = 100,
-        max_exact: int = MOST_TABULATED,
+        max_exact: int | None = None,
         random_state: Any = 0,
         return_se: Literal[False] = False,
     ) -> Floats: ...
@@ -106,7 +106,7 @@ class Explanations:
         groups: Groups | None = None,
         *,
         n_permutations: int = 100,
-        max_exact: int = MOST_TABULATED,
+        max_exact: int | None = None,
         random_state: Any = 0,
         return_se: Literal[True],
     ) -> tuple[Floats, Floats]: ...
@@ -117,7 +117,7 @@ class Explanations:
         groups: Groups | None = None,
         *,
         n_permutations: int = 100,
-        max_exact: int = MOST_TABULATED,
+        max_exact: int | None = None,
         random_state: Any = 0,
         return_se: bool = False,
         sites: Any = None,
@@ -129,9 +129,10 @@ class Explanations:
         has the mean, over all orders of the features, of what it adds when it comes in. So no order matters, features
         that say the same share what they say, and those that are missing, constant or not in the model have 0.
 
-        Values are exact for up to 14 features or groups. With more, orders are sampled, each with its reverse; the
-        differences between classes, which are log odds, are still exact for naive Bayes, and for structures whose
-        connected parts have at most 14 features. Sampling shows its progress with ``verbose=1``.
+        Values are exact for up to 14 features, or up to 20 groups if each part of the structure connects at most 14 of
+        them or is a band, in which groups are long runs of neighbours. With more, orders are sampled, each with its
+        reverse; the differences between classes, which are log odds, are still exact for naive Bayes, and for
+        structures whose connected parts have at most 14 features. Sampling shows its progress with ``verbose=1``.
 
         Of a mixture they are those of the mixture itself: a set of features has the log probability that the mixture
         predicts from them, by the members that accept missing values, and no features have the class prior.
@@ -144,8 +145,9 @@ class Explanations:
             Features that no group names are one more, the last.
         n_permutations : int
             Orders that are sampled where they are.
-        max_exact : int
-            Number of features or groups, at most 14, up to which all sets of them are evaluated: less is faster.
+        max_exact : int, optional
+            Number of features or groups, at most 20, up to which all sets of them are evaluated: less is faster. None:
+            14, or 20 if there are groups.
         random_state : int, Generator or None
             Seed of the orders.
         return_se : bool
@@ -171,16 +173,20 @@ class Explanations:
         players = players_of(groups, table.schema)
         if n_permutations < 4:
             raise ValueError(f"n_permutations must be at least 4, not {n_permutations!r}")
-        if not 0 <= max_exact <= MOST_TABULATED:
-            raise ValueError(f"max_exact must be from 0 to {MOST_TABULATED}, not {max_exact!r}")
+        if max_exact is None:
+            max_exact = MOST_TABULATED if groups is None else MOST_PLAYERS
+        if not 0 <= max_exact <= MOST_PLAYERS:
+            raise ValueError(f"max_exact must be from 0 to {MOST_PLAYERS}, not {max_exact!r}")
         n, n_classes = table.n_samples, table.schema.n_classes
         found = np.empty((2, n, len(players), n_classes))
-        most = max(1 << min(len(players), max_exact), 1 + len(players))
+        most = max(1 << min(len(players), max_exact, MOST_TABULATED), 1 + len(players))
         size = max(1, CHUNK // (n_classes * most))
-        for start in range(0, n, size):
-            rows = np.arange(start, min(start + size, n))
-            part = self._shapley_of(table.rows(rows), players, n_permutations, max_exact, random_state)
-            found[:, rows] = np.array(part).transpose(0, 3, 1, 2)
+        complete = observed_cells(table).all(axis=1)
+        for alike in (np.flatnonzero(complete), np.flatnonzero(~complete)):  # complete samples alone are faster
+            for start in range(0, len(alike), size):
+                rows = alike[start : start + size]
+                part = self._shapley_of(table.rows(rows), players, n_permutations, max_exact, random_state)
+                found[:, rows] = np.array(part).transpose(0, 3, 1, 2)
         return (found[0], found[1]) if return_se else found[0]
 
     def _shapley_of(
@@ -190,7 +196,8 @@ class Explanations:
         by_column = self._known(table)
         known = np.stack([by_column[:, list(columns)].any(axis=1) for columns in players], axis=1)
         members = self._members(table, players)
-        if len(active_players(members)) <= max_exact:
+        countable = all(member.likelihoods.is_countable for member in members)
+        if countable and len(active_players(members)) <= max_exact:
             values = exact(members, known, before, after, self._power)
             return Attributions(values, np.zeros_like(values))
         rng, n_pairs = np.random.default_rng(random_state), (n_permutations + 1) // 2

@@ -183,8 +183,7 @@ class Joint(NamedTuple):
 
 
 class Trie(NamedTuple):
-    """Ordered sets of nodes; without its last member each is another of them, or empty, which comes before it."""
+    """Ordered sets of nodes, depth first: sets with the same first nodes stand together, the shortest first."""
 
     member: Any  # the last node: (sets,)
     depth: Any  # the number of nodes before it
-    path: Any  # the sets that consist of its first 1, 2, ... nodes: (sets, most nodes)

@@ -8,6 +8,7 @@ import numpy as np
 
 from cgnlearn.kernels.arguments import Joint, Subsets, Trie
 from cgnlearn.kernels.compilation import compiled
+from cgnlearn.kernels.elementary import logarithms
 
 
 @compiled
@@ -71,20 +72,22 @@ def put_densities(values: Any, rows: Any, task_of_row: Any, subsets: Subsets, jo
 @compiled
 def put_factors(trie: Trie, joint: Joint, factor: Any) -> bool:
     """Fill the factor's rows (classes, sets, members) of every set's last member; False if one is not positive."""
-    member, depth, path = trie
+    member, depth = trie
+    path = np.zeros(factor.shape[2], np.intp)
     for label in range(len(factor)):
         rows, scale = factor[label], joint.scale[label]
         for t in range(len(member)):
-            v = member[t]
+            v, own = member[t], rows[t]
+            path[depth[t]] = t
             for b in range(depth[t] + 1):
-                u = path[t, b] if b < depth[t] else t
+                u = path[b]
                 total = scale[v, member[u]]
                 for c in range(b):
-                    total -= rows[t, c] * rows[u, c]
+                    total -= own[c] * rows[u, c]
                 if u != t:
-                    rows[t, b] = total / rows[u, b]
+                    own[b] = total / rows[u, b]
                 elif total > 0:
-                    rows[t, b] = np.sqrt(total)
+                    own[b] = np.sqrt(total)
                 else:
                     return False
     return True
@@ -96,51 +99,54 @@ def put_last_densities(values: Any, trie: Trie, factor: Any, joint: Joint, out: 
 
     ``values`` are (nodes, samples) in standard units.
     """
-    member, depth, path = trie
-    n_sets, n = len(member), values.shape[1]
-    white, distance, log_after = np.zeros((n_sets, n)), np.zeros((n_sets, n)), np.zeros((n_sets, n))
-    residual = np.zeros(n)
+    member, depth = trie
+    most, n = factor.shape[2], values.shape[1]
+    # Of the sets on the way to the present one, by their depth.
+    white, distance, log_after = np.zeros((most, n)), np.zeros((1 + most, n)), np.zeros((1 + most, n))
+    residual, scratch = np.zeros(n), np.zeros(n)
     for label in range(len(factor)):
         # In a group the leverage after a member is that before the next: one logarithm serves both.
         telescopes = joint.averages
         for v in range(len(joint.log_unit)):
             same = joint.behind[label, v] == joint.behind[label, 0] and joint.least[label, v] == joint.least[label, 0]
             telescopes &= same and joint.shift[label, v] == 0 and joint.own_spread[label, v] == 0
-        for t in range(n_sets):
+        log_after[0] = np.log(joint.least[label, 0])
+        for t in range(len(member)):
             v, d = member[t], depth[t]
-            centre = joint.mean[label, v]
+            centre, slopes = joint.mean[label, v], factor[label, t]
             for i in range(n):
                 residual[i] = values[v, i] - centre
             for b in range(d):
-                slope, given = factor[label, t, b], white[path[t, b]]
+                slope, given = slopes[b], white[b]
                 for i in range(n):
                     residual[i] -= slope * given[i]
-            pivot = factor[label, t, d]
-            own, before, found = white[t], distance[t], out[t, label]
-            if d:
-                above = path[t, d - 1]
-                for i in range(n):
-                    before[i] = distance[above, i] + white[above, i] * white[above, i]
-            else:
-                before[:] = 0.0
+            pivot = slopes[d]
+            own, before, after, found = white[d], distance[d], distance[1 + d], out[t, label]
+            for i in range(n):
+                own[i] = residual[i] / pivot
+                after[i] = before[i] + own[i] * own[i]
             highest = joint.highest[label, v, d] - joint.log_unit[v]
             spread = pivot * pivot * joint.behind[label, v] + joint.own_spread[label, v]
             shift, power = joint.shift[label, v], joint.shape[label, v] + 0.5 * d + 0.5
             least, per_sample = joint.least[label, v], 1 / joint.behind[label, v]
             if telescopes:
                 highest -= 0.5 * np.log(spread)
-                after, first = log_after[t], np.log(least)
+                log_before, log_own = log_after[d], log_after[1 + d]
                 for i in range(n):
-                    own[i] = residual[i] / pivot
-                    after[i] = np.log(least + (before[i] + own[i] * own[i]) * per_sample)
-                    log_before = log_after[path[t, d - 1], i] if d else first
-                    found[i] = highest - 0.5 * log_before - power * (after[i] - log_before)
-                continue
-            for i in range(n):
-                own[i] = residual[i] / pivot
-                square = (residual[i] + shift) * (residual[i] + shift)
-                if joint.averages:
+                    log_own[i] = least + after[i] * per_sample
+                logarithms(log_own, scratch)
+                for i in range(n):
+                    found[i] = highest - 0.5 * log_before[i] - power * (log_own[i] - log_before[i])
+            elif joint.averages:
+                for i in range(n):
                     wide = spread * (least + before[i] * per_sample)
-                    found[i] = highest - 0.5 * np.log(wide) - power * np.log1p(square / wide)
-                else:
+                    found[i] = wide
+                    residual[i] = 1.0 + (residual[i] + shift) * (residual[i] + shift) / wide
+                logarithms(found, scratch)
+                logarithms(residual, scratch)
+                for i in range(n):
+                    found[i] = highest - 0.5 * found[i] - power * residual[i]
+            else:
+                for i in range(n):
+                    square = (residual[i] + shift) * (residual[i] + shift)
                     found[i] = highest - 0.5 * (np.log(spread) + square / spread)

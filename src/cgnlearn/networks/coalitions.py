@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from functools import cached_property, lru_cache
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from cgnlearn.data.table import Table
 from cgnlearn.networks.components import Mask
 from cgnlearn.networks.model import Model
 
-MOST_TABULATED = 14  # players whose coalitions are all evaluated
+MOST_TABULATED = 14  # players whose coalitions are all evaluated one by one
+MOST_PLAYERS = 20  # whose coalitions are enumerated at all
 ROWS = 1 << 16  # samples, repeated for each coalition, that are evaluated at once
 
 Players = Sequence[tuple[int, ...]]  # the columns of X of each
@@ -33,8 +35,12 @@ class Piece(Protocol):
     def players(self) -> tuple[int, ...]:
         """Numbers of the players."""
 
-    def every(self) -> Floats:
-        """Log likelihoods of all coalitions of its players: (2^players, classes, samples)."""
+    @property
+    def is_countable(self) -> bool:
+        """Whether the log likelihoods of all coalitions of its players can be had."""
+
+    def every(self, rows: slice) -> Floats:
+        """Log likelihoods of all coalitions of its players, for some samples: (2^players, classes, samples)."""
 
     def of(self, shown: Mask) -> Floats:
         """Log likelihoods of coalitions, given as masks (coalitions, its players)."""
@@ -50,8 +56,10 @@ class Tabulated:
     players: tuple[int, ...]
     values: Floats  # (2^players, classes, samples)
 
-    def every(self) -> Floats:
-        return self.values
+    is_countable: ClassVar[bool] = True
+
+    def every(self, rows: slice) -> Floats:
+        return self.values[..., rows]
 
     def of(self, shown: Mask) -> Floats:
         return self.values[shown @ (1 << np.arange(len(self.players)))]
@@ -67,8 +75,17 @@ class Evaluated:
     players: tuple[int, ...]
     evaluate: Callable[[Mask], Floats]  # of coalitions, as masks of its players
 
-    def every(self) -> Floats:
+    @property
+    def is_countable(self) -> bool:
+        return len(self.players) <= MOST_TABULATED
+
+    @cached_property
+    def table(self) -> Floats:
+        """Log likelihoods of all coalitions."""
         return self.evaluate(masks(len(self.players)))
+
+    def every(self, rows: slice) -> Floats:
+        return self.table[..., rows]
 
     def of(self, shown: Mask) -> Floats:
         return self.evaluate(shown)
@@ -93,18 +110,26 @@ class Likelihoods:
             active[list(piece.players)] = True
         return active
 
-    def every(self, players: Sequence[int]) -> Floats:
-        """Log likelihoods of all coalitions of the players that are active, and maybe of others."""
-        total = np.zeros((1 << len(players), *self.alone.shape[1:])) + self.constant
-        for i, player in enumerate(players):
-            np.add(total[: 1 << i], self.alone[player], out=total[1 << i : 2 << i])
+    @property
+    def is_countable(self) -> bool:
+        """Whether the log likelihoods of all coalitions can be had."""
+        return all(piece.is_countable for piece in self.pieces)
+
+    def every(self, players: Sequence[int], rows: slice) -> Floats:
+        """Log likelihoods of all coalitions of the players that are active, and maybe of others, for some samples."""
+        alone = self.alone[..., rows]
+        total = np.empty((1 << len(players), *alone.shape[1:]))
+        total[0] = self.constant
         bit = {player: i for i, player in enumerate(players)}
-        every = np.arange(len(total))
+        # A piece is added as soon as all of its players are there: coalitions with later players copy it.
+        ready: list[list[Piece]] = [[] for _ in players]
         for piece in self.pieces:
-            index = np.zeros(len(total), np.intp)
-            for i, player in enumerate(piece.players):
-                index |= (every >> bit[player] & 1) << i
-            total += piece.every() if np.array_equal(index, every) else piece.every()[index]
+            ready[max(bit[player] for player in piece.players)].append(piece)
+        for i, player in enumerate(players):
+            joined(total[: 1 << i], alone[player][None], np.zeros(1 << i, np.intp), total[1 << i : 2 << i])
+            for piece in ready[i]:
+                number = _own_number(tuple(bit[player] for player in piece.players), i + 1)
+                joined(total[: 2 << i], piece.every(rows), number, total[: 2 << i])
         return total
 
     def along(self, order: NDArray[np.intp]) -> Floats:
@@ -126,6 +151,24 @@ class Likelihoods:
 
     def __add__(self, other: Likelihoods) -> Likelihoods:
         return Likelihoods(self.alone + other.alone, self.pieces + other.pieces, self.constant + other.constant)
+
+
+def joined(before: Floats, terms: Floats, which: NDArray[np.intp], out: Floats) -> None:
+    """Add to each of some log likelihoods one of the terms, all (..., classes, samples)."""
+    from cgnlearn.kernels.coalitions import put_sums
+
+    flat, flat_terms = (np.ascontiguousarray(each).reshape(len(each), -1) for each in (before, terms))
+    put_sums(flat, flat_terms, which, out.reshape(len(out), -1))
+
+
+@lru_cache(maxsize=24)
+def _own_number(places: tuple[int, ...], n_players: int) -> NDArray[np.intp]:
+    """The number that each coalition has among the players in these places."""
+    every = np.arange(1 << n_players)
+    own = np.zeros(len(every), np.intp)
+    for i, place in enumerate(places):
+        own |= (every >> place & 1) << i
+    return own
 
 
 def masks(n_players: int) -> Mask:

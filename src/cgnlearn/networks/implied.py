@@ -19,7 +19,7 @@ from cgnlearn.data.table import Table
 from cgnlearn.kernels import arguments
 from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.networks.estimation import Estimation, Posterior, Terms
-from cgnlearn.networks.factors import factorised, sums_before
+from cgnlearn.networks.factors import factorised, sums_before, whitened
 from cgnlearn.networks.layout import Cells
 from cgnlearn.networks.moments import COMPILED_PAYS
 
@@ -72,18 +72,26 @@ class Implied(NamedTuple):
     own_spread: Floats
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], configurations: Sequence[int], estimation: Estimation) -> Implied:
+    def of(
+        cls,
+        nodes: Sequence[Node],
+        configurations: Sequence[int],
+        estimation: Estimation,
+        kept: Sequence[int] | None = None,
+    ) -> Implied:
         """The distribution of nodes, parents before children, given the configuration of each.
 
-        Parents that are not among the nodes are ignored.
+        Parents that are not among the nodes are ignored. ``kept`` are the positions of those that are wanted; the
+        others are forgotten after their last child.
         """
-        n, n_classes = len(nodes), nodes[0].posterior.n.shape[1]
-        place = {node.column: i for i, node in enumerate(nodes)}
-        mean, rows_behind, shape, least = np.ones((4, n_classes, n))
-        shift, own_spread = np.zeros((2, n_classes, n))
-        scale = np.zeros((n_classes, n, n))
+        n_classes = nodes[0].posterior.n.shape[1]
         shared = _shared_scale(nodes, configurations)
-        for i, (node, configuration) in enumerate(zip(nodes, configurations, strict=True)):
+        slots, n = _slots(nodes, kept) if kept is not None else (list(range(len(nodes))), len(nodes))
+        place = {node.column: slot for node, slot in zip(nodes, slots, strict=True)}
+        mean, rows_behind, shape, least, unit = np.ones((5, n_classes, n))
+        shift, own_spread, origin = np.zeros((3, n_classes, n))
+        scale = np.zeros((n_classes, n, n))
+        for i, node, configuration in zip(slots, nodes, configurations, strict=True):
             posterior = node.posterior
             shape[:, i] = node.of_cell(posterior.shape, configuration)
             if estimation.averages:
@@ -92,31 +100,57 @@ class Implied(NamedTuple):
             if posterior.shift is not None and posterior.own_spread is not None:
                 shift[:, i] = posterior.shift[configuration, :, node.own]
                 own_spread[:, i] = posterior.own_spread[configuration, :, node.own]
+            origin[:, i], unit[:, i] = node.units
+            mean[:, i] = posterior.centre[configuration][:, node.own]
             if shared is not None:
-                mean[:, i] = posterior.centre[configuration][:, node.own]
                 continue
-            kept = [(place[column], at) for column, at in zip(node.parents, node.given, strict=True) if column in place]
-            before = [where for where, _ in kept]
-            members = np.array([*(at for _, at in kept), node.own], np.intp)
+            there = np.array([column in place for column in node.parents], bool)
+            before = [place[column] for column in node.parents if column in place]
+            members = np.array([*node.given[there], node.own], np.intp)
             own = posterior.scale[configuration][:, posterior.pairs.place(members[:, None], members)]
-            centre = posterior.centre[configuration][:, members]
             slopes, spread = _regression(own, estimation)
-            mean[:, i] = centre[:, -1]
-            scale[:, i, i] = spread / rows_behind[:, i]
-            if not kept:
-                continue
-            # Units of a column may differ between families.
-            origin, unit = np.array([nodes[where].units for where in before]).T
-            theirs = posterior.units.unit[members[:-1]]
-            centre = (centre[:, :-1] * theirs + posterior.units.origin[members[:-1]] - origin) / unit
-            slopes = slopes * (unit / theirs)
-            mean[:, i] += (slopes * (mean[:, before] - centre)).sum(axis=1)
-            across = (slopes[:, None] @ scale[:, before, :i])[:, 0]
-            scale[:, i, :i] = scale[:, :i, i] = across
-            scale[:, i, i] += (across[:, before] * slopes).sum(axis=1)
+            if before:
+                # Units of a column may differ between families.
+                theirs = posterior.units.unit[members[:-1]]
+                centre = posterior.centre[configuration][:, members[:-1]] * theirs
+                centre = (centre + posterior.units.origin[members[:-1]] - origin[:, before]) / unit[:, before]
+                slopes = slopes * (unit[:, before] / theirs)
+                mean[:, i] += (slopes * (mean[:, before] - centre)).sum(axis=1)
+            across = (slopes[:, None] @ scale[:, before])[:, 0]
+            scale[:, i] = scale[:, :, i] = across
+            scale[:, i, i] = spread / rows_behind[:, i] + (across[:, before] * slopes).sum(axis=1)
+        n_kept = len(nodes if kept is None else kept)
+        nodes = nodes if kept is None else [nodes[i] for i in kept]
         if shared is not None:
-            scale = shared / rows_behind[:, :1, None]
-        return cls(nodes, estimation, mean, scale, rows_behind, shape, least, shift, own_spread)
+            at = np.arange(n_kept) if kept is None else np.array(kept)
+            scale = shared[:, at[:, None], at] / rows_behind[:, :1, None]
+        else:
+            scale = np.ascontiguousarray(scale[:, :n_kept, :n_kept])
+        laws = (each[:, :n_kept] for each in (rows_behind, shape, least, shift, own_spread))
+        return cls(nodes, estimation, mean[:, :n_kept], scale, *map(np.ascontiguousarray, laws))
+
+    def log_density(self, standard: Floats, members: NDArray[np.intp], n_given: int) -> Floats:
+        """Log density of the last of some nodes given the first: (classes, samples).
+
+        ``standard`` are the values in standard units, (samples, nodes), and none of those members' is missing.
+        """
+        factor = factorised(self.scale[:, members[:, None], members], always=self.estimation.averages)
+        centred = standard[:, members].T - self.mean[:, members, None]
+        white = whitened(factor, centred)
+        wanted = members[n_given:]
+        pivot = np.diagonal(factor, axis1=1, axis2=2)[:, n_given:, None]
+        behind = self.rows_behind[:, wanted, None]
+        terms = Terms(
+            slice(None),
+            np.array([self.nodes[i].column for i in wanted]),
+            0,
+            white[:, n_given:] * pivot + self.shift[:, wanted, None],
+            np.square(pivot) * behind + self.own_spread[:, wanted, None],
+            self.least_leverage[:, wanted, None] + sums_before(np.square(white), axis=1)[:, n_given:] / behind,
+            self.shape[:, wanted, None] + np.arange(n_given, len(members))[:, None] / 2,
+            np.array([self.nodes[i].units[1] for i in wanted])[:, None],
+        )
+        return self.estimation.log_density(terms).sum(axis=1)
 
     def standard(self, table: Table, rows: NDArray[np.intp]) -> Floats:
         """Values in standard units, 0 where they are missing: (samples, nodes)."""
@@ -190,6 +224,23 @@ class Implied(NamedTuple):
             np.array([node.units[1] for node in self.nodes])[which, None],
         )
         out[tasks.rows[row], columns] = self.estimation.log_density(terms)
+
+
+def _slots(nodes: Sequence[Node], kept: Sequence[int]) -> tuple[list[int], int]:
+    """Where the moments of each node are held, those that are kept first, and the number of places."""
+    last = {parent: i for i, node in enumerate(nodes) for parent in node.parents}
+    ending: dict[int, list[int]] = {}
+    for i, node in enumerate(nodes):
+        ending.setdefault(last.get(node.column, i), []).append(i)
+    slot = {i: at for at, i in enumerate(kept)}
+    free: list[int] = []
+    n = len(slot)
+    for i in range(len(nodes)):
+        if i not in slot:
+            slot[i] = free.pop() if free else n
+            n = max(n, 1 + slot[i])
+        free += [slot[j] for j in ending.get(i, ()) if slot[j] >= len(kept)]
+    return [slot[i] for i in range(len(nodes))], n
 
 
 def _shared_scale(nodes: Sequence[Node], configurations: Sequence[int]) -> Floats | None:

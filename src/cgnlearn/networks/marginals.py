@@ -6,7 +6,7 @@ a set the density of its last feature depends on the set through the features th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,9 @@ from cgnlearn.kernels.arguments import Trie
 from cgnlearn.networks import densities
 from cgnlearn.networks.coalitions import MOST_TABULATED, Likelihoods, Piece, Players, Tabulated, additive, piece_of
 from cgnlearn.networks.components import Component
+from cgnlearn.networks.elimination import bits
 from cgnlearn.networks.implied import Implied, Node
+from cgnlearn.networks.runs import runs_of
 
 if TYPE_CHECKING:
     from cgnlearn.networks.network import Network
@@ -35,19 +37,26 @@ def network_coalitions(network: Network, table: Table, players: Players) -> Like
     joint = [component for component in integration.components if len(_players(component, player_of)) > 1]
     # Features that are independent of those of all other players: with all of them shown, as with any.
     contributions = network.contributions(table)
+    pieces: list[Piece] = []
+    others = []
+    for component in joint:
+        if len(_players(component, player_of)) == len(component.columns) <= MOST_TABULATED:
+            if found := tabulated(network, component, table):
+                order, values = found
+                pieces.append(Tabulated(tuple(player_of[column] for column in order), values))
+                continue
+        elif runs := runs_of(network, component, table, contributions, player_of):
+            pieces.append(runs)
+            continue
+        others.append(component)
     for component in joint:
         contributions[:, component.columns] = 0.0
     single = additive(contributions, players)
-    pieces: list[Piece] = []
-    for some, components in _connected(joint, player_of):
+    for some, components in _nested(others, player_of):
         columns = [column for component in components for column in component.columns]
-        if len(some) == len(columns) <= MOST_TABULATED and (found := tabulated(network, components[0], table)):
-            order, values = found
-            pieces.append(Tabulated(tuple(player_of[column] for column in order), values))
-            continue
         listed = tuple(sorted(some))
         piece = piece_of(network.restricted(columns).log_likelihood, table, players, listed)
-        pieces.append(piece if len(listed) > MOST_TABULATED else Tabulated(listed, piece.every()))
+        pieces.append(piece if len(listed) > MOST_TABULATED else Tabulated(listed, piece.table))
     return replace(single, pieces=tuple(pieces))
 
 
@@ -55,21 +64,18 @@ def _players(component: Component, player_of: dict[int, int]) -> set[int]:
     return {player_of[column] for column in component.columns}
 
 
-def _connected(
-    components: Sequence[Component], player_of: dict[int, int]
-) -> Iterator[tuple[set[int], list[Component]]]:
-    """Components that share players, together."""
+def _nested(components: Sequence[Component], player_of: dict[int, int]) -> list[tuple[set[int], list[Component]]]:
+    """Components, with those that have some of their players only."""
     found: list[tuple[set[int], list[Component]]] = []
-    for component in components:
-        own, together = _players(component, player_of), [component]
-        apart = []
-        for other, listed in found:
-            if own & other:
-                own, together = own | other, listed + together
-            else:
-                apart.append((other, listed))
-        found = [*apart, (own, together)]
-    yield from found
+    for component in sorted(components, key=lambda each: -len(_players(each, player_of))):
+        own = _players(component, player_of)
+        for some, together in found:
+            if own <= some:
+                together.append(component)
+                break
+        else:
+            found.append((own, [component]))
+    return found
 
 
 def tabulated(network: Network, component: Component, table: Table) -> tuple[list[int], Floats] | None:
@@ -140,20 +146,14 @@ def plan_of(parents: tuple[int, ...]) -> Plan:
             if shorter in wanted:
                 break
             wanted.add(shorter)
-    listed = sorted(wanted)  # without its last node a set is less
-    place = {found: i for i, found in enumerate(listed)}
+    listed = sorted(wanted, key=lambda found: tuple(bits(found)))  # a set comes after itself without its last node
     member = np.array([found.bit_length() - 1 for found in listed], np.intp)
     depth = np.array([found.bit_count() - 1 for found in listed], np.intp)
-    path = np.zeros((len(listed), m), np.intp)
-    for i, found in enumerate(listed):
-        if depth[i]:
-            above = place[found ^ 1 << int(member[i])]
-            path[i, : depth[i] - 1] = path[above, : depth[i] - 1]
-            path[i, depth[i] - 1] = above
     task = 1 + len(listed) + last
     task[0] = len(listed)
-    task[~is_own] = np.searchsorted(np.array(listed, np.int64), needed[~is_own])
-    return Plan(Trie(member, depth, path), task)
+    place = {found: i for i, found in enumerate(listed)}
+    task[~is_own] = [place[found] for found in needed[~is_own].tolist()]
+    return Plan(Trie(member, depth), task)
 
 
 def separators(parents: Sequence[int]) -> Sets:

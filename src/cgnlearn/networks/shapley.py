@@ -7,8 +7,7 @@ over features is ln p(c | x) - ln p(c).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from math import comb
 from typing import NamedTuple
 
@@ -16,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Floats
-from cgnlearn.networks.coalitions import Likelihoods, Tabulated, masks
-from cgnlearn.networks.components import Mask, distinct
+from cgnlearn.networks.coalitions import Likelihoods, Tabulated
+from cgnlearn.networks.components import Mask
+
+AT_ONCE = 1 << 19  # log probabilities of coalitions that are computed at once: they fit into the cache
+AT_LEAST = 4  # samples that are computed at once: short inner loops cost more
 
 
 class Member(NamedTuple):
@@ -41,17 +43,30 @@ def exact(members: Sequence[Member], known: Mask, before: Floats, after: Floats,
     ``after`` (samples, classes) are the log probabilities without and with all that is known; ``power`` is that of the
     mixture's likelihood ratios.
     """
+    from cgnlearn.kernels.coalitions import put_shapley
+
     found = np.zeros((known.shape[1], *after.T.shape))
-    players = active_players(members)
-    worth = _mixed([_log_proba(each.likelihoods.every(players), before) for each in members], members, before, power)
-    shown = masks(len(players))
-    for rows, own in _by_pattern(known[:, players]):
-        n_shown = shown[:, own].sum(axis=1)
-        worth[np.ix_(n_shown == 0, np.arange(len(before)), rows)] = before[:, None]
-        worth[np.ix_(n_shown == own.sum(), np.arange(len(before)), rows)] = after[rows].T
-    found[players] = np.tensordot(marginal_weights(len(players)), worth, 1)
-    found *= known.T[:, None]  # what rounding has left
-    return found
+    players = _in_order_of_pieces(members)
+    step = max(AT_LEAST, AT_ONCE // (len(before) << len(players)))
+    for start in range(0, len(after) if players else 0, step):
+        rows = slice(start, min(start + step, len(after)))
+        each = (_log_proba(member.likelihoods.every(players, rows), before) for member in members)
+        worth = _mixed(each, members, before, power)
+        values = np.empty((len(players), *worth.shape[1:]))
+        put_shapley(worth.reshape(len(worth), -1), *size_weights(len(players)), values.reshape(len(players), -1))
+        found[players, :, rows] = values
+    told = known.T * np.isin(np.arange(len(found)), players)[:, None]  # (players, samples)
+    found *= told[:, None]  # what rounding has left
+    # The coalitions without and with all that is known have these log probabilities, whatever members say.
+    missing = after.T - before[:, None] - found.sum(axis=0)
+    return found + told[:, None] * (missing / np.maximum(told.sum(axis=0), 1))
+
+
+def _in_order_of_pieces(members: Sequence[Member]) -> list[int]:
+    """The active players, those of a piece together."""
+    pieces = [piece for member in members for piece in member.likelihoods.pieces]
+    listed = [player for piece in sorted(pieces, key=lambda piece: -len(piece.players)) for player in piece.players]
+    return list(dict.fromkeys([*listed, *active_players(members)]))
 
 
 def active_players(members: Sequence[Member]) -> list[int]:
@@ -59,31 +74,18 @@ def active_players(members: Sequence[Member]) -> list[int]:
     return np.flatnonzero(np.any([each.likelihoods.is_active for each in members], axis=0)).tolist()
 
 
-def _by_pattern(known: Mask) -> Iterator[tuple[NDArray[np.intp], Mask]]:
-    """The samples of each pattern, and the pattern."""
-    patterns, of_row = (
-        distinct(np.ascontiguousarray(known)) if known.size else (known[:1], np.zeros(len(known), np.intp))
-    )
-    for number, pattern in enumerate(patterns):
-        yield np.flatnonzero(of_row == number), pattern
-
-
-@lru_cache(maxsize=4)
-def marginal_weights(n_players: int) -> Floats:
-    """Weights by which the values of all coalitions sum to Shapley values: (players, 2^players).
+def size_weights(n_players: int) -> tuple[Floats, Floats]:
+    """Weights of v(S) for a player in S and, negative, for one outside, by the size of S: (1 + players,) each.
 
     Examples
     --------
-    >>> marginal_weights(2)
-    array([[-0.5,  0.5, -0.5,  0.5],
-           [-0.5, -0.5,  0.5,  0.5]])
+    >>> size_weights(2)
+    (array([0. , 0.5, 0.5]), array([0.5, 0.5, 0. ]))
     """
-    shown = masks(n_players)
-    size = shown.sum(axis=1)
     joining, waiting = np.zeros((2, n_players + 1))
     joining[1:] = [1 / (n_players * comb(n_players - 1, s - 1)) for s in range(1, n_players + 1)]
     waiting[:-1] = joining[1:]
-    return np.where(shown.T, joining[size], -waiting[size])
+    return joining, waiting
 
 
 def sampled(
@@ -122,30 +124,36 @@ def sampled(
 
 def _of_log_likelihoods(likelihoods: Likelihoods) -> Floats | None:
     """Exact Shapley values of the log likelihoods, if all of their pieces are tabulated."""
+    from cgnlearn.kernels.coalitions import put_shapley
+
     found = likelihoods.alone.copy()
     for piece in likelihoods.pieces:
         if not isinstance(piece, Tabulated):
             return None
-        found[list(piece.players)] += np.tensordot(marginal_weights(len(piece.players)), piece.values, 1)
+        n_players = len(piece.players)
+        values = np.empty((n_players, *found.shape[1:]))
+        worth = piece.values.reshape(1 << n_players, -1).copy()
+        put_shapley(worth, *size_weights(n_players), values.reshape(n_players, -1))
+        found[list(piece.players)] += values
     return found
 
 
 def _log_proba(total: Floats, before: Floats) -> Floats:
     """Log probabilities of the classes from log likelihoods, which are overwritten: (coalitions, classes, samples)."""
-    total += before[:, None]
-    highest = total.max(axis=1, keepdims=True)
-    total -= highest
-    total -= np.log(np.exp(total).sum(axis=1, keepdims=True))
+    from cgnlearn.kernels.coalitions import put_log_proba
+
+    put_log_proba(total, before)
     return total
 
 
-def _mixed(log_proba: list[Floats], members: Sequence[Member], before: Floats, power: float) -> Floats:
+def _mixed(log_proba: Iterable[Floats], members: Sequence[Member], before: Floats, power: float) -> Floats:
     """Log probabilities of a mixture from those of its members."""
-    total = log_proba[0]
+    each = iter(log_proba)
+    total = next(each)
     if len(members) > 1:
         total += np.log(members[0].weight)
-        for each, member in zip(log_proba[1:], members[1:], strict=True):
-            np.logaddexp(total, each + np.log(member.weight), out=total)
+        for other, member in zip(each, members[1:], strict=True):
+            np.logaddexp(total, other + np.log(member.weight), out=total)
         total -= np.logaddexp.reduce(total, axis=1, keepdims=True)
     if power != 1:
         total = power * total + (1 - power) * before[:, None]
