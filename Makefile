@@ -30,6 +30,8 @@ warm: $(VENV)/.installed
 	$(BIN)/python -m cgnlearn.warm
 
 # Minutes, for every change; test-all has besides what takes long, and is for every merge.
+# Processes fill the cores; threads of the linear algebra would only get in their way.
+test test-all test-oldest: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
