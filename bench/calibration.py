@@ -69,7 +69,7 @@ def table(n_repetitions: int, jobs: int) -> str:
 
 def main():
     options = parser(__doc__, "bench-calibration.md")
-    options.add_argument("--repetitions", type=int, default=500)
+    options.add_argument("--repetitions", type=int, default=1500)
     options.add_argument("--jobs", type=int, default=1)
     chosen = options.parse_args()
     publish(table(chosen.repetitions, chosen.jobs), "bench-calibration.md", write=chosen.write)

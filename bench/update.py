@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from sklearn.metrics import log_loss
 
 import heart
-from cgnlearn import CGNClassifier, update
+from cgnlearn import CGNClassifier, CGNClassifierCV, update
 from cgnlearn.estimators.update import _weights, assembled, ladder_of
 from measuring import parser, publish, versions
 
@@ -23,10 +23,11 @@ MODELS = {
     "naive Bayes": lambda: CGNClassifier("naive_bayes"),
     "naive Bayes, power by leave-one-out": lambda: CGNClassifier("naive_bayes", likelihood_power="cv"),
     "TAN": lambda: CGNClassifier("tan"),
+    "mixture": CGNClassifierCV,
 }
+# All 270 patients of Statlog are among the 303 of Cleveland: straight from there, the model knows the test samples.
 PLACES = {
     "Cleveland → Hungary": ("cleveland", "hungarian"),
-    "Cleveland → Statlog": ("cleveland", "statlog"),
     "Hungary → Statlog": ("hungarian", "statlog"),
     "Cleveland → Hungary → Statlog": ("cleveland", "hungarian", "statlog"),
 }
@@ -72,10 +73,11 @@ def table(n_divisions: int, jobs: int, folder: Path) -> str:
         f"Made by `python bench/update.py --write`: {n_divisions} random divisions a row. A model of one place is "
         "updated with 20, 50 or 100 samples of another one (ten common columns, outcome yes or no) and scored on the "
         "others: mean log loss. In the chain of three places it is updated with as many samples of the second before "
-        f"it comes to the third. {versions()}",
+        "it comes to the third; the 270 patients of Statlog are among those of Cleveland, so that there the model as "
+        f"it is has an advantage that no new place would give. {versions()}",
         "",
         f"`update` is {mix.mean():+.3f} nats from the best step of the ladder in hindsight on average over the rows, "
-        f"and {mix.max():+.3f} in the worst (wanted: at most +0.010 on average); picking one step is "
+        f"and {mix.max():+.3f} in the worst (wanted: at most +0.010); picking one step is "
         f"{pick.mean():+.3f} and {pick.max():+.3f}. The best step is that with the lowest mean over the divisions.",
         "",
         "| model | places | new samples | as it is | class prior | intercepts and slope | new samples alone | "
