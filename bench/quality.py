@@ -54,9 +54,9 @@ def predicted(model_name, python, data, train, test):
     return model.predict_proba(data.X[test]), took
 
 
-def measured(model_name, set_name, size, seed, data_dir, python=None):
+def measured(model_name, set_name, size, seed, data_dir, python=None, *, load=rows):
     """The results of one model on one split of one data set; a failed model has a note instead."""
-    data = rows(set_name, data_dir)
+    data = load(set_name, data_dir)
     parts = division(data, size, seed)
     n_classes = len(np.unique(data.y))
     nothing = [float("nan")] * (len(MEASURES) + 1)
