@@ -31,7 +31,7 @@ from tests.portable.test_r_code import predicted as run_r  # noqa: E402
 from cgnlearn import Band, Box, CGNClassifier, CGNClassifierCV, Jan  # noqa: E402
 from cgnlearn.portable.document import description  # noqa: E402
 from cgnlearn.portable.export import content  # noqa: E402
-from cgnlearn.portable.json_text import as_json  # noqa: E402
+from cgnlearn.portable.packing import as_json  # noqa: E402
 from cgnlearn.portable.page import page, resource  # noqa: E402
 
 MIXED = ROOT.parent / "shared" / "data" / "mixed"

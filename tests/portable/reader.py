@@ -4,12 +4,14 @@ Arrays are (samples, classes) and more axes; models are functions of a descripti
 """
 
 import re
+import string
 from itertools import product
 
 import numpy as np
 from scipy.special import gammaln
 
 FARTHEST = 1e140  # in standard units: greater distances count as this one
+DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
 TRUTHS = {spell(str(truth)): str(int(truth)) for truth in (False, True) for spell in (str.lower, str.upper, str.title)}
 
 
@@ -29,8 +31,24 @@ def logs(values):
     return np.where(np.array(values, object) == None, -np.inf, np.array(values, float))  # noqa: E711
 
 
+def whole(part, shared):
+    """A document in which lists are in the place of packed ones, and parts that it holds once wherever they belong."""
+    if isinstance(part, list):
+        return [whole(each, shared) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if "shared" in part:
+        return whole(shared[part["shared"]], shared)
+    if "packed" in part:
+        digits = np.array([DIGITS.index(sign) for sign in part["packed"]]).reshape(-1, part["digits"])
+        numbers = part["least"] + part["step"] * (digits @ 64 ** np.arange(part["digits"])[::-1])
+        return numbers.reshape(part["shape"]).tolist()
+    return {key: whole(each, shared) for key, each in part.items()}
+
+
 class Reader:
     def __init__(self, document):
+        document = whole({key: part for key, part in document.items() if key != "shared"}, document.get("shared"))
         assert (document["format"], document["version"]) == ("cgnlearn-portable", 1)
         self.document, self.columns, self.models = document, document["columns"], document["models"]
         self.n_classes, self.prior = len(document["classes"]), np.array(document["class_log_prior"])

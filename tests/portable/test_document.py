@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -5,6 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import CGNClassifier, CGNClassifierCV
 from cgnlearn.portable.document import description
+from cgnlearn.portable.export import content
 from tests.portable.cases import EVERY_CASE, cells, fitted, samples, table
 from tests.portable.reader import Reader
 
@@ -17,7 +20,7 @@ few = pytest.mark.filterwarnings("ignore:.*is observed in")
 @pytest.mark.parametrize("name", EVERY_CASE)
 def test_the_reader_predicts_the_same(name):
     model, X = fitted(name), samples(name, 15)
-    reader = Reader(description(model))
+    reader = Reader(json.loads(content(model, ".json")))
     found = reader.log_proba(cells(X))
     np.testing.assert_allclose(np.exp(found), model.predict_proba(X), atol=1e-9, rtol=0)
 

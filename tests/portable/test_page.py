@@ -7,7 +7,7 @@ import pytest
 
 from cgnlearn import CGNClassifier, CGNClassifierCV, export, update
 from cgnlearn.portable.document import description
-from cgnlearn.portable.json_text import as_json
+from cgnlearn.portable.packing import as_json, packed
 from cgnlearn.portable.page import page, resource
 from tests.portable.browser import probed
 from tests.portable.cases import CASES, QUICK, cells, fitted, samples, table
@@ -23,7 +23,7 @@ def embedded(text):
 @pytest.mark.browser
 @pytest.mark.parametrize("names", [QUICK, pytest.param([*CASES], marks=pytest.mark.slow)], ids=["quick", "every"])
 def test_the_browser_predicts_the_same(names, tmp_path):
-    given = [{"model": description(fitted(name)), "rows": cells(samples(name, 30))} for name in names]
+    given = [{"model": packed(description(fitted(name))), "rows": cells(samples(name, 30))} for name in names]
     text = as_json(given).replace("<", "\\u003c")
     whole = (
         f"<!doctype html><title></title><body><script>{resource('reader.js')}\nconst given = {text};</script></body>"
@@ -50,7 +50,7 @@ def test_the_browser_predicts_as_a_model_that_was_updated(tmp_path):
     models += [update(once, *table(30, 2)), once.with_class_prior("uniform")]
     assert any(part.slope != 1 for model in models for part in model.parts_)
     new = table(20, 3)[0]
-    given = as_json([{"model": description(model), "rows": cells(new)} for model in models]).replace("<", "\\u003c")
+    given = as_json([{"model": packed(description(model)), "rows": cells(new)} for model in models]).replace("<", "\\u003c")
     whole = (
         f"<!doctype html><title></title><body><script>{resource('reader.js')}\nconst given = {given};</script></body>"
     )
@@ -89,7 +89,7 @@ def certain():
 @pytest.mark.browser
 def test_intervals_are_those_of_python(tmp_path):
     models = list(certain())
-    given = [{"model": description(model), "rows": cells(rows)} for _, model, rows in models]
+    given = [{"model": packed(description(model)), "rows": cells(rows)} for _, model, rows in models]
     text = as_json(given).replace("<", "\\u003c")
     scripts = "\n".join(resource(name) for name in ("reader.js", "intervals.js"))
     found = probed(
@@ -116,7 +116,7 @@ def test_nothing_in_a_name_ends_its_element():
     model = CGNClassifier().fit(X.rename(columns={"d": HOSTILE}), np.where(y == "other", HOSTILE, y))
     found = description(model, title=HOSTILE, about=HOSTILE)
     text = page(found)
-    assert embedded(text) == found
+    assert embedded(text) == packed(found)
     assert text.count("<script") == 4
     assert "https://" not in text
     assert "<title>&lt;/script&gt;" in text

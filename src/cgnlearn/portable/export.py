@@ -8,7 +8,7 @@ from typing import Any
 from cgnlearn.estimators.updated import UpdatedClassifier
 from cgnlearn.files import write_whole
 from cgnlearn.portable.document import description
-from cgnlearn.portable.json_text import as_json
+from cgnlearn.portable.packing import as_json, packed
 from cgnlearn.portable.onnx_model import onnx_content
 from cgnlearn.portable.page import page
 from cgnlearn.portable.r_code import r_code
@@ -49,13 +49,13 @@ def content(model: Any, ending: str, *, title: str | None = None, about: str | N
     check_ending(ending)
     if isinstance(model, UpdatedClassifier) and ending.lower() not in FOR_UPDATED:
         raise ValueError(f"a model that was updated is exported as {' or '.join(FOR_UPDATED)}, not {ending!r}")
-    # Those of a mixture are half as large as the rest: the page has them.
-    intervals = ending.lower() == ".html" or (ending.lower() == ".json" and not hasattr(model, "_mixture"))
+    intervals = ending.lower() in (".html", ".json")
     found = description(model, title=title, about=about, intervals=intervals)
     if ending.lower() == ".onnx":
         return onnx_content(found)
-    render = {".html": page, ".r": r_code}.get(ending.lower(), as_json)
-    return render(found).encode()
+    if ending.lower() == ".json":
+        return as_json(packed(found)).encode()
+    return (page(found) if ending.lower() == ".html" else r_code(found)).encode()
 
 
 def check_ending(ending: str) -> None:

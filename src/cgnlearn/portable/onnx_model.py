@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.portable.json_text import as_json
+from cgnlearn.portable.packing import as_json
 from cgnlearn.portable.networks import Description
 from cgnlearn.portable.onnx_graph import OPSET, OnnxGraph
 

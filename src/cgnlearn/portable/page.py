@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from importlib.resources import files
 
-from cgnlearn.portable.json_text import as_json
+from cgnlearn.portable.packing import as_json, packed
 from cgnlearn.portable.networks import Description
 
 
@@ -20,7 +20,7 @@ def page(description: Description) -> str:
         "%TITLE%": escape(description["title"] or "Calculator"),
         "%STYLE%": resource("calculator.css"),
         # Nothing in the description may end the element in which it stands.
-        "%MODEL%": as_json(description).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
+        "%MODEL%": as_json(packed(description)).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
         "%READER%": resource("reader.js"),
         "%INTERVALS%": resource("intervals.js"),
         "%CALCULATOR%": resource("calculator.js"),

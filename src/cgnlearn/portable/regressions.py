@@ -51,8 +51,9 @@ def regression(terms: list[Term], odds: LinearOdds, setting: int | None = None, 
         "factors": [list(factor) for factor in place],
         "terms": numbered,
         "centre": odds.centre[kept],
-        "slopes": slopes[kept],
-        "intercept": intercept,
+        # Of all classes but the last, which is 0: log odds are differences.
+        "slopes": slopes[kept] - slopes[kept][:, -1:],
+        "intercept": intercept - intercept[-1],
     }
     # Of more than the largest number of samples a part is kept, with other means.
     if isinstance(posterior, Directions) and np.allclose(posterior.centre, odds.centre):

@@ -6,6 +6,39 @@
 const cgnReader = (function () {
   const FARTHEST = 1e140; // in standard units: greater distances count as this one
 
+  // ---- the file
+
+  const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+  // Nested lists from text: whole numbers in base 64, times a step, from the least on.
+  function unpackedList({ packed, digits, least, step, shape }) {
+    const value = new Uint8Array(128);
+    for (let i = 0; i < 64; i += 1) value[ALPHABET.charCodeAt(i)] = i;
+    let at = 0;
+    const next = () => {
+      let whole = 0;
+      for (let i = 0; i < digits; i += 1) whole = 64 * whole + value[packed.charCodeAt(at++)];
+      return least + step * whole;
+    };
+    const list = (level) => Array.from({ length: shape[level] }, () => (level + 1 < shape.length ? list(level + 1) : next()));
+    return list(0);
+  }
+
+  // Undo in place what makes a file short: packed lists, and parts that it holds once.
+  function unpack(model) {
+    const { shared = [] } = model;
+    const found = [];
+    function whole(part) {
+      if (part === null || typeof part !== "object") return part;
+      if ("packed" in part) return unpackedList(part);
+      if ("shared" in part) return (found[part.shared] = found[part.shared] || whole(shared[part.shared]));
+      for (const key of Object.keys(part)) part[key] = whole(part[key]);
+      return part;
+    }
+    delete model.shared;
+    whole(model);
+  }
+
   // ---- numbers
 
   function logGamma(x) {
@@ -674,7 +707,10 @@ const cgnReader = (function () {
   }
 
   const reader = (model) => (model.updated ? updated(model) : single(model));
-  return reader;
+  return function (model) {
+    unpack(model);
+    return reader(model);
+  };
 
   function single(model) {
     if (model.format !== "cgnlearn-portable" || model.version !== 1)
