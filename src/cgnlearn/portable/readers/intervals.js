@@ -7,8 +7,14 @@ const cgnIntervals = (function () {
   const LEAST = 2.2250738585072014e-308;
   const range = (n) => Array.from({ length: n }, (_, i) => i);
 
-  // ψ and its first two derivatives.
+  // ψ and its first two derivatives, of which a model needs few.
+  const known = new Map();
   function polygamma(x) {
+    if (!known.has(x)) known.set(x, polygammaOf(x));
+    return known.get(x);
+  }
+
+  function polygammaOf(x) {
     const found = [0, 0, 0];
     for (; x < 16; x += 1) {
       found[0] -= 1 / x;

@@ -779,6 +779,15 @@ const cgnReader = (function () {
       };
     }
 
+    // The sample of a row; of the last one it is kept, since a prediction, an interval and a density follow each other.
+    let last = { x: [] };
+    function sampleOf(row) {
+      const x = read(row);
+      if (last.x.length !== x.length || !x.every((value, i) => Object.is(value, last.x[i])))
+        last = { x, sample: computing(x) };
+      return last.sample;
+    }
+
     // The members that can predict a sample.
     function ableOf(sample) {
       const able = model.members.filter((member) => member.likelihoods.every((each) => sample.accepts(each.models)));
@@ -800,7 +809,7 @@ const cgnReader = (function () {
     }
 
     function logDensity(row) {
-      const sample = computing(read(row));
+      const sample = sampleOf(row);
       const terms = [];
       model.density.forEach(({ models: numbers, weights }) => {
         if (!sample.accepts(numbers)) return;
@@ -817,7 +826,7 @@ const cgnReader = (function () {
       read,
       logDensity,
       // what intervals are made of
-      sample: (row) => computing(read(row)),
+      sample: sampleOf,
       ableOf,
       ofSample,
       networkOf: (each, setting) => networkOf(each, setting, columns),
@@ -827,7 +836,7 @@ const cgnReader = (function () {
         member.likelihoods.some((each) => each.models.some((i) => model.models[i].needs_complete)),
       ),
       // log probabilities of the classes, for another prevalence if it is given
-      predict: (row, logPrior = model.class_log_prior) => ofSample(computing(read(row)), logPrior),
+      predict: (row, logPrior = model.class_log_prior) => ofSample(sampleOf(row), logPrior),
       // of a complete sample; null if it is not known
       typicality(row) {
         const table = model.typicality;
