@@ -7,8 +7,8 @@ from sklearn.preprocessing import StandardScaler
 
 from cgnlearn import CGNClassifier, CGNClassifierCV
 from cgnlearn.portable.document import description
-from cgnlearn.portable.export import content
-from tests.portable.cases import EVERY_CASE, cells, fitted, samples, table
+from cgnlearn.portable.packing import as_json, packed
+from tests.portable.cases import EVERY_CASE, cells, described, fitted, samples, table
 from tests.portable.reader import Reader
 
 unknown = pytest.mark.filterwarnings("ignore:.*unknown from training")
@@ -20,7 +20,7 @@ few = pytest.mark.filterwarnings("ignore:.*is observed in")
 @pytest.mark.parametrize("name", EVERY_CASE)
 def test_the_reader_predicts_the_same(name):
     model, X = fitted(name), samples(name, 15)
-    reader = Reader(json.loads(content(model, ".json")))
+    reader = Reader(json.loads(as_json(packed(described(name)))))
     found = reader.log_proba(cells(X))
     np.testing.assert_allclose(np.exp(found), model.predict_proba(X), atol=1e-9, rtol=0)
 
@@ -43,7 +43,7 @@ def test_more_columns_than_samples(estimator):
 @pytest.mark.parametrize("name", ["TAN", "mixture"])
 def test_typicality_of_complete_samples(name):
     model, (X, _) = fitted(name), table(30, 3)
-    reader = Reader(description(model))
+    reader = Reader(described(name))
     np.testing.assert_allclose(reader.log_density(cells(X)), model.score_samples(X), rtol=1e-9)
     np.testing.assert_allclose(reader.typicality(cells(X)), model.typicality(X), atol=0.02)
 

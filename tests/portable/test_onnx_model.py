@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 from cgnlearn import CGNClassifier, CGNClassifierCV
 from cgnlearn.portable.document import description
 from cgnlearn.portable.onnx_graph import OPSET
-from tests.portable.cases import CASES, QUICK, cells, fitted, table
+from tests.portable.cases import CASES, QUICK, cells, described, fitted, table
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -16,10 +16,10 @@ AVERAGES = ("TAN average", "band average", "mixture, some need complete samples"
 ABLE = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in AVERAGES]
 
 
-def run(model, X):
+def run(model, X, found=None):
     from cgnlearn.portable.onnx_model import onnx_content
 
-    content = onnx_content(description(model))
+    content = onnx_content(found or description(model))
     assert onnx.load_from_string(content).opset_import[0].version == OPSET
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [each.name for each in session.get_inputs()]
@@ -38,7 +38,7 @@ def run(model, X):
 @pytest.mark.parametrize("name", ABLE)
 def test_the_runtime_predicts_the_same(name):
     model, (X, _) = fitted(name), table(30, 1)
-    label, proba, log_proba = run(model, X)
+    label, proba, log_proba = run(model, X, described(name))
     np.testing.assert_allclose(proba, model.predict_proba(X), atol=1e-9, rtol=0)
     np.testing.assert_allclose(log_proba, model.predict_log_proba(X), atol=1e-6)
     np.testing.assert_array_equal(label, model.predict(X))

@@ -10,7 +10,7 @@ from cgnlearn.portable.document import description
 from cgnlearn.portable.packing import as_json, packed
 from cgnlearn.portable.page import page, resource
 from tests.portable.browser import probed
-from tests.portable.cases import CASES, QUICK, cells, fitted, samples, table
+from tests.portable.cases import CASES, QUICK, cells, described, fitted, samples, table
 
 HOSTILE = "</script><script>alert(1)</script> \"quoted\" 'it' & %MODEL% 😀, <!--"
 
@@ -23,7 +23,7 @@ def embedded(text):
 @pytest.mark.browser
 @pytest.mark.parametrize("names", [QUICK, pytest.param([*CASES], marks=pytest.mark.slow)], ids=["quick", "every"])
 def test_the_browser_predicts_the_same(names, tmp_path):
-    given = [{"model": packed(description(fitted(name))), "rows": cells(samples(name, 30))} for name in names]
+    given = [{"model": packed(described(name)), "rows": cells(samples(name, 30))} for name in names]
     text = as_json(given).replace("<", "\\u003c")
     whole = (
         f"<!doctype html><title></title><body><script>{resource('reader.js')}\nconst given = {text};</script></body>"
@@ -50,7 +50,9 @@ def test_the_browser_predicts_as_a_model_that_was_updated(tmp_path):
     models += [update(once, *table(30, 2)), once.with_class_prior("uniform")]
     assert any(part.slope != 1 for model in models for part in model.parts_)
     new = table(20, 3)[0]
-    given = as_json([{"model": packed(description(model)), "rows": cells(new)} for model in models]).replace("<", "\\u003c")
+    given = as_json([{"model": packed(description(model)), "rows": cells(new)} for model in models]).replace(
+        "<", "\\u003c"
+    )
     whole = (
         f"<!doctype html><title></title><body><script>{resource('reader.js')}\nconst given = {given};</script></body>"
     )
@@ -106,7 +108,7 @@ def test_intervals_are_those_of_python(tmp_path):
 
 @pytest.mark.parametrize("name", ["naive Bayes, ml", "box, discriminative", "TAN average"])
 def test_a_page_without_intervals_says_so(name):
-    found = description(fitted(name))
+    found = described(name)
     assert found["interval"] is None
     assert "cgnlearn predict --interval tells it" in page(found)
 

@@ -8,8 +8,8 @@ from typing import Any
 from cgnlearn.estimators.updated import UpdatedClassifier
 from cgnlearn.files import write_whole
 from cgnlearn.portable.document import description
-from cgnlearn.portable.packing import as_json, packed
 from cgnlearn.portable.onnx_model import onnx_content
+from cgnlearn.portable.packing import as_json, packed
 from cgnlearn.portable.page import page
 from cgnlearn.portable.r_code import r_code
 

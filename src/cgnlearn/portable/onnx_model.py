@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cgnlearn.portable.packing import as_json
 from cgnlearn.portable.networks import Description
 from cgnlearn.portable.onnx_graph import OPSET, OnnxGraph
+from cgnlearn.portable.packing import as_json
 
 IR_VERSION = 8  # of the file, which every runtime of the last years reads
 OPSET_ML = 3

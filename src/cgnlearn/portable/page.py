@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from importlib.resources import files
 
-from cgnlearn.portable.packing import as_json, packed
 from cgnlearn.portable.networks import Description
+from cgnlearn.portable.packing import as_json, packed
 
 
 def resource(name: str) -> str:
