@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_COMBINATIONS = 4096  # of the levels of missing features that are summed over
 MOST_NODES = 2000  # whose joint distribution is computed
-FEW_NODES = 300  # up to which the joint distribution of all is computed, whatever is missing
+FEW_NODES = 300  # up to which the joint distribution of all serves several patterns of missing values
 ROWS = 1 << 14  # samples, repeated for each combination of levels, that are held at once
 
 Mask = NDArray[np.bool_]
@@ -217,7 +217,7 @@ class Component:
             yield every, Tasks(np.broadcast_to(np.array(every), patterns.shape), patterns, wanted, of_row, rows)
             return
         families = [self._families(as_set(pattern)) for pattern in patterns]
-        if len(every) <= FEW_NODES:
+        if len(every) <= FEW_NODES and len(patterns) > 1:
             yield from self._batched(every, list(enumerate(families)), of_row, rows)
             return
         for number, of_pattern in enumerate(families):
