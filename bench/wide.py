@@ -132,7 +132,7 @@ def ovarian(results, data_dir, n_seeds, *, is_computed):
     yield ""
     yield "## Ovarian cancer spectra"
     yield ""
-    yield f"`CGNClassifierCV(ordered=True)`, ten-fold cross-validation with {len(whole)} seeds: log loss"
+    yield f"`CGNClassifierCV(ordered=True)`, ten-fold cross-validation with {len(whole)} seed(s): log loss"
     yield f"{np.mean(list(losses.values())):.4f} ({', '.join(f'{loss:.3f}' for loss in losses.values())}), accuracy"
     yield f"{right:.3f}; the least log probability of a true class is {-worst:.1f}. [More models](bench-ovarian.md)"
 
