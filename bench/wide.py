@@ -203,5 +203,6 @@ if __name__ == "__main__":
         chosen.results, chosen.data_dir, chosen.ovarian, is_computed=not chosen.tables and chosen.ovarian > 0
     )
     added = list(more)
-    command = f"python bench/wide.py -o FOLDER --seeds {chosen.seeds} --ovarian N --write"
+    asked = f"--models {','.join(chosen.models)} --seeds {chosen.seeds} --ovarian {chosen.ovarian}"
+    command = f"python bench/wide.py -o FOLDER {asked} --write"
     publish("\n".join([*page(chosen.results, chosen.seeds, command), *added]) + "\n", DOCUMENT, write=chosen.write)
