@@ -36,6 +36,7 @@ from cgnlearn.portable.page import page, resource  # noqa: E402
 
 MIXED = ROOT.parent / "shared" / "data" / "mixed"
 N_SAMPLES = 1000
+N_TIMED = 200
 N_SLOW = {False: 1000, True: 200}  # of R and the reference reader, for networks and for mixtures
 
 
@@ -95,20 +96,24 @@ def drawn(X, n, *, missing, seed=0):
 
 
 def in_chromium(text, rows, folder):
-    """By the page's own functions: log probabilities, intervals, and median and 99th percentile of times in ms."""
+    """By the page's own functions: log probabilities, intervals, and median and 99th percentile of times in ms.
+
+    The time of a sample is the least of three, each with a new reader: a page is not the only thing that runs.
+    """
     given = as_json(rows).replace("<", "\\u003c")
     script = f"""
-        const model = JSON.parse(document.getElementById("model").textContent);
-        const reader = cgnReader(model), intervalOf = cgnIntervals(model, reader);
-        const times = [], found = [], intervals = [];
-        for (const row of {given}) {{
+        const model = JSON.parse(document.getElementById("model").textContent), rows = {given};
+        const readers = [0, 1, 2].map(() => cgnReader(model)).map(reader => [reader, cgnIntervals(model, reader)]);
+        const predicted = ([reader, intervalOf], row) =>
+            [reader.predict(row), intervalOf ? intervalOf(row, model.class_log_prior) : null];
+        const times = rows.slice(0, {N_TIMED}).map(row => Math.min(...readers.map(each => {{
             const start = performance.now();
-            found.push(reader.predict(row));
-            if (intervalOf) intervals.push(intervalOf(row, model.class_log_prior));
-            times.push(performance.now() - start);
-        }}
-        times.sort((a, b) => a - b);
-        return [found, intervals, times[times.length >> 1], times[Math.floor(0.99 * times.length)]];
+            predicted(each, row);
+            return performance.now() - start;
+        }}))).sort((a, b) => a - b);
+        const found = rows.map(row => predicted(readers[0], row));
+        return [found.map(each => each[0]), readers[0][1] ? found.map(each => each[1]) : [],
+                times[times.length >> 1], times[Math.floor(0.99 * times.length)]];
     """
     return probed(text, script, folder)
 
@@ -154,7 +159,8 @@ def report(done):
         "values missing and one level in fifty unknown; for ONNX on complete samples.",
         f"{N_SAMPLES} samples each; for mixtures in R and by the reference reader, which are slower, {N_SLOW[True]}. "
         "Intervals: of their ends, in "
-        "Chromium. One sample in Chromium, with its interval: median / 99th percentile, in milliseconds; "
+        "Chromium. One sample in Chromium, with its interval, the least of three times: median / 99th percentile of "
+        f"{N_TIMED}, in milliseconds; "
         f"{os.getloadavg()[1]:.0f} processes on average were running on {os.cpu_count()} cores.",
         f"The reader in JavaScript has {len(resource('reader.js')) / 1e3:.0f} kB, that of intervals "
         f"{len(resource('intervals.js')) / 1e3:.0f} kB.",
