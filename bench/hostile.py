@@ -110,9 +110,11 @@ def wrong_numbers(told):
         for name, value, low, high in estimates_in(model):
             most = 1 if name not in UNBOUNDED else np.inf
             least = -np.inf if name in ("slope", "intercept") else 0
-            if not least <= value <= most:
-                yield f"{model['model']}: {name} {value}"
-            if low is not None and not (least <= low <= value + 1e-12 and value <= high + 1e-12 and high <= most):
+            if value is None and low is None:  # said not to exist
+                continue
+            if value is None or not least <= value <= most:
+                yield f"{model['model']}: {name} {value} ({low} to {high})"
+            elif low is not None and not (least <= low <= value + 1e-12 and value <= high + 1e-12 and high <= most):
                 yield f"{model['model']}: {name} {value} ({low} to {high})"
 
 

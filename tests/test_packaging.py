@@ -116,9 +116,9 @@ def test_the_whole_way_in_commands(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8").partition("## The whole way")[2]
     lines = [line for block in re.findall(r"```\n(.*?)```", page, re.DOTALL) for line in block.strip().splitlines()]
     commands = [shlex.split(line, comments=True) for line in lines]
-    verbs = ["-c", "evaluate", "fit", "predict", "validate", "update", "export", "-c", "evaluate", "fit"]
-    assert [command[1] for command in commands] == verbs
-    fewer = {"t[:300]": "t[:60]", "t[300:]": "t[60:120]", ".frame.": ".frame.iloc[:, -5:].", "(20, ": "(8, "}
+    verbs = "-c evaluate fit predict validate update export -c spectra evaluate fit predict"
+    assert [command[1] for command in commands] == verbs.split()
+    fewer = {"t[:300]": "t[:60]", "t[300:]": "t[60:120]", ".frame.": ".frame.iloc[:, -5:].", "(30, ": "(8, "}
     for program, *arguments in commands:
         for usual, small in fewer.items():
             arguments = [argument.replace(usual, small) for argument in arguments]
@@ -129,7 +129,7 @@ def test_the_whole_way_in_commands(tmp_path, monkeypatch):
             assert found.exit_code == 0, found.output
         else:
             run(sys.executable, *arguments)
-    for name in ("report", "there", "calculator", "spectra"):
+    for name in ("report", "there", "calculator", "quality", "spectra"):
         assert "<html" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
 
 
