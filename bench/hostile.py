@@ -110,11 +110,11 @@ def wrong_numbers(told):
         for name, value, low, high in estimates_in(model):
             most = 1 if name not in UNBOUNDED else np.inf
             least = -np.inf if name in ("slope", "intercept") else 0
-            if value is None and low is None:  # said not to exist
-                continue
-            if value is None or not least <= value <= most:
-                yield f"{model['model']}: {name} {value} ({low} to {high})"
-            elif low is not None and not (least <= low <= value + 1e-12 and value <= high + 1e-12 and high <= most):
+            # JSON has no infinity: a class that is told apart without error has an infinite slope.
+            value, high = (np.inf if each is None else each for each in (value, high))
+            if not least <= value <= most or (
+                low is not None and not (least <= low <= value + 1e-12 and value <= high + 1e-12 and high <= most)
+            ):
                 yield f"{model['model']}: {name} {value} ({low} to {high})"
 
 
