@@ -161,7 +161,8 @@ def report(done):
         "Intervals: of their ends, in "
         "Chromium. One sample in Chromium, with its interval, the least of three times: median / 99th percentile of "
         f"{N_TIMED}, in milliseconds; "
-        f"{os.getloadavg()[1]:.0f} processes on average were running on {os.cpu_count()} cores.",
+        f"{os.getloadavg()[1]:.0f} processes on average were running on {os.cpu_count()} cores when it was last "
+        "resumed.",
         f"The reader in JavaScript has {len(resource('reader.js')) / 1e3:.0f} kB, that of intervals "
         f"{len(resource('intervals.js')) / 1e3:.0f} kB.",
         "",
