@@ -67,7 +67,8 @@ def test_a_table_as_pandas_reads_it_is_fitted_without_a_word(tmp_path, columns):
         assert model.score(read, target) > 0.8
         save(model, tmp_path / "model.skops")
         again = load(tmp_path / "model.skops")
-        for X in (read, pl.from_pandas(read), pa.Table.from_pandas(read, preserve_index=False)):
+        arrow = pa.Table.from_pandas(read, preserve_index=False)
+        for X in (read, pl.from_arrow(arrow), arrow):
             np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(read))
         as_text = read.astype({"old": str})
         np.testing.assert_array_equal(again.predict_proba(as_text), model.predict_proba(read))
