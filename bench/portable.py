@@ -37,7 +37,6 @@ from cgnlearn.portable.page import page, resource  # noqa: E402
 MIXED = ROOT.parent / "shared" / "data" / "mixed"
 N_SAMPLES = 1000
 N_TIMED = 200
-N_SLOW = {False: 1000, True: 200}  # of R and the reference reader, for networks and for mixtures
 
 
 def of_file(name):
@@ -126,21 +125,20 @@ def line(name, model, data):
     """A line of the table."""
     X, y = data
     model.fit(X, y)
-    is_mixture = isinstance(model, CGNClassifierCV)
     found = description(model)
     new, complete = drawn(X, N_SAMPLES, missing=True), drawn(X, N_SAMPLES, missing=False)
-    expected, slow = model.predict_proba(new), N_SLOW[is_mixture]
+    expected = model.predict_proba(new)
     document = as_json(packed(found))
     text = page(found)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         of_browser, intervals, median, late = in_chromium(text, cells(new), folder)
-        (of_r,) = run_r(folder, [model], [new[:slow]])
+        (of_r,) = run_r(folder, [model], [new])
     parts = [
-        difference(np.exp(Reader(json.loads(document)).log_proba(cells(new[:slow]))), expected[:slow]),
+        difference(np.exp(Reader(json.loads(document)).log_proba(cells(new))), expected),
         difference(np.exp(of_browser), expected),
         difference(intervals, model.predict_interval(new)) if intervals else "—",
-        difference(of_r, expected[:slow]),
+        difference(of_r, expected),
         difference(run_onnx(model, complete, found)[1], model.predict_proba(complete)),
         f"{len(document) / 1e3:.0f}",
         f"{len(text.encode()) / 1e3:.0f}",
@@ -157,10 +155,8 @@ def report(done):
         "",
         "Greatest difference of any probability between Python and each reader, on new samples with a fifth of the "
         "values missing and one level in fifty unknown; for ONNX on complete samples.",
-        f"{N_SAMPLES} samples each; for mixtures in R and by the reference reader, which are slower, {N_SLOW[True]}. "
-        "Intervals: of their ends, in "
-        "Chromium. One sample in Chromium, with its interval, the least of three times: median / 99th percentile of "
-        f"{N_TIMED}, in milliseconds; "
+        f"{N_SAMPLES} samples each. Intervals: of their ends, in Chromium. One sample in Chromium, with its interval, "
+        f"the least of three times: median / 99th percentile of {N_TIMED}, in milliseconds; "
         f"{os.getloadavg()[1]:.0f} processes on average were running on {os.cpu_count()} cores when it was last "
         "resumed.",
         f"The reader in JavaScript has {len(resource('reader.js')) / 1e3:.0f} kB, that of intervals "
