@@ -33,6 +33,7 @@ SETS = [name for name in CC18.split() if name not in TOO_LONG]
 MOST_SAMPLES = 600  # of a table
 SIZES, SET_SIZES = (50, 100), (30, 50, 100)
 WAYS = ("ours, for each class", "ours, all classes together", "MAPIE, split", "MAPIE, cross")
+PLANNED = (2, 100, 101, 102, 103)  # seeds of the samples from which is planned
 N_TRUTHS = 8  # training sets whose mean log loss is the truth of a plan
 N_BOOTSTRAPS, MOST_TEST, MOST_IN_SETS = 200, 300, 60
 
@@ -174,23 +175,35 @@ def _of_sets(sets, data, train, test):
     return [int(covered.sum()), len(test), float(sets.sum(axis=1).mean()), by_class]
 
 
+def standard_error(measured):
+    """Of a mean held-out log loss, from its 80% band."""
+    return (measured.log_loss_high - measured.log_loss_low) / 2 / 1.282
+
+
 def planned(name, data_dir):
-    """Expected log loss, its band and the measured one with 100 and 200 samples, by a plan from 50 samples."""
+    """Expected log loss, its band, the measured one with 50, 100 and 200 samples, and the error of 50 samples' own.
+
+    Of plans from 50 samples: (plans, sizes, 5).
+    """
     data = some_rows(name, data_dir)
     kind = CGNClassifier(sharing=1.0, likelihood_power="cv", categorical_features=data.categorical or None)
-    train, _ = divided(data, 50, 2)
-    if np.bincount(data.y[train])[np.unique(data.y)].min() < 4:
-        return None
-    found, result = plan(kind, data.X[train], data.y[train], n_repeats=3), []
-    for n, times in ((100, 1), (200, 2)):
+    given = [divided(data, 50, seed)[0] for seed in PLANNED]
+    given = [train for train in given if np.bincount(data.y[train])[np.unique(data.y)].min() >= 4]
+    plans, truths = [plan(kind, data.X[train], data.y[train], n_repeats=3) for train in given], []
+    for n in (50, 100, 200) if plans else ():
         losses = []
         for seed in range(N_TRUTHS):
             own, test = divided(data, n, 10 + seed)
             proba = clone(kind).fit(data.X[own], data.y[own]).predict_proba(data.X[test])
             losses.append(-np.log(np.maximum(proba[np.arange(len(test)), data.y[test]], 1e-6)).mean())
-        expected = found.expected[times]
-        result.append([expected.log_loss, expected.log_loss_low, expected.log_loss_high, float(np.mean(losses))])
-    return result
+        truths.append(float(np.mean(losses)))
+    return [
+        [
+            [each.log_loss, each.log_loss_low, each.log_loss_high, truth, standard_error(found.measured[-1])]
+            for each, truth in zip(found.expected, truths, strict=False)
+        ]
+        for found in plans
+    ]
 
 
 def _against(truth, proba, interval):
@@ -290,23 +303,29 @@ def page(folder, data_dir, n_networks, only_ready):
 
 
 def of_plans(plans):
-    usable = np.array([each for each in plans if each is not None])  # (sets, sizes, 4)
+    usable = [np.array(each) for each in plans if each]  # of each table: (plans, sizes, 5)
+    errors = [each[:, :, 0] - each[:, :, 3] for each in usable]
+    inside = [(each[:, :, 1] <= each[:, :, 3]) & (each[:, :, 3] <= each[:, :, 2]) for each in usable]
+    alone = np.mean([each[:, 0, 4].mean() for each in usable])
     lines = [
         "",
         "## Plans",
         "",
-        f"`plan` from 50 samples on {len(usable)} of the tables (the others have fewer than four samples of a class): "
+        f"`plan` from 50 samples on {len(usable)} of the tables, {sum(map(len, usable))} plans of up to {len(PLANNED)} "
+        "splits each (the others have fewer than four samples of a class in all of them): "
         f"the expected log loss of a naive Bayes with sharing 1, against the mean of {N_TRUTHS} models of so many "
-        "samples.",
+        "samples. Means over the tables; the mean error has the standard error over the tables. The held-out log loss "
+        f"of 50 samples has itself a standard error of {alone:.3f} on average, with which the mean absolute error of "
+        f"anything that is measured on them is {np.sqrt(2 / np.pi) * alone:.3f}.",
         "",
         "| samples | mean absolute error | mean error | in the 80% band |",
         "|---:|---:|---:|---:|",
     ]
-    for i, n in enumerate((100, 200)):
-        expected, low, high, truth = usable[:, i].T
-        inside = ((low <= truth) & (truth <= high)).mean()
-        error = expected - truth
-        lines.append(f"| {n} | {np.abs(error).mean():.3f} | {error.mean():+.3f} | {100 * inside:.0f}% |")
+    for i, n in enumerate((50, 100, 200)):
+        of_tables = [each[:, i].mean() for each in errors]
+        absolute, share = (np.mean([each[:, i].mean() for each in part]) for part in (map(np.abs, errors), inside))
+        error = f"{np.mean(of_tables):+.3f} ± {np.std(of_tables, ddof=1) / np.sqrt(len(usable)):.3f}"
+        lines.append(f"| {n} | {absolute:.3f} | {error} | {100 * share:.0f}% |")
     return lines
 
 

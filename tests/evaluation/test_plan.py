@@ -5,7 +5,9 @@ from math import ceil, exp, log
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.stats import binom
 from sklearn.datasets import load_iris, make_classification
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from cgnlearn import CGNClassifier, plan
@@ -80,6 +82,24 @@ def test_a_plan_of_more_samples(found):
     assert found.most_wanted in (0, 1)
     assert "With 80 samples" in found.sentence
     assert found.minimum[0].n_parameters == 4
+
+
+def test_unknown_class_frequencies_cost_what_they_cost():
+    # The expected log loss of class frequencies, over all data sets of 40 samples, against that of 16 and 32 samples.
+    n, prevalence, sizes = 40, 0.4, [16, 32]
+    positives = np.arange(7, 26)
+    plans = [
+        plan(DummyClassifier(strategy="prior"), np.zeros((n, 1)), np.arange(n) < k, sizes=sizes, n_repeats=1)
+        for k in positives
+    ]
+    chance = binom.pmf(positives, n, prevalence)
+    assert chance.sum() > 0.995
+    for i, size in enumerate(sizes):
+        counts = np.arange(1, size)  # a class without any sample has no finite log loss
+        of_counts = binom.pmf(counts, size, prevalence)
+        loss = -prevalence * np.log(counts / size) - (1 - prevalence) * np.log(1 - counts / size)
+        measured = chance @ [each.measured[i].log_loss for each in plans] / chance.sum()
+        assert measured == pytest.approx(of_counts @ loss / of_counts.sum(), abs=0.004)  # of 0.044 and 0.028
 
 
 def test_a_plan_of_any_classifier_with_given_sizes():

@@ -108,7 +108,8 @@ def plan(
     """Measure the learning curve of a classifier and extrapolate it to 2, 4 and 8 times the samples.
 
     Subsamples of several sizes are fitted, and a fifth of the samples, held out in turn, is predicted. The mean log
-    loss is a + b n^-c, averaged over the values of a, b and c that the measurements allow.
+    loss is a + b n^-c, averaged over the values of a, b and c that the measurements allow. What it costs not to know
+    the class frequencies is added to it, as held-out samples and subsamples have those of all samples.
 
     Parameters
     ----------
@@ -226,6 +227,21 @@ class _Curve:
         """Log losses with one size, of every sample and repetition: (repetitions, samples)."""
         return -true_class_log_proba(self.log_proba[i], self.true).reshape(self.n_repeats, -1)
 
+    def cost_of_frequencies(self, i: int) -> float:
+        """Increase of the log loss with one size where the class frequencies are not those of the samples at hand.
+
+        Frequencies of n samples have logarithms with variances 1 / (n p(c)), which cost half of E p (1 - p) times as
+        much: once as the model learns them, and once as all samples together have others than new ones.
+        """
+        n = len(self.labels)
+        proba = np.exp(self.log_proba[i])
+        cost = (proba * (1 - proba)).mean(axis=0) @ (n / np.bincount(self.labels)) / 2
+        return float(cost * (1 / self.sizes[i] + 1 / n))
+
+    def mean_loss(self, i: int) -> float:
+        """Log loss with one size."""
+        return float(self.losses(i).mean() + self.cost_of_frequencies(i))
+
     def halved(self, label: int) -> float:
         """Increase of the log loss with the largest size without half of the samples of a class."""
 
@@ -238,9 +254,7 @@ class _Curve:
         return float(loss - self.losses(len(self.sizes) - 1).mean())
 
     def measured(self, i: int) -> Expected:
-        loss = self.losses(i)
-        half = 1.282 * _error(loss)
-        mean = float(loss.mean())
+        half, mean = 1.282 * _error(self.losses(i)), self.mean_loss(i)
         return Expected(self.sizes[i], mean, mean - half, mean + half, self._auc(i), self._slope(i))
 
     def _auc(self, i: int) -> float:
@@ -265,13 +279,13 @@ class _Curve:
     def expected(self, n: int) -> list[Expected]:
         """Results with as many samples as there are, and more."""
         x = np.array(self.sizes, float)
-        losses = np.array([self.losses(i).mean(axis=1) for i in range(len(x))])  # (sizes, repetitions)
+        losses = np.array([self.mean_loss(i) for i in range(len(x))])
         every = [self.losses(i) for i in range(len(x))]
         # Samples are the same at all sizes: the noise of the shape is that of differences between sizes.
         apart = np.array([_error(loss - np.mean(every, axis=0)) for loss in every])
-        level = _error(every[-1]) / max(losses[-1].mean(), 1e-6)
+        level = _error(every[-1]) / max(losses[-1], 1e-6)
         wanted = np.array([times * n for times in TIMES], float)
-        loss, low, high = extrapolated(x, losses.mean(axis=1), apart, level, wanted)
+        loss, low, high = extrapolated(x, losses, apart, level, wanted)
         auc = np.array([self._auc(i) for i in range(len(x))])
         missed = extrapolated(x, 1 - auc, np.full(len(x), 0.01), 0.0, wanted)[0]
         slopes = np.array([self._slope(i) for i in range(len(x))])
