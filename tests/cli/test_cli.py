@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy.optimize import brentq
 from sklearn.datasets import load_wine
 
 from cgnlearn import Band, CGNClassifier, load, save
@@ -578,6 +579,12 @@ def test_an_exception_that_says_nothing_is_called_a_fault(wine, tmp_path, monkey
     assert "in broken" in (tmp_path / "cgnlearn-traceback.txt").read_text()
     found = CliRunner().invoke(main, ["evaluate", str(wine), "-t", "class", "--debug"])
     assert isinstance(found.exception, KeyError)
+
+    def rootless(*_, **__):
+        return brentq(np.cosh, -1.0, 1.0)
+
+    monkeypatch.setattr("cgnlearn.data.splits.repeated_splits", rootless)  # a ValueError, but not about the table
+    assert "a fault of cgnlearn (ValueError: f(a) and f(b)" in fails(1, "evaluate", wine, "-t", "class")
 
 
 def test_interrupted_runs_keep_what_was_done(wine, tmp_path):

@@ -59,6 +59,24 @@ def test_many_samples_have_walds_interval(rng, monkeypatch):
     np.testing.assert_allclose(wald.intercept, profile.intercept, atol=2e-3)
 
 
+def test_a_slope_that_hardly_anything_is_known_about_has_an_interval():
+    # The rarer outcome is always among the higher of two values, which differ by very little: slopes of thousands are
+    # possible, whose intercepts are as far away.
+    x = np.repeat([-7.1112, -7.1111, -6.9, -2.3138, -2.3119], [12, 12, 21, 11, 11])
+    happened = np.zeros(len(x), bool)
+    happened[[46, 57]] = True
+    found = calibration(x, happened, n_folds=2).slope
+
+    def height(slope):  # on a grid of thresholds
+        intercepts = np.concatenate([np.linspace(-60, 60, 4001) - slope * value for value in np.unique(x)])
+        return np.where(happened[:, None], 1, -1) * (slope * x[:, None] + intercepts)
+
+    best = log_expit(height(found.value)).sum(axis=0).max()
+    rise = 2 * t.isf(0.025, 2) ** 2 / 2
+    assert best - log_expit(height(found.low)).sum(axis=0).max() == pytest.approx(rise, abs=1e-3)
+    assert found.high == np.inf  # from 10,000 on
+
+
 def test_separated_and_single_outcomes_have_intervals_with_one_end():
     x = np.linspace(-2, 2, 20)
     found = calibration(x, x > 0.5)

@@ -198,8 +198,8 @@ class NetworkCandidate(Candidate):
 
     def fit(self, samples: Samples) -> Fitted:
         table = samples[self.transform]
-        if self.chooses_by_evidence and table.weights is not None:
-            table = replace(table, weights=np.minimum(table.weights, table.effective_weights))
+        if self.chooses_by_evidence:
+            table = table.without_excess_weight()
         learner = self.learner.resolved(table, self.estimations[0], samples.groups)
         statistics = collect(table, learner.families(table.schema))
         return FittedNetworks(

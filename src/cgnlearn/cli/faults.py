@@ -19,9 +19,11 @@ def is_fault(error: Exception) -> bool:
     """Whether an exception, such as a KeyError, says nothing to a user."""
     from numpy.linalg import LinAlgError
 
+    last = traceback.extract_tb(error.__traceback__)[-1:]
     if isinstance(error, (TypeError, AttributeError)):  # ours have a sentence, others do not
-        last = traceback.extract_tb(error.__traceback__)[-1:]
         return not any(Path(at.filename).is_relative_to(OURS) and (at.line or "").startswith("raise") for at in last)
+    if any("scipy" in Path(at.filename).parts for at in last):
+        return True  # its words are about arguments that no user has given
     return not isinstance(error, MESSAGES) or isinstance(error, (*FAULTS, LinAlgError))
 
 

@@ -84,6 +84,12 @@ class Table:
         """Weights that sum to the effective number of samples."""
         return np.ones(self.n_samples) if self.weights is None else effective(self.weights)
 
+    def without_excess_weight(self) -> Table:
+        """The samples with weights that sum to at most their effective number: heavy ones count as one each."""
+        if self.weights is None:
+            return self
+        return replace(self, weights=np.minimum(self.weights, self.effective_weights))
+
     def rows(self, index: NDArray[np.intp]) -> Table:
         """The samples with these indexes."""
         part = replace(

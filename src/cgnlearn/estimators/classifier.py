@@ -210,7 +210,8 @@ class CGNClassifier(FittedNetwork, Watched):
         y : array (samples,)
         sample_weight : array (samples,), optional
             A sample of weight 2 counts as two samples; one of weight 0 is ignored. Weights that are no frequencies
-            should have mean 1.
+            should have mean 1. With ``estimation="discriminative"`` weights count for at most their effective number of
+            samples, so that weights which are all equal change nothing.
         groups : array (samples,), optional
             Samples that belong together, such as the spectra of a person: folds never split them. None may be missing.
         sites : array (samples,), optional
@@ -221,6 +222,10 @@ class CGNClassifier(FittedNetwork, Watched):
         with fitting(self):
             table, groups = self._read_training(X, y, sample_weight, groups, sites)
             self._set_up(table.schema)
+            if self.estimation == "discriminative":
+                # The correction is chosen on held-out samples, which take all their weight along: that of the network
+                # would make its log odds steeper and their errors no smaller.
+                table = table.without_excess_weight()
             learner, counted = learner_of(self.structure, self.random_state), None
             if _is_cv(self.likelihood_power) or _is_cv(self.sharing) or _is_cv(getattr(learner, "k", None)):
                 learner, counted = self._choose(learner, table, groups)

@@ -279,7 +279,7 @@ def slope_of(
 
     def below_best(b: float) -> float:
         nonlocal last
-        last = recalibrate(log_proba, true, b, last)
+        last = recalibrate(log_proba, true, b, min(best, last, key=lambda known: abs(known.slope - b)))
         return best.log_likelihood - last.log_likelihood
 
     few = np.sort(np.bincount(true))[
@@ -365,6 +365,9 @@ def _profile_interval(
     for sign in (-1, 1):
         if np.isinf(value) and np.sign(value) == sign:
             ends.append(value)
+            continue
+        if below_best(inside) > rise:  # all of the interval is farther
+            ends.append(inside)
             continue
         far = inside + sign * half
         while below_best(far) <= rise and abs(far - inside) < FARTHEST:

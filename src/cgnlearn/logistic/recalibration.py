@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, xlogy
+from scipy.optimize import brentq
+from scipy.special import expit, log_softmax, xlogy
 
 from cgnlearn.data.arrays import Floats
 
@@ -155,10 +156,21 @@ def _fit(x: Floats, position: NDArray[np.intp], slope: float | None, begin: Floa
         at, height, p = at + step * 0.5**halving, new_height, new_p
     else:
         has_maximum = False
+        if slope is not None and k == 2 and not precision:
+            at = np.array([_intercept_at(slope * x[1], of_truth[1])])
+            height, p = value(at)
+            curvature = _derivatives(p, x, of_truth, None)[1]
     found = at[-1] if slope is None else slope
     if fits_slope and not has_maximum:
         found = np.copysign(np.inf, found)
     return Recalibration(np.append(0.0, at[: k - 1]), float(found), height, curvature)
+
+
+def _intercept_at(log_odds: Floats, n_events: float) -> float:
+    """The intercept with which as many events are expected, where Newton's steps are too short for the way to it."""
+    room = float(np.log(len(log_odds))) + 1.0
+    ends = -float(log_odds.max()) - room, -float(log_odds.min()) + room
+    return float(brentq(lambda a: float(expit(log_odds + a).sum()) - n_events, *ends, xtol=1e-12))
 
 
 def _derivatives(p: Floats, x: Floats, of_truth: Floats, truth_of_slope: float | None) -> tuple[Floats, Floats]:

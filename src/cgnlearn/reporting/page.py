@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,8 +74,9 @@ def write_report(
         raise IncompleteReportError(path) from fault
 
 
+@cache
 def environment() -> Any:
-    """The templates with their filters."""
+    """The templates with their filters; those that one report has compiled serve the next one."""
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
