@@ -16,6 +16,7 @@ from cgnlearn.networks.uncertainty import (
     categorical_cumulants,
     log_mean_exponential,
     regression_cumulants,
+    scale_cumulants,
     total_comonotone,
 )
 from cgnlearn.structures import fixed
@@ -53,7 +54,7 @@ def test_cumulants_of_a_regression_equal_quadrature(shape, residual, extra):
         ends = precision.ppf([1e-13, 1 - 1e-13])
         return integrate.quad(given, *ends, limit=400, points=precision.ppf([0.01, 0.5, 0.99]))[0]
 
-    found = regression_cumulants(residual**2 / (2 * rate), extra, shape, 2 * rate)
+    found = regression_cumulants(residual**2 / (2 * rate), extra, shape, scale_cumulants(shape, 2 * rate))
     np.testing.assert_allclose(found, cumulants_of(moment), rtol=1e-5)
 
 

@@ -31,6 +31,7 @@ COMPILED = 1 << 21  # samples × pairs of columns × classes from which on loops
 N_BINS = (3, 5)
 MOST_LEVELS = 500  # of all columns together: their pairs are counted
 BACKOFFS = (1.0, 5.0)
+MOST_KEPT = 1 << 17  # pairs of levels × classes of which cumulants are kept for few samples
 DIRICHLET = 0.5  # Jeffreys' pseudo-count of a level
 
 
@@ -173,11 +174,13 @@ class AODE:
         of_parents = np.log(alone) + given_parent.sum(axis=3)
         return _log_mean(of_parents, observed).T
 
-    def log_densities(self, codes: Codes) -> LogDensities:
+    def log_densities(self, codes: Codes, log_likelihood: Floats) -> LogDensities:
         """The posterior of the log likelihood, with the cumulants of the parents' Dirichlet distributions, averaged."""
         n_parents = np.maximum((codes >= 0).sum(axis=1), 1)[:, None]
         if len(codes) * codes.shape[1] ** 2 < len(self.pairs.column) ** 2:
-            variance, third = (self._cumulant_of_few(order, codes) / n_parents for order in (1, 2))
+            is_small = self.pairs.counts.size <= MOST_KEPT
+            of_few = self._kept_of_few if is_small else self._cumulant_of_few
+            variance, third = (of_few(order, codes) / n_parents for order in (1, 2))
         else:
             variance, third = np.zeros((2, len(codes), len(self.pairs.counts)))
             for part in self.pairs.chunks(len(codes)):
@@ -186,7 +189,7 @@ class AODE:
                     for cumulant, (given, own) in zip((variance, third), self._cumulants, strict=True):
                         of_parents = held @ given[label].T + own[label]
                         cumulant[part, label] = np.einsum("sl,sl->s", held, of_parents) / n_parents[part, 0]
-        mean = self.log_likelihood(codes) - log_mean_exponential(variance, third)
+        mean = log_likelihood - log_mean_exponential(variance, third)
         return LogDensities.independent(Cumulants(mean, variance, third))
 
     def _own_cumulant(self, order: int) -> Floats:
@@ -207,6 +210,13 @@ class AODE:
             given = polygamma(order, mass) - polygamma(order, total)[:, :, pairs.column]
             found.append((np.where(different, given, 0.0), self._own_cumulant(order)))
         return found
+
+    def _kept_of_few(self, order: int, codes: Codes) -> Floats:
+        """`_cumulant_of_few` from those of all pairs of levels."""
+        observed, at = codes >= 0, self.pairs.positions(codes)
+        given, own = self._cumulants[order - 1]
+        of_pairs = given[:, at[:, :, None], at[:, None, :]] * observed[:, None]
+        return np.asarray(((own[:, at] + of_pairs.sum(axis=3)) * observed).sum(axis=2).T)
 
     def _cumulant_of_few(self, order: int, codes: Codes) -> Floats:
         """The sum of a cumulant over parents and children, of few samples: (samples, classes)."""
@@ -312,8 +322,9 @@ class FittedAODE(Fitted):
     def log_likelihood(self, samples: Samples) -> Floats:
         return np.stack([model.log_likelihood(samples[self.transform].codes) for model in self.models])
 
-    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
-        return [model.log_densities(samples[self.transform].codes) for model in self.models]
+    def log_densities(self, samples: Samples, log_likelihood: Floats, training: Training | None) -> list[LogDensities]:
+        codes = samples[self.transform].codes
+        return [model.log_densities(codes, own) for model, own in zip(self.models, log_likelihood, strict=True)]
 
     def leave_one_out(self, samples: Samples) -> Floats:
         table = samples[self.transform]

@@ -39,7 +39,7 @@ class FittedBands(Fitted):
     def log_likelihood(self, samples: Samples) -> Floats:
         return self._log_likelihood(samples, leave_one_out=False)
 
-    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
+    def log_densities(self, samples: Samples, log_likelihood: Floats, training: Training | None) -> list[LogDensities]:
         return [self.network(setting).log_densities(samples[self.transform]) for setting in range(len(self.ks))]
 
     def leave_one_out(self, samples: Samples) -> Floats:

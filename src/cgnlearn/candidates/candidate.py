@@ -120,7 +120,7 @@ class Fitted(ABC):
         """
 
     @abstractmethod
-    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
+    def log_densities(self, samples: Samples, log_likelihood: Floats, training: Training | None) -> list[LogDensities]:
         """The posterior of `log_likelihood`, of each setting; raises `NoSamplesError` if it needs ``training``."""
 
     @abstractmethod

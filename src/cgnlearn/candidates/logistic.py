@@ -66,7 +66,7 @@ class FittedLogistic(Fitted):
     def log_likelihood(self, samples: Samples) -> Floats:
         return self.expansion.log_odds(self.odds, samples[self.transform])
 
-    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
+    def log_densities(self, samples: Samples, log_likelihood: Floats, training: Training | None) -> list[LogDensities]:
         if training is None:
             raise NoSamplesError(
                 "intervals of a mixture with a logistic regression need the training samples, which this model does "
@@ -75,7 +75,7 @@ class FittedLogistic(Fitted):
         features = self.expansion(samples[self.transform]).values
         return [
             LogDensities(log_odds, posterior.covariance(features), np.zeros_like(log_odds))
-            for log_odds, posterior in zip(self.log_likelihood(samples), self.posteriors(training), strict=True)
+            for log_odds, posterior in zip(log_likelihood, self.posteriors(training), strict=True)
         ]
 
     def posteriors(self, training: Training) -> list[Curved | Directions]:

@@ -110,12 +110,14 @@ class Mixture:
         """ln p(class | x): (samples, classes)."""
         found = np.empty((table.n_samples, table.schema.n_classes))
         for which, samples, able in chunks(Samples(table, self.transforms), self.parts):
-            of_parts = [
-                part.log_joint([fitted.log_likelihood(samples) for fitted in part.fits], self.class_log_prior)
-                for part in able
-            ]
-            found[which] = raised(mixed(np.stack(of_parts), able), self.class_log_prior, self.power)
+            likelihoods = [[fitted.log_likelihood(samples) for fitted in part.fits] for part in able]
+            found[which] = self.log_proba_of(likelihoods, able)
         return found
+
+    def log_proba_of(self, likelihoods: Sequence[Sequence[Floats]], able: Sequence[Part]) -> Floats:
+        """ln p(class | x) from the log likelihoods of the fits of some members: (samples, classes)."""
+        of_parts = [part.log_joint(own, self.class_log_prior) for part, own in zip(able, likelihoods, strict=True)]
+        return raised(mixed(np.stack(of_parts), able), self.class_log_prior, self.power)
 
     def leave_one_out(self, table: Table, class_log_prior: Floats) -> Floats:
         """Leave-one-out `log_proba` of the training samples; raises `NotExactError` where a member needs refits."""

@@ -26,17 +26,19 @@ from cgnlearn.data.arrays import Floats
 from cgnlearn.data.table import Table
 from cgnlearn.networks.coalitions import Likelihoods, Players, coalitions_of
 from cgnlearn.networks.estimation import Bayes, Estimation
-from cgnlearn.networks.indicators import Indicated, Indicators
+from cgnlearn.networks.indicators import Indicated, Indicators, without_indicators
 from cgnlearn.networks.model import Model, NotExactError
+from cgnlearn.networks.network import Network
 from cgnlearn.networks.prior import Prior
 from cgnlearn.networks.sampling import draw, drawable
+from cgnlearn.networks.stacked import Stacked, grouped
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.together import Together
 from cgnlearn.networks.uncertainty import LogDensities
 from cgnlearn.structures.fixed import FEW_COLUMNS, Complete, Jan, NaiveBayes
 from cgnlearn.structures.learner import Learner
 from cgnlearn.structures.search import GreedyJan
-from cgnlearn.structures.selective_naive_bayes import SelectiveNaiveBayes
+from cgnlearn.structures.selective_naive_bayes import Selection, SelectiveNaiveBayes
 from cgnlearn.structures.tan import TAN
 from cgnlearn.structures.tan_average import TANAverage
 
@@ -91,8 +93,33 @@ class FittedNetworks(Fitted):
             return self._together.log_likelihood(table)
         return np.stack([model.log_likelihood(table) for model in self.models])
 
-    def log_densities(self, samples: Samples, training: Training | None) -> list[LogDensities]:
-        return [model.log_densities(samples[self.transform]) for model in self.models]
+    @cached_property
+    def _stacked(self) -> list[Stacked] | None:
+        """The networks of all models; None of averages over structures."""
+        features = [without_indicators(model) for model in self.models]
+        if networks := [model for model in features if isinstance(model, Network)]:
+            return grouped(networks)
+        if selections := [model for model in features if isinstance(model, Selection)]:
+            return grouped(
+                [selection.own for selection in selections],
+                np.stack([selection.inclusion_probability for selection in selections]),
+            )
+        return None
+
+    def log_densities(self, samples: Samples, log_likelihood: Floats, training: Training | None) -> list[LogDensities]:
+        table = samples[self.transform]
+        if self._stacked is None:
+            return [model.log_densities(table, own) for model, own in zip(self.models, log_likelihood, strict=True)]
+        first = self.models[0]
+        indicators = first.indicators if isinstance(first, Indicated) else None
+        if indicators is not None:
+            log_likelihood = log_likelihood - indicators.log_likelihood(table)
+        found, start = [], 0
+        for each in self._stacked:
+            stop = start + len(each.networks)
+            found += each.log_densities(table, log_likelihood[start:stop])
+            start = stop
+        return found if indicators is None else [each + indicators.posterior(table) for each in found]
 
     def leave_one_out(self, samples: Samples) -> Floats:
         check_leave_one_out(self.learner)

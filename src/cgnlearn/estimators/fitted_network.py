@@ -124,10 +124,13 @@ class FittedNetwork(Predictions):
     # ---- prediction
 
     def _log_scores(self, table: Table) -> Floats:
-        joint = self._model.log_likelihood(table)
-        joint *= self.likelihood_power_
-        joint += self.class_log_prior_
-        return joint
+        return self._scores_of(self._model.log_likelihood(table))
+
+    def _scores_of(self, log_likelihood: Floats) -> Floats:
+        """ln p(class | x) up to a constant of each sample, in place of the log likelihoods."""
+        log_likelihood *= self.likelihood_power_
+        log_likelihood += self.class_log_prior_
+        return log_likelihood
 
     def _check_integrates(self, what: str) -> None:
         check_is_fitted(self, "statistics_")
@@ -145,12 +148,13 @@ class FittedNetwork(Predictions):
         return np.ones_like(known) if self._missing_indicator else known
 
     def _intervals(self, table: Table, level: float) -> Intervals:
-        scores = self._model.log_densities(table).times(self.likelihood_power_)
+        log_likelihood = self._model.log_likelihood(table)
+        scores = self._model.log_densities(table, log_likelihood).times(self.likelihood_power_)
         if self._given_class_prior is None:
             scores += class_frequencies(self.statistics_.classes + self._estimation.dirichlet)
         else:
             scores = replace(scores, mean=scores.mean + self.class_log_prior_)
-        return intervals_of(scores, softmax(self._log_scores(table)), level)
+        return intervals_of(scores, softmax(self._scores_of(log_likelihood)), level)
 
     def _p_values(self, table: Table, per_class: bool) -> Floats:
         if not hasattr(self, "_samples"):

@@ -76,9 +76,10 @@ class Discriminative:
         total += self.correction.log_odds(partial(features_of, self.network), table)
         return total
 
-    def log_densities(self, table: Table) -> LogDensities:
+    def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> LogDensities:
         """Normal, with the Hessian of the penalised loss; where δ = 0, that of the network with its power."""
-        mean, power = self.log_likelihood(table), self.correction.likelihood_power
+        mean = self.log_likelihood(table) if log_likelihood is None else log_likelihood
+        power = self.correction.likelihood_power
         if np.isinf(self.correction.penalty):
             return replace(self.network.log_densities(table).times(max(power, LEAST_POWER)), mean=mean)
         offset = self.network.log_likelihood(table) @ contrasts_of(mean.shape[1]).T

@@ -98,7 +98,8 @@ class Directions:
         standard = (features - self.centre) / self.scale
         standard[np.isnan(standard)] = 0.0  # missing values are at the mean
         points = np.concatenate([np.ones((len(standard), 1)), standard], axis=1)
-        along = np.einsum("sf,daf->sda", points, self.vectors)
-        beyond = self.rest * np.square(points).sum(axis=1)[:, None, None] * np.eye(along.shape[2])
-        found: Floats = np.einsum("sda,d,sdb->sab", along, self.variance - self.rest, along, optimize=True) + beyond
+        n_directions, n_contrasts, n_features = self.vectors.shape
+        along = (points @ self.vectors.reshape(-1, n_features).T).reshape(-1, n_directions, n_contrasts)
+        beyond = self.rest * np.square(points).sum(axis=1)[:, None, None] * np.eye(n_contrasts)
+        found: Floats = (along * (self.variance - self.rest)[:, None]).swapaxes(1, 2) @ along + beyond
         return found

@@ -118,8 +118,9 @@ class Indicated:
     def log_likelihood(self, table: Table) -> Floats:
         return self.features.log_likelihood(table) + self.indicators.log_likelihood(table)
 
-    def log_densities(self, table: Table) -> LogDensities:
-        return self.features.log_densities(table) + self.indicators.posterior(table)
+    def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> LogDensities:
+        known = None if log_likelihood is None else log_likelihood - self.indicators.log_likelihood(table)
+        return self.features.log_densities(table, known) + self.indicators.posterior(table)
 
     def contributions(self, table: Table) -> Floats:
         by_column = self.features.contributions(table)

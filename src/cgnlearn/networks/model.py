@@ -51,8 +51,11 @@ class Model(Protocol):
     def log_likelihood(self, table: Table) -> Floats:
         """ln p(x | class): (samples, classes)."""
 
-    def log_densities(self, table: Table) -> LogDensities:
-        """The posterior of ln p(x | class, parameters); raises `NoPosteriorError` where there is none."""
+    def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> LogDensities:
+        """The posterior of ln p(x | class, parameters); raises `NoPosteriorError` where there is none.
+
+        ``log_likelihood`` is that of the same samples, if it is known.
+        """
 
     def contributions(self, table: Table) -> Floats:
         """Log density of each feature: (samples, columns of X, classes)."""

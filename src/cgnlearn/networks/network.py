@@ -22,9 +22,10 @@ from cgnlearn.networks.layout import Partition
 from cgnlearn.networks.marginals import network_coalitions
 from cgnlearn.networks.model import LeaveOneOut, NotExactError
 from cgnlearn.networks.solver import Solver
+from cgnlearn.networks.stacked import Stacked
 from cgnlearn.networks.statistics import Statistics, collect
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.uncertainty import LogDensities, log_densities_of
+from cgnlearn.networks.uncertainty import LogDensities
 
 MOST_REFITS = 2000  # factorisations for leave-one-out, one for each sample and solver
 WORTH_A_LATTICE = 100_000  # numbers in the windows of a chain; fewer are factorised in no time
@@ -160,8 +161,14 @@ class Network:
             total += solver.log_likelihood(table)
         return total
 
-    def log_densities(self, table: Table) -> LogDensities:
-        return log_densities_of(self, table)
+    @cached_property
+    def stacked(self) -> Stacked:
+        """The posterior of its log densities."""
+        return Stacked((self,))
+
+    def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> LogDensities:
+        known = None if log_likelihood is None else log_likelihood[None]
+        return self.stacked.log_densities(table, known)[0]
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
         if isinstance(self.estimation, Bayes) and self.estimation.prior.location == "paper":

@@ -275,7 +275,7 @@ class RotatedNetwork:
             total += block.log_likelihood(table)
         return total
 
-    def log_densities(self, table: Table) -> LogDensities:
+    def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> LogDensities:
         _require_complete(table)
         total = self.discrete.log_densities(table)
         for block in self.blocks:

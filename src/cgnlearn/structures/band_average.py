@@ -18,9 +18,10 @@ from cgnlearn.networks.families import Families
 from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.model import LeaveOneOut, NotExactError
 from cgnlearn.networks.network import Network
+from cgnlearn.networks.stacked import around
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure, check_order
-from cgnlearn.networks.uncertainty import LogDensities, around
+from cgnlearn.networks.uncertainty import LogDensities
 from cgnlearn.structures.band import discrete_network, every_family, require_complete_order
 from cgnlearn.structures.learner import Learner, with_evidence
 
@@ -159,9 +160,10 @@ class AveragedBand:
     def _heaviest(self) -> Network:
         return Network.of(self.structure, self.statistics, self.estimation)
 
-    def log_densities(self, table: Table) -> LogDensities:
+    def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> LogDensities:
         """Those of the most probable structure, around the average."""
-        return around(self.log_likelihood(table), self._heaviest, table)
+        known = self.log_likelihood(table) if log_likelihood is None else log_likelihood
+        return around(self._heaviest, table, known)
 
     def contributions(self, table: Table) -> Floats:
         contributions = self.discrete.contributions(table)

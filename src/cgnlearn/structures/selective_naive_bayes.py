@@ -23,9 +23,10 @@ from cgnlearn.networks.model import LeaveOneOut
 from cgnlearn.networks.moments import COMPILED_PAYS
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
+from cgnlearn.networks.stacked import Stacked
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.uncertainty import LogDensities, log_densities_of
+from cgnlearn.networks.uncertainty import LogDensities
 from cgnlearn.structures.learner import Learner, with_evidence
 
 ROWS = 4096  # samples of one task
@@ -128,8 +129,12 @@ class Selection:
             (self._add_continuous if compiled else _add_few)(total, table, self._students)
         return total
 
-    def log_densities(self, table: Table) -> LogDensities:
-        return log_densities_of(self.own, table, self.inclusion_probability)
+    @cached_property
+    def _stacked(self) -> Stacked:
+        return Stacked((self.own,), self.inclusion_probability[None])
+
+    def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> LogDensities:
+        return self._stacked.log_densities(table)[0]
 
     @cached_property
     def _students(self) -> _Students | None:

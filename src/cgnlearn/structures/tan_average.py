@@ -21,9 +21,10 @@ from cgnlearn.networks.families import Families
 from cgnlearn.networks.model import LeaveOneOut, NotExactError, require_complete
 from cgnlearn.networks.network import Network
 from cgnlearn.networks.solver import standard_values
+from cgnlearn.networks.stacked import around
 from cgnlearn.networks.statistics import Statistics
 from cgnlearn.networks.structure import Structure
-from cgnlearn.networks.uncertainty import LogDensities, around
+from cgnlearn.networks.uncertainty import LogDensities
 from cgnlearn.structures.arborescence import eliminated, heaviest_parents, log_arc_probabilities
 from cgnlearn.structures.learner import Learner, with_evidence
 from cgnlearn.structures.pairs import conditional_scale, pair_families, pair_scores
@@ -202,9 +203,10 @@ class ForestAverage:
                         found[at][part.rows] = log_densities[i] - alone[part.label, place[column], part.rows]
         return found
 
-    def log_densities(self, table: Table) -> LogDensities:
+    def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> LogDensities:
         """Those of the most probable structure, around the average."""
-        return around(self.log_likelihood(table), self._heaviest, table)
+        known = self.log_likelihood(table) if log_likelihood is None else log_likelihood
+        return around(self._heaviest, table, known)
 
     def contributions(self, table: Table) -> Floats:
         raise ValueError("an average over forests has no contributions by feature: fit its structure_ instead")
