@@ -35,8 +35,7 @@ SIZES = (10, 20, 30, 60)
 N_REPEATS = 12
 WORTH = 20
 SHIFTS = (0.0, 0.5, 1.0)
-N_SITES = {2: 10, 5: 4, 10: 2}  # and repetitions
-N_PEER = {2: 2, 5: 2, 10: 0}  # repetitions of the other library
+N_SITES = {2: 20, 5: 10, 10: 5}  # and repetitions
 PER_SITE, N_FEATURES, SEPARATION = 40, 10, 0.5
 
 PEER = """
@@ -121,8 +120,8 @@ def prior_of(X, y, exchanged=False):
 
 
 def with_priors(X, y, n_repeats):
-    """Log losses by size and prior (none, right, exchanged) and repeat, and the share of repeats with a conflict."""
-    losses, conflicts = np.empty((len(SIZES), 3, n_repeats)), np.empty((len(SIZES), 2, n_repeats))
+    """Log losses by size, prior (none, right, exchanged) and repeat, and how often ranges conflict and are set aside."""
+    losses, doubts = np.empty((len(SIZES), 3, n_repeats)), np.empty((len(SIZES), 2, n_repeats, 2))
     for repeat in range(n_repeats):
         known, rest = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=repeat)
         priors = [None, prior_of(X.iloc[known], y[known]), prior_of(X.iloc[known], y[known], exchanged=True)]
@@ -132,8 +131,9 @@ def with_priors(X, y, n_repeats):
                 model = CGNClassifier(prior=prior, likelihood_power="cv").fit(X.iloc[train], y[train])
                 losses[i, j, repeat] = LOG_LOSS(model.predict_log_proba(X.iloc[test]), y[test])
                 if j:
-                    conflicts[i, j - 1, repeat] = any(each.is_conflict for each in model.prior_agreement_)
-    return losses, conflicts.mean(axis=2)
+                    conflicts = any(each.is_conflict for each in model.prior_agreement_)
+                    doubts[i, j - 1, repeat] = conflicts, not model.prior_.ranges
+    return losses, doubts.mean(axis=2)
 
 
 # ---- sites
@@ -253,27 +253,35 @@ def tables_of_knowledge(arguments):
     for name, (X, y) in data.items():
 
         def compute(X=X, y=y):
-            losses, conflicts = with_priors(X, y, n)
-            return [losses.tolist(), conflicts.tolist()]
+            losses, doubts = with_priors(X, y, n)
+            return [losses.tolist(), doubts.tolist()]
 
-        losses, conflicts = (np.array(part) for part in kept(arguments.keep, f"prior-{name}-{n}", compute))
+        losses, doubts = (np.array(part) for part in kept(arguments.keep, f"prior-{name}-{n}", compute))
         mean = losses.mean(axis=2)
         lines.append(f"| {name} | {X.shape[1]} | " + " | ".join(f"{value:.3f}" for value in mean.ravel()) + " |")
         print(lines[-1], flush=True)
         gain = losses[2, 0] - losses[0, 1]
         wrong = losses[3, 2] - losses[3, 0]
-        checks.append((name, *((part.mean(), part.std(ddof=1) / np.sqrt(n)) for part in (gain, wrong))))
-        flagged.append((name, conflicts))
+        checks.append(f"| {name} | {estimate(gain)} | {estimate(wrong)} |")
+        flagged.append((name, doubts.reshape(-1, 2)))
     lines += [
         "",
         "| data set | 30 without ranges minus 10 with | 60 with exchanged ranges minus 60 without |",
         "|---|---:|---:|",
     ]
-    lines += [f"| {name} | {a:+.3f} ± {b:.3f} | {c:+.3f} ± {d:.3f} |" for name, (a, b), (c, d) in checks]
-    lines += ["", "Share of fits in which some range is said to conflict with the samples (± above are standard errors of paired differences):", "",
+    lines += checks
+    lines += ["", "Share of fits in which some range is said to conflict with the samples, and in which all ranges are set aside (± above are standard errors of paired differences):", "",
               "| data set | " + " | ".join(f"right, {size} | exchanged, {size}" for size in SIZES) + " |", "|---|" + "---:|" * 2 * len(SIZES)]  # fmt: skip
-    lines += [f"| {name} | " + " | ".join(f"{share:.0%}" for share in part.ravel()) + " |" for name, part in flagged]
+    lines += [
+        f"| {name} | " + " | ".join(f"{conflict:.0%}, {aside:.0%}" for conflict, aside in part) + " |"
+        for name, part in flagged
+    ]
     return lines
+
+
+def estimate(differences):
+    """Mean and standard error."""
+    return f"{differences.mean():+.3f} ± {differences.std(ddof=1) / np.sqrt(len(differences)):.3f}"
 
 
 def tables_of_sites(arguments):
@@ -283,10 +291,9 @@ def tables_of_sites(arguments):
         for shift in SHIFTS
         for seed in range(repeats)
     }
-    wanted = {key: case for key, case in cases.items() if int(key.split("-")[2]) < N_PEER[int(key.split("-")[0])]}
-    peer = kept(arguments.keep, "peer", lambda: of_peer(arguments.peer, wanted)) if arguments.peer else {}
+    peer = kept(arguments.keep, "peer", lambda: of_peer(arguments.peer, cases)) if arguments.peer else {}
     lines = ["", "## Sites", "", f"Log loss of sites that are held out, one after another. Simulated: {N_FEATURES} features with correlation 0.3, {PER_SITE} samples a site, frequency of the class 0.3 to 0.7 by site, shifts normal with the given SD by site and feature. "
-             f"cgnlearn is `CGNClassifier(\"complete\", sharing=\"cv\", likelihood_power=\"cv\")`, without and with `sites`. ComBat sees the features of the held-out site too, since it refuses new batches, but no labels. ± is the standard error of the difference between the two of cgnlearn. The last columns are log losses minus that of cgnlearn with sites on the same data, in the first {N_PEER[2]} repetitions.", "",
+             f"cgnlearn is `CGNClassifier(\"complete\", sharing=\"cv\", likelihood_power=\"cv\")`, without and with `sites`. ComBat sees the features of the held-out site too, since it refuses new batches, but no labels. The last columns are log losses minus that of cgnlearn with sites on the same data. ± are standard errors of differences.", "",
              "| sites (repetitions) | shift | ignored | with sites | gain | refused | logistic regression, beyond it | ComBat and logistic regression, beyond it |", "|---|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
     for n_sites, repeats in N_SITES.items():
         for shift in SHIFTS:
@@ -299,10 +306,9 @@ def tables_of_sites(arguments):
                 if key in peer:
                     others.append(np.array(peer[key]) - found[0][1])
             losses = np.array(losses)
-            gain = losses[:, 0] - losses[:, 1]
-            error = gain.std(ddof=1) / np.sqrt(len(gain))
-            logistic, combat = ("", "") if not others else (f"{x:+.3f}" for x in np.mean(others, axis=0)[::-1])
-            lines.append(f"| {n_sites} ({repeats}) | {shift:g} SD | {losses[:, 0].mean():.3f} | {losses[:, 1].mean():.3f} | {gain.mean():+.3f} ± {error:.3f} | {refused} of {n_sites * repeats} | {logistic} | {combat} |")  # fmt: skip
+            gain = estimate(losses[:, 0] - losses[:, 1])
+            combat, logistic = map(estimate, np.transpose(others)) if others else ("", "")
+            lines.append(f"| {n_sites} ({repeats}) | {shift:g} SD | {losses[:, 0].mean():.3f} | {losses[:, 1].mean():.3f} | {gain} | {refused} of {n_sites * repeats} | {logistic} | {combat} |")  # fmt: skip
             print(lines[-1], flush=True)
     X, y, sites, axis = species(arguments.data_dir)
     real = {

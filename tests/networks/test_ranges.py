@@ -28,7 +28,8 @@ def limits():
 def ranges(low, high, worth):
     worth = np.broadcast_to(worth, low.shape)
     return Prior.from_ranges(
-        {c: {j: (low[c, j], high[c, j], worth[c, j]) for j in range(N_FEATURES)} for c in range(N_CLASSES)}
+        {c: {j: (low[c, j], high[c, j], worth[c, j]) for j in range(N_FEATURES)} for c in range(N_CLASSES)},
+        binding=True,
     )
 
 
@@ -126,12 +127,12 @@ def test_evidence_follows_the_chain_rule(samples, limits, structure, worth):
 @pytest.mark.parametrize("structure", [*STRUCTURES, "tan", TANAverage(), BandAverage(k_max=2)], ids=str)
 def test_knowledge_of_some_features_keeps_the_default_elsewhere(samples, structure):
     X, y, rows = samples
-    some = Prior.from_ranges({0: {1: (8.0, 12.0)}}, worth=1e-6)  # worth nothing
+    some = Prior.from_ranges({0: {1: (8.0, 12.0)}}, worth=1e-6, binding=True)  # worth nothing
     default = CGNClassifier(structure).fit(X, y).predict_proba(rows)
     known = CGNClassifier(structure, prior=some).fit(X, y).predict_proba(rows)
     assert np.abs(known - default).max() > 1e-9  # the location and the scale are other ones
     assert np.isfinite(known).all()
-    strong = Prior.from_ranges({0: {1: (8.0, 12.0)}}, worth=1e4)
+    strong = Prior.from_ranges({0: {1: (8.0, 12.0)}}, worth=1e4, binding=True)
     if structure == "naive_bayes":
         of_features = CGNClassifier(structure, prior=strong).fit(X, y).contributions(rows)
         without = CGNClassifier(structure).fit(X, y).contributions(rows)
@@ -222,6 +223,6 @@ def test_ranges_of_what_is_not_there(given, message):
 
 def test_labels_that_are_numbers_may_be_named_as_text(samples):
     X, y, rows = samples
-    by_number = CGNClassifier(prior=Prior.from_ranges({1: {2: (9, 11)}})).fit(X, y)
-    by_text = CGNClassifier(prior=Prior.from_ranges({"1": {"2": (9, 11)}})).fit(X, y)
+    by_number = CGNClassifier(prior=Prior.from_ranges({1: {2: (9, 11)}}, binding=True)).fit(X, y)
+    by_text = CGNClassifier(prior=Prior.from_ranges({"1": {"2": (9, 11)}}, binding=True)).fit(X, y)
     np.testing.assert_array_equal(by_number.predict_proba(rows), by_text.predict_proba(rows))

@@ -43,7 +43,7 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
     if as_json:
         del header["entries"]
         if known := _prior(loaded):
-            described["prior"] = known
+            described |= {"prior": known, "prior_is_set_aside": loaded.prior_ != loaded.prior}
         if hasattr(loaded, "site_shift_"):
             described["sites"] = _sites(loaded)
         click.echo(json.dumps(described | {"file": header}, indent=1))
@@ -57,7 +57,8 @@ def inspect(model: Path, graph: Path | None, as_json: bool) -> None:
         agreements = [str(each) for each in loaded.prior_agreement_]
         if agreements:
             listed, rest = agreements[:MOST_RANGES], len(agreements) - MOST_RANGES
-            described["prior"] = [f"{len(agreements)} ranges, those that conflict most first"]
+            believed = "" if loaded.prior_ == loaded.prior else "set aside in the fit, "
+            described["prior"] = [f"{len(agreements)} ranges, {believed}those that conflict most first"]
             described |= {f"range {i}": words for i, words in enumerate(listed, start=1)}
             if rest > 0:
                 described["more ranges"] = f"{rest}, all of them with --json"

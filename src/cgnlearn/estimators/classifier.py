@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils.multiclass import unique_labels
 
 from cgnlearn.candidates.candidate import Samples, Skipped
 from cgnlearn.candidates.comparison import FOLDS, Comparison, Scores, results
+from cgnlearn.candidates.knowledge import believed
 from cgnlearn.candidates.registry import candidate_of, learner_of
 from cgnlearn.data.frames import readable
 from cgnlearn.data.schema import Schema
@@ -131,6 +133,8 @@ class CGNClassifier(FittedNetwork, Watched):
         Number of free parameters, those of the class included.
     likelihood_power_, sharing_ : float
         As given, or as chosen.
+    prior_ : Prior
+        The prior as given, without reference ranges if they were set aside.
     k_ : int
         The chosen k of a `Band` or `Box` with ``k="cv"``.
     cv_results_ : dict of ndarray
@@ -226,6 +230,9 @@ class CGNClassifier(FittedNetwork, Watched):
                 # The correction is chosen on held-out samples, which take all their weight along: that of the network
                 # would make its log odds steeper and their errors no smaller.
                 table = table.without_excess_weight()
+            if self.prior is not None and self.estimation != "ml":
+                self.prior_ = believed(self.prior, table, groups, self._seed())
+                self._estimation = replace(self._estimation, prior=self.prior_.resolved(table.schema))
             learner, counted = learner_of(self.structure, self.random_state), None
             if _is_cv(self.likelihood_power) or _is_cv(self.sharing) or _is_cv(getattr(learner, "k", None)):
                 learner, counted = self._choose(learner, table, groups)
@@ -258,7 +265,7 @@ class CGNClassifier(FittedNetwork, Watched):
             [candidate],
             self._estimation.dirichlet,
             cv=None,
-            seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            seed=self._seed(),
             n_folds=learner.cv if isinstance(learner, Ordered) else FOLDS,
         )
         (held_out,) = comparison.held_out()
@@ -278,6 +285,9 @@ class CGNClassifier(FittedNetwork, Watched):
             assert isinstance(learner, Ordered)
             self.k_ = int(learner.k)
         return learner, getattr(held_out.fitted, "statistics", None)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -380,6 +390,7 @@ class CGNClassifier(FittedNetwork, Watched):
                 )
             generative = "bayes"
         self._estimation = estimation_of(generative, self.prior, sharing, self.class_prior, schema)
+        self.prior_ = self.prior or Prior()
         if is_number(self.likelihood_power) and 0 < self.likelihood_power < np.inf:  # type: ignore[operator]
             self.likelihood_power_ = float(self.likelihood_power)
         elif not _is_cv(self.likelihood_power):

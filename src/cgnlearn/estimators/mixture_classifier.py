@@ -26,6 +26,7 @@ from cgnlearn.candidates.candidate import (
     held_out_frequencies,
 )
 from cgnlearn.candidates.comparison import Comparison, Scores, results
+from cgnlearn.candidates.knowledge import believed
 from cgnlearn.candidates.merging import as_one, members, merged
 from cgnlearn.candidates.mixture import NO_DENSITY, Mixture, assembled
 from cgnlearn.candidates.registry import CANDIDATES, suited
@@ -130,6 +131,8 @@ class CGNClassifierCV(Predictions, Watched):
         ``likelihood_power`` the best one, ``mean_test_log_loss`` and ``mean_test_accuracy`` are the scores of held-out
         samples with their ranks ``rank_test_*``, and ``weight`` is that of its member times its share there.
         A skipped candidate has a row with the ``reason``.
+    prior_ : Prior
+        The prior as given, without reference ranges if they were set aside.
     oof_log_proba_ : ndarray (tuning samples, classes)
         Log probabilities of the held-out training samples by the mixture.
     tuning_indices_ : ndarray of int
@@ -217,7 +220,8 @@ class CGNClassifierCV(Predictions, Watched):
         with fitting(self):
             self._check()
             table, groups = self._read_training(X, y, sample_weight, groups, sites)
-            self._dirichlet = (self.prior or Prior()).dirichlet
+            self.prior_ = self.prior or Prior()
+            self._dirichlet = self.prior_.dirichlet
             self._class_prior = class_prior_of(self.class_prior, table.schema.n_classes)
             naive = Structure.naive_bayes(table.schema.n_columns)
             self.statistics_ = collect(table, naive.as_families(table.schema))
@@ -247,9 +251,9 @@ class CGNClassifierCV(Predictions, Watched):
         if self.cv is not None and not (isinstance(self.cv, int | np.integer) and self.cv >= 2):
             raise ValueError(f"cv must be None or a number of folds of at least 2, not {self.cv!r}")
 
-    def _profile(self, table: Table, n_samples: int) -> Profile:
-        prior, transforms = (self.prior or Prior()).resolved(table.schema), tuple(self.transforms)
-        return Profile(table.schema, n_samples, transforms, prior, bool(self.ordered), bool(table.incomplete))
+    def _profile(self, table: Table, n_samples: int, prior: Prior) -> Profile:
+        known, transforms = prior.resolved(table.schema), tuple(self.transforms)
+        return Profile(table.schema, n_samples, transforms, known, bool(self.ordered), bool(table.incomplete))
 
     def _affordable(
         self, suiting: list[Candidate | Skipped], profile: Profile
@@ -273,7 +277,8 @@ class CGNClassifierCV(Predictions, Watched):
         is_all = len(self.tuning_indices_) == table.n_samples
         compared = table if is_all else table.rows(self.tuning_indices_)
         groups = groups if groups is None or is_all else groups[self.tuning_indices_]
-        profile = self._profile(table, compared.n_samples)
+        self.prior_ = believed(self.prior_, compared, groups, seed)
+        profile = self._profile(table, compared.n_samples, self.prior_)
         suiting = list(suited(profile, self.candidates))
         candidates, expected, order = self._affordable(suiting, profile)
         if (minutes := sum(expected) / 60) > LONG:
@@ -480,5 +485,5 @@ def expected_seconds(model: CGNClassifierCV, X: Any, y: Any) -> float:
     X, y, _, _ = without_weightless(readable(X), y, None, None)
     table, _ = read_training(X, y, None, model.categorical_features)
     table = _as_constants(table, [column for column in table.incomplete if table.missing(column).all()])
-    profile = model._profile(table, min(table.n_samples, _most_samples(table)))
+    profile = model._profile(table, min(table.n_samples, _most_samples(table)), model.prior or Prior())
     return sum(model._affordable(list(suited(profile, model.candidates)), profile)[1])

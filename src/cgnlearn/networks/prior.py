@@ -89,6 +89,9 @@ class Prior:
         hides smaller ones.
     ranges : sequence of (class, feature, low, high, worth)
         Reference ranges by name, as `from_ranges` makes them. They take precedence over the arrays.
+    binding : bool, default=False
+        Whether ranges hold in any case. Otherwise ``fit`` sets them aside, with a warning, where held-out samples are
+        predicted clearly better without them; models from statistics, which have no samples, keep them.
 
     Notes
     -----
@@ -106,6 +109,7 @@ class Prior:
     location: Location | Numbers = "pooled"
     scale: Literal["variance"] | float | Numbers = "variance"
     ranges: Sequence[Range] = ()
+    binding: bool = False
 
     def __post_init__(self) -> None:
         if not _is_positive_number(self.dirichlet):
@@ -132,6 +136,8 @@ class Prior:
         object.__setattr__(self, "ranges", tuple(Range.checked(*each) for each in self.ranges))
         if self.ranges and (self.location in ("paper", "cell") or isinstance(self.scale, float)):
             raise ValueError('ranges need a prior with location "pooled" and scale "variance", or arrays')
+        if self.binding not in (True, False):
+            raise ValueError(f"the prior's binding must be True or False, not {self.binding!r}")
 
     @classmethod
     def from_ranges(
