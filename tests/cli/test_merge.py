@@ -295,3 +295,17 @@ def test_ranges_from_a_file(parts):
     ):
         code, err = run("fit", folder / "a.csv", *options, *more, "-o", model)
         assert (code, err.count("\n"), told in err) == (2, 1, True), err
+
+
+def test_ranges_that_held_out_rows_speak_against_are_set_aside(parts):
+    _, folder = parts
+    (folder / "prior.csv").write_text(
+        "class,feature,low,high,worth\nhealthy,marker,100000000,100000004,900\nill,marker,99999998,100000002,900\n"
+    )
+    options = ("-t", "diagnosis", "--categorical", "stage", "-s", "naive_bayes", "--prior", folder / "prior.csv")
+    code, err = run("fit", folder / "a.csv", *options, "-o", folder / "model.skops")
+    assert (code, "the reference ranges are set aside" in err) == (0, True), err
+    found = CliRunner().invoke(main, ["inspect", str(folder / "model.skops")], prog_name="cgnlearn").output
+    assert "2 ranges, set aside in the fit" in found
+    plain = CliRunner().invoke(main, ["inspect", str(folder / "model.skops"), "--json"], prog_name="cgnlearn").output
+    assert json.loads(plain)["prior_is_set_aside"] is True
