@@ -297,6 +297,7 @@ def test_ranges_from_a_file(parts):
         assert (code, err.count("\n"), told in err) == (2, 1, True), err
 
 
+@pytest.mark.filterwarnings("default")
 def test_ranges_that_held_out_rows_speak_against_are_set_aside(parts):
     _, folder = parts
     (folder / "prior.csv").write_text(
@@ -305,6 +306,7 @@ def test_ranges_that_held_out_rows_speak_against_are_set_aside(parts):
     options = ("-t", "diagnosis", "--categorical", "stage", "-s", "naive_bayes", "--prior", folder / "prior.csv")
     code, err = run("fit", folder / "a.csv", *options, "-o", folder / "model.skops")
     assert (code, "the reference ranges are set aside" in err) == (0, True), err
+    assert "`cgnlearn inspect` says which conflict\n" in err
     found = CliRunner().invoke(main, ["inspect", str(folder / "model.skops")], prog_name="cgnlearn").output
     assert "2 ranges, set aside in the fit" in found
     plain = CliRunner().invoke(main, ["inspect", str(folder / "model.skops"), "--json"], prog_name="cgnlearn").output

@@ -47,7 +47,7 @@ def believed(prior: Prior, table: Table, groups: Any, seed: int) -> Prior:
         return prior
     warnings.warn(
         f"the reference ranges are set aside, as held-out samples are predicted better without them (log loss "
-        f"{loss_without:.3f}, with them {loss:.3f}): prior_agreement_ and `cgnlearn inspect` say which conflict; "
+        f"{loss_without:.3f}, with them {loss:.3f}): prior_agreement_ says which conflict; "
         "Prior(binding=True) keeps them",
         DataWarning,
         stacklevel=5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections import Counter
@@ -74,13 +75,14 @@ class Program(click.Group):
 
 
 def _warned_once() -> Callable[..., None]:
-    """A function that shows each warning once, in one line."""
+    """A function that shows each warning once, in one line; the figures in it may differ from fold to fold."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        words = one_line(str(message))
-        if words not in shown:
-            shown.add(words)
+        words = by_options(one_line(str(message)))
+        without_figures = re.sub(r"\d+\.\d+", "", words)
+        if without_figures not in shown:
+            shown.add(without_figures)
             say(f"warning: {words}")
 
     return show
@@ -94,6 +96,7 @@ def one_line(text: str) -> str:
 def by_options(advice: str) -> str:
     """Advice of the library with options of the command line."""
     advice = advice.replace('estimation="bayes"', "--estimation bayes")
+    advice = advice.replace("; Prior(binding=True) keeps them", "").replace("prior_agreement_", "`cgnlearn inspect`")
     return advice.replace("drop the column", "drop the column with --ignore")
 
 

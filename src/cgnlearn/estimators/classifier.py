@@ -230,9 +230,8 @@ class CGNClassifier(FittedNetwork, Watched):
                 # The correction is chosen on held-out samples, which take all their weight along: that of the network
                 # would make its log odds steeper and their errors no smaller.
                 table = table.without_excess_weight()
-            if self.prior is not None and self.estimation != "ml":
-                self.prior_ = believed(self.prior, table, groups, self._seed())
-                self._estimation = replace(self._estimation, prior=self.prior_.resolved(table.schema))
+            if self.estimation != "ml":
+                self._ask_about_ranges(table, groups)
             learner, counted = learner_of(self.structure, self.random_state), None
             if _is_cv(self.likelihood_power) or _is_cv(self.sharing) or _is_cv(getattr(learner, "k", None)):
                 learner, counted = self._choose(learner, table, groups)
@@ -285,6 +284,10 @@ class CGNClassifier(FittedNetwork, Watched):
             assert isinstance(learner, Ordered)
             self.k_ = int(learner.k)
         return learner, getattr(held_out.fitted, "statistics", None)
+
+    def _ask_about_ranges(self, table: Table, groups: Any) -> None:
+        self.prior_ = believed(self.prior_, table, groups, self._seed())
+        self._estimation = replace(self._estimation, prior=self.prior_.resolved(table.schema))
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -390,7 +393,7 @@ class CGNClassifier(FittedNetwork, Watched):
                 )
             generative = "bayes"
         self._estimation = estimation_of(generative, self.prior, sharing, self.class_prior, schema)
-        self.prior_ = self.prior or Prior()
+        self.prior_: Prior = self.prior or Prior()
         if is_number(self.likelihood_power) and 0 < self.likelihood_power < np.inf:  # type: ignore[operator]
             self.likelihood_power_ = float(self.likelihood_power)
         elif not _is_cv(self.likelihood_power):
