@@ -286,7 +286,7 @@ class CGNClassifier(FittedNetwork, Watched):
         return learner, getattr(held_out.fitted, "statistics", None)
 
     def _ask_about_ranges(self, table: Table, groups: Any) -> None:
-        self.prior_ = believed(self.prior_, table, groups, self._seed())
+        self.prior_ = believed(self.prior or Prior(), table, groups, self._seed())
         self._estimation = replace(self._estimation, prior=self.prior_.resolved(table.schema))
 
     def _seed(self) -> int:
@@ -393,7 +393,7 @@ class CGNClassifier(FittedNetwork, Watched):
                 )
             generative = "bayes"
         self._estimation = estimation_of(generative, self.prior, sharing, self.class_prior, schema)
-        self.prior_: Prior = self.prior or Prior()
+        self.prior_ = self.prior or Prior()
         if is_number(self.likelihood_power) and 0 < self.likelihood_power < np.inf:  # type: ignore[operator]
             self.likelihood_power_ = float(self.likelihood_power)
         elif not _is_cv(self.likelihood_power):
