@@ -29,7 +29,7 @@ from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import Expansion
 from cgnlearn.logistic.optimiser import MOST_CURVATURE, MOST_DENSE
 from cgnlearn.logistic.path import fits, penalties, steps
-from cgnlearn.logistic.uncertainty import Curved, Directions
+from cgnlearn.logistic.uncertainty import LEAST_SIZE, Curved, Directions, supported_penalty
 from cgnlearn.networks.coalitions import Likelihoods, Players, additive
 from cgnlearn.networks.densities import normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
@@ -87,8 +87,13 @@ class FittedLogistic(Fitted):
         design = Design.of(self.expansion(table).values, table, frequencies(table, self.dirichlet))
         # The curvature is that at held-out probabilities: at its own, a fit that separates the classes has none.
         found: list[Curved | Directions] = []
-        for penalty in self.penalties.tolist():
+        scale = np.where(np.isfinite(design.scale), design.scale, 0.0)
+        sizes = np.square(self.odds.slopes * scale[:, None]).sum(axis=(1, 2))
+        for penalty, size in zip(self.penalties.tolist(), np.maximum(sizes, LEAST_SIZE).tolist(), strict=True):
             curved = Curved.of(design, training.proba, penalty, None, training.times)
+            supported = supported_penalty(curved.curvatures(penalty), penalty, size)
+            if supported > penalty:
+                curved = Curved.of(design, training.proba, supported, None, training.times)
             found.append(Directions.of(curved) if design.samples.is_dense else curved)
         self.__dict__["_known"] = training, found
         return found

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, eigvalsh
+from scipy.optimize import brentq
 
 from cgnlearn.data.arrays import Floats
 from cgnlearn.logistic.design import Design
 from cgnlearn.logistic.path import inverse_of, leverages
 
+LEAST_SIZE = 1e-6  # sum of squares of coefficients
 MOST_EXACT = 40  # parameters of which every direction is kept
 N_DIRECTIONS = 4  # that are kept of more
 
@@ -36,6 +38,15 @@ class Curved:
         moves = power is not None and samples.powers[0] < power < samples.powers[1]
         return cls(design, inverse_of(hessian if moves else hessian[:-1, :-1]), moves)
 
+    def curvatures(self, penalty: float) -> Floats:
+        """Eigenvalues of the Hessian of the features' parameters, without their penalty; intercepts are free."""
+        n_contrasts = self.design.samples.n_contrasts
+        size = self.design.samples.design.shape[1]
+        of_features = np.arange(len(self.inverse)) % size > 0
+        variance = eigvalsh(self.inverse[np.ix_(of_features, of_features)])
+        found = np.maximum(1 / np.maximum(variance, np.finfo(float).tiny) - penalty, 0.0)
+        return found if len(self.inverse) > size else np.tile(found, n_contrasts)
+
     def covariance(self, features: Floats, offset: Floats | None = None) -> Floats:
         """Covariance of the contrasts of new samples: (samples, contrasts, contrasts).
 
@@ -51,6 +62,23 @@ class Curved:
             return of_one[:, None, None] * np.eye(n_contrasts)
         none = np.zeros((len(points), n_contrasts))
         return leverages(points, none if offset is None else offset, self.inverse, self.has_power)
+
+
+def supported_penalty(eigenvalues: Floats, penalty: float, size: float) -> float:
+    """The penalty that coefficients with a sum of squares ``size`` support, at least the given one (MacKay 1992).
+
+    ``eigenvalues`` are those of the Hessian without penalty.
+
+    >>> round(supported_penalty(np.array([8.0, 2.0, 0.0]), 0.1, 1.0), 3)  # 8 / (8 + λ) + 2 / (2 + λ)
+    1.431
+    """
+
+    def excess(found: float) -> float:
+        return float(found * size - (eigenvalues / (eigenvalues + found)).sum())
+
+    if excess(penalty) >= 0:
+        return penalty
+    return float(brentq(excess, penalty, len(eigenvalues) / size))
 
 
 @dataclass(frozen=True, eq=False)

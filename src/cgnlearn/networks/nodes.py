@@ -103,20 +103,20 @@ class Nodes(NamedTuple):
         length = np.maximum(self.extra - self.least, 0.0)  # squared, of the parents' distance to their centre
         log_scale = 2 * np.sqrt(self.scale.variance)
         square = np.square(self.residual)
-        own = 1.0 if weight is None else weight[:, 0] if weight.ndim == 4 else weight
-        for c in range(n_classes):
-            for d in range(c):
-                correlation = self.correlation[:, c, d, None, None]
-                shape = np.sqrt(self.shape[:, c] * self.shape[:, d])
-                both = log_scale[:, c] * log_scale[:, d] / 4 - (square[:, c] + square[:, d]) / 2
-                both += shape * (square[:, c] * square[:, d])
-                both *= correlation
-                if length.any():  # there are parents
-                    most = np.sqrt(length[:, c] * length[:, d])
-                    product = np.clip((length[:, c] + length[:, d] - apart[:, c, :, d, None]) / 2, -most, most)
-                    product *= correlation
-                    both += product * (2 * shape * (self.residual[:, c] * self.residual[:, d]) + product / 2)
-                found[:, :, c, d] = found[:, :, d, c] = (both * own).sum(axis=1)
+        own = 1.0 if weight is None else weight
+        c, d = np.tril_indices(n_classes, -1)  # all pairs at once
+        correlation, shape = self.correlation[:, c, d, None, None], np.sqrt(self.shape[:, c] * self.shape[:, d])
+        both = log_scale[:, c] * log_scale[:, d] / 4 - (square[:, c] + square[:, d]) / 2
+        both += shape * (square[:, c] * square[:, d])
+        both *= correlation
+        if length.any():  # there are parents
+            most = np.sqrt(length[:, c] * length[:, d])
+            product = np.clip(
+                (length[:, c] + length[:, d] - apart[:, c, :, d].swapaxes(0, 1)[..., None]) / 2, -most, most
+            )
+            product *= correlation
+            both += product * (2 * shape * (self.residual[:, c] * self.residual[:, d]) + product / 2)
+        found[:, :, c, d] = found[:, :, d, c] = (both * own).sum(axis=2).swapaxes(1, 2)
         return found
 
 

@@ -144,9 +144,10 @@ class Stacked:
 
     def _nodes(self, table: Table) -> Iterator[tuple[slice, Rows, Nodes]]:
         """Networks, samples of one configuration, and the features of some blocks."""
-        first = self.networks[0].statistics.layout
+        first, n_classes = self.networks[0].statistics.layout, table.schema.n_classes
         for place, (partition, stacks) in enumerate(zip(first.partitions, self._stacks, strict=True)):
-            step = max(1, CHUNK // max(1, len(self.networks) * table.schema.n_classes * partition.n_features))
+            of_sample = len(self.networks) * partition.n_features * n_classes * max(1, n_classes // 2)
+            step = max(1, CHUNK // max(1, of_sample))
             for configuration, all_rows in rows_by_cell(partition.cells.index(table), partition.cells.n):
                 for start in range(0, len(all_rows), step):
                     rows = all_rows[start : start + step]
