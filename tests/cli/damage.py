@@ -14,22 +14,14 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
-from click.testing import CliRunner
 
-from cgnlearn.cli.main import main
+from tests.cli.running import outcome
 
 KINDS = ("csv", "csv.gz", "parquet", "npz")
 COMMANDS = ("evaluate", "fit", "predict")
 COLUMNS = ("-t", "diagnosis", "--categorical", "stage", "--id", "subject")
 QUICK = ("-s", "naive_bayes", "-p", "bayes")
 FEATURES = ("stage", "sex", "marker", "ratio")  # npz files lack the column of words
-
-
-def run(*words):
-    """Exit code, stdout and stderr; what is raised beyond them is an error of ours."""
-    found = CliRunner().invoke(main, [str(word) for word in words], prog_name="cgnlearn")
-    assert found.exception is None or isinstance(found.exception, SystemExit), repr(found.exception)
-    return found.exit_code, found.stdout, found.stderr
 
 
 def table(n=40):
@@ -108,7 +100,7 @@ class Trial:
         self.kind, self.folder, self.model = kind, folder, model
         self.whole, self.broken = content(kind), folder / f"broken.{kind}"
         self.broken.write_bytes(self.whole)
-        code, _, err = run("fit", self.broken, *COLUMNS, *model, "-o", folder / "model.skops")
+        code, _, err = outcome("fit", self.broken, *COLUMNS, *model, "-o", folder / "model.skops")
         assert code == 0, err
         said = json.loads(self.checked("predict")[1])["predictions"]
         self.known = dict(zip(rows_of(self.whole, kind), [row["probabilities"] for row in said], strict=True))
@@ -123,7 +115,7 @@ class Trial:
 
     def checked(self, command):
         """Exit code and output of a command that must end well or in one line."""
-        code, out, err = run(*self.words(command))
+        code, out, err = outcome(*self.words(command))
         lines = err.splitlines()
         assert code in (0, 1, 2)
         assert all(line.startswith("cgnlearn: ") for line in lines), err

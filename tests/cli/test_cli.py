@@ -21,28 +21,7 @@ from sklearn.datasets import load_wine
 
 from cgnlearn import Band, CGNClassifier, load, save
 from cgnlearn.cli.main import main
-
-
-def run(*words):
-    """Exit code, stdout, stderr."""
-    found = CliRunner().invoke(main, [str(word) for word in words], prog_name="cgnlearn")
-    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
-    return found.exit_code, found.stdout, found.stderr
-
-
-def works(*words):
-    code, out, err = run(*words)
-    assert code == 0, err
-    return out
-
-
-def fails(code, *words):
-    """The one line of an error."""
-    found, out, err = run(*words)
-    assert (found, out) == (code, "")
-    assert err.startswith("cgnlearn: error: ")
-    assert err.count("\n") == 1
-    return err
+from tests.cli.running import fails, outcome, works
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +118,12 @@ def test_groups_categoricals_and_missing_cells(patients, tmp_path):
     holes.loc[7, "sex"] = "unknown"
     gaps = tmp_path / "gaps.csv"
     holes.to_csv(gaps, index=False)
-    code, out, err = run("evaluate", gaps, *options, "--na", "unknown")
+    code, out, err = outcome("evaluate", gaps, *options, "--na", "unknown")
     assert code == 0
     assert "cgnlearn: 3 cells are taken as missing: marker 2 empty; sex 1 'unknown'\n" in err
     assert json.loads(out)["data"]["missing"] == {"sex": {"unknown": 1}, "marker": {"": 2}}
     assert json.loads(out)["models"][1]["accuracy"]["mean"] > 0.7
-    code, out, err = run("evaluate", gaps, *options, "--drop-missing")
+    code, out, err = outcome("evaluate", gaps, *options, "--drop-missing")
     assert code == 0
     assert "excluded 2 of 120 rows with missing values" in err
     assert json.loads(out)["data"]["rows_left_out"] == 2
@@ -183,7 +162,7 @@ def test_a_rare_class_lowers_the_number_of_folds(wine, tmp_path):
     few = tmp_path / "few.csv"
     few.write_text("".join(lines[:90] + lines[-4:]))
     structure = ("-s", "naive_bayes")
-    code, out, err = run("evaluate", few, "-t", "class", "--cv", "10x2", *structure)
+    code, out, err = outcome("evaluate", few, "-t", "class", "--cv", "10x2", *structure)
     assert code == 0
     assert err.startswith("cgnlearn: the smallest class has 4 samples, so that 4 folds are used instead of 10 (choose")
     assert "few.csv: stratified 4-fold cross-validation, 2 times" in out
@@ -198,7 +177,7 @@ def test_ten_patients_and_two_hospitals(tmp_path):
     rng = np.random.default_rng(0)
     ten = pd.DataFrame({"a": rng.normal(size=10), "ill": ["yes", "no"] * 5})
     ten.to_csv(tmp_path / "ten.csv", index=False)
-    code, out, err = run("evaluate", tmp_path / "ten.csv", "-t", "ill", "-s", "naive_bayes")
+    code, out, err = outcome("evaluate", tmp_path / "ten.csv", "-t", "ill", "-s", "naive_bayes")
     assert code == 0
     assert "5 folds are used instead of 10 (choose their number with --cv)" in err
     assert "stratified 5-fold" in out
@@ -209,7 +188,7 @@ def test_ten_patients_and_two_hospitals(tmp_path):
     hospitals.to_csv(tmp_path / "two.csv", index=False)
     words = ("-t", "ill", "--groups", "Hospital", "--cv", "2", "--report", tmp_path / "two.html")
     tuned = ("-s", "naive_bayes", "-p", "bayes", "--likelihood-power", "cv", "-s", "fwgjan")
-    code, out, err = run("evaluate", tmp_path / "two.csv", *words, *tuned, "-o", tmp_path / "out")
+    code, out, err = outcome("evaluate", tmp_path / "two.csv", *words, *tuned, "-o", tmp_path / "out")
     assert code == 0, err
     assert "cgnlearn: 2 of 2 folds are trained on one group of each class: settings tuned there are compared on" in err
     assert "2 of 2 folds are trained on one group of each class" in (tmp_path / "two.html").read_text()
@@ -224,7 +203,7 @@ def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path)
     works(*words, "-o", tmp_path / "cut")
     rows = tmp_path / "cut" / "rows.csv"
     rows.write_bytes(rows.read_bytes()[: rows.stat().st_size // 2])
-    code, again, err = run(*words, "-o", tmp_path / "cut", "--report", tmp_path / "cut.html")
+    code, again, err = outcome(*words, "-o", tmp_path / "cut", "--report", tmp_path / "cut.html")
     first, second = (json.loads(text) for text in (out, again))
     for entry in (*first["models"], *second["models"]):
         entry.pop("seconds", None)  # which differ from run to run
@@ -246,7 +225,7 @@ def test_a_default_call_goes_on_in_another_process(patients, tmp_path):
     rows = tmp_path / "out" / "rows.csv"
     before = rows.read_bytes()
     rows.write_bytes(before[: before.rfind(b"logistic regression,0,1")])
-    code, _, err = run(*words)
+    code, _, err = outcome(*words)
     assert (code, rows.read_bytes()) == (0, before)
     assert "continuing from 6 of 10 finished parts" in err
     manifest = tmp_path / "out" / "manifest.json"
@@ -344,7 +323,7 @@ def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
         pd.testing.assert_frame_equal(found, expected)
     one = tmp_path / "one.csv"
     shuffled.assign(stage=9).to_csv(one, index=False)
-    code, out, err = run("predict", model, one)
+    code, out, err = outcome("predict", model, one)
     assert code == 0
     told = "column 'stage' has '9' in line 2 (and others in 119 more rows), which is not a level of the training data"
     assert told in err
@@ -357,7 +336,7 @@ def test_predict_takes_the_columns_it_needs_in_any_order(patients, tmp_path):
     shuffled.assign(marker=np.nan).to_csv(one, index=False)
     expected = works("predict", model, one)
     shuffled.drop(columns="marker").to_csv(one, index=False)
-    code, out, err = run("predict", model, one)
+    code, out, err = outcome("predict", model, one)
     assert (code, out) == (0, expected)
     assert f"{one} lacks column 'marker' (of the model): its values count as missing" in err
     shuffled[["marker", "sex"]].to_csv(one, index=False)
@@ -373,7 +352,7 @@ def test_levels_of_models_made_in_python_are_found_in_files(tmp_path):
     rows = list(csv.DictReader(io.StringIO(works("predict", tmp_path / "model.skops", tmp_path / "new.csv"))))
     assert [row["predicted"] for row in rows] == model.predict(frame).astype(str).tolist()
     frame.assign(code="1_1").to_csv(tmp_path / "new.csv", index=False)  # which Python reads as 11
-    assert "'1_1' in line 2" in run("predict", tmp_path / "model.skops", tmp_path / "new.csv")[2]
+    assert "'1_1' in line 2" in outcome("predict", tmp_path / "model.skops", tmp_path / "new.csv")[2]
 
 
 def test_models_made_in_python_are_read_too(tmp_path):
@@ -442,7 +421,7 @@ def test_demo(tmp_path, monkeypatch):
     splits = demonstration.repeated_splits
     monkeypatch.setattr(demonstration, "repeated_splits", lambda *args, **more: splits(*args, **more | {"n_folds": 2}))
     report = tmp_path / "new" / "report.html"
-    code, out, err = run("demo", "-o", report)
+    code, out, err = outcome("demo", "-o", report)
     assert code == 0, err
     assert f"report: {report}" in err
     assert "mixture" in out
@@ -513,7 +492,7 @@ def test_warnings_are_one_line_too(wine, tmp_path):
     lines = wine.read_text().splitlines(keepends=True)
     few = tmp_path / "few.csv"
     few.write_text("".join(lines[:40] + lines[-4:]))
-    code, _, err = run("fit", few, "-t", "class", "-s", "fwgjan", "-o", tmp_path / "m.skops")
+    code, _, err = outcome("fit", few, "-t", "class", "-s", "fwgjan", "-o", tmp_path / "m.skops")
     assert code == 0
     assert err.startswith("cgnlearn: warning: the smallest class has 4 samples")
     assert err.count("\n") == 2
@@ -531,7 +510,7 @@ def test_a_fault_in_the_report_loses_nothing_and_names_the_file_to_send(wine, tm
     words = ("evaluate", wine, "-t", "class", "--cv", "2", "-s", "naive_bayes", "-o", tmp_path / "out")
     table = works(*words)
     monkeypatch.setattr("cgnlearn.reporting.cards.cards", broken)
-    code, out, err = run(*words, "--report", tmp_path / "wine.html")
+    code, out, err = outcome(*words, "--report", tmp_path / "wine.html")
     assert (code, out) == (1, table)
     assert "a fault of cgnlearn (IncompleteReportError: parts of the report" in err
     sent = tmp_path / "cgnlearn-traceback.txt"
@@ -551,7 +530,7 @@ def test_table_and_report_show_the_same_figures_and_the_costs(tmp_path):
     (tmp_path / "cost.csv").write_text("class,treat,wait\nyes,1,10\nno,2,0\n")
     report = tmp_path / "report.html"
     words = ("-t", "ill", "--groups", "clinic", "-s", "naive_bayes", "-p", "bayes", "--positive", "yes")
-    code, out, _ = run(
+    code, out, _ = outcome(
         "evaluate", tmp_path / "data.csv", *words, "--cost", tmp_path / "cost.csv", "--report", report, "--json"
     )
     assert code == 0
@@ -636,7 +615,7 @@ def test_the_model_remembers_its_columns(patients, tmp_path):
     assert json.loads(works("inspect", model, "--json"))["file"]["columns"]["id"] == "subject"
     nameless = tmp_path / "nameless.csv"
     frame.drop(columns="subject").to_csv(nameless, index=False)
-    code, _out, err = run("predict", model, nameless)
+    code, _out, err = outcome("predict", model, nameless)
     assert code == 0
     assert "has no column 'subject', which named the rows in training: they are numbered only" in err
     assert "has no column 'subject' (--id)" in fails(2, "predict", model, nameless, "--id", "subject")
@@ -656,7 +635,7 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
     said = {}
     for name, memory in (("whole", "1GB"), ("parts", "1kB")):
         model, out = tmp_path / f"{name}.skops", tmp_path / f"{name}.csv"
-        code, _, err = run("fit", dated, *columns, "--memory", memory, "-o", model)
+        code, _, err = outcome("fit", dated, *columns, "--memory", memory, "-o", model)
         assert code == 0, err
         assert "excluded column 'seen', which holds dates or times" in err
         assert load(model).feature_names_in_.tolist() == ["stage", "sex", "marker"]
@@ -681,7 +660,7 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
     ):
         for name, memory in (("whole", "1GB"), ("parts", "1kB")):
             model, out = tmp_path / f"{name}.skops", tmp_path / f"{name}.csv"
-            code, _, err = run("fit", data, *columns, *more, "--memory", memory, "-o", model)
+            code, _, err = outcome("fit", data, *columns, *more, "--memory", memory, "-o", model)
             assert (code, why in err) == (0, True), err
             works("predict", model, data, "--memory", memory, "-o", out)
             said[name] = pd.read_csv(out).drop(columns=["typicality", "unusual"])
@@ -693,7 +672,7 @@ def test_columns_keep_their_parts_where_a_file_is_read_in_parts(patients, tmp_pa
 def test_a_clinical_table_with_holes_in_all_but_one_row(shared, tmp_path):
     path, model = shared / "data" / "mixed" / "heart-hungarian.csv", tmp_path / "model.skops"
     options = ("-t", "class", "-s", "tan", "-p", "bayes")
-    code, out, err = run("evaluate", path, *options, "--cv", "2", "--positive", ">50_1", "--json")
+    code, out, err = outcome("evaluate", path, *options, "--cv", "2", "--positive", ">50_1", "--json")
     assert code == 0
     assert "782 cells are taken as missing: ca 291 empty; thal 266 empty; slope 190 empty" in err
     told = json.loads(out)
@@ -765,7 +744,7 @@ def test_every_prediction_has_its_typicality_and_unusual_rows_are_marked(patient
     model, odd = tmp_path / "model.skops", tmp_path / "odd.csv"
     works("fit", path, "-t", "diagnosis", "--categorical", "stage", "--ignore", "subject", "-s", "tan", "-o", model)
     frame.assign(marker=np.where(frame.index < 3, 1e3, frame["marker"])).to_csv(odd, index=False)
-    code, out, err = run("predict", model, odd)
+    code, out, err = outcome("predict", model, odd)
     assert code == 0
     rows = pd.read_csv(io.StringIO(out))
     assert rows["unusual"][:3].all()
@@ -778,7 +757,7 @@ def test_every_prediction_has_its_typicality_and_unusual_rows_are_marked(patient
     statistics, merged = tmp_path / "part.stats", tmp_path / "merged.skops"
     works("fit", path, "-t", "diagnosis", "--categorical", "stage", "-s", "tan", "-o", statistics)
     works("merge", statistics, "-s", "tan", "-o", merged)
-    code, out, err = run("predict", merged, path)
+    code, out, err = outcome("predict", merged, path)
     assert code == 0
     assert re.search("the column typicality is empty: .* only fit computes them\n", err)
     assert pd.read_csv(io.StringIO(out))["typicality"].isna().all()
@@ -835,7 +814,7 @@ def test_ml_on_some_folds_is_set_beside_the_others_on_these(tmp_path):
     path = tmp_path / "some.csv"
     frame.to_csv(path, index=False)
     words = ("evaluate", path, "-t", "class", "--cv", "4", "-s", "naive_bayes", "--json", "-o", tmp_path / "out")
-    _, out, err = run(*words)
+    _, out, err = outcome(*words)
     found = {entry["model"]: entry for entry in json.loads(out)["models"]}
     ml = found["naive_bayes ml"]
     why = "maximum likelihood does not exist for column 'b' in the cell class "
@@ -884,7 +863,7 @@ def test_without_a_structure_the_mixture_is_taken(patients, tmp_path, monkeypatc
     alone = json.loads(works("evaluate", path, *columns, "--cv", "2", "--compare", "none", "--json"))["models"]
     assert [entry["model"] for entry in alone] == ["mixture", "class frequencies"]
     model = tmp_path / "model.skops"
-    code, _, err = run("fit", path, *columns, "-o", model)
+    code, _, err = outcome("fit", path, *columns, "-o", model)
     assert code == 0
     assert "members: saved" in err
     told = json.loads(works("inspect", model, "--json"))

@@ -14,14 +14,9 @@ from click.testing import CliRunner
 from cgnlearn.cli import terminal
 from cgnlearn.cli.console import console
 from cgnlearn.cli.main import main
+from tests.cli.running import run
 
 QUICK = ("-s", "naive_bayes", "-p", "bayes")
-
-
-def run(*words):
-    found = CliRunner().invoke(main, [str(word) for word in words], prog_name="cgnlearn")
-    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
-    return found
 
 
 @pytest.fixture

@@ -2,10 +2,9 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from cgnlearn import CGNClassifier, save
-from cgnlearn.cli.main import main
+from tests.cli.running import outcome
 from tests.portable.cases import cells, fitted, samples
 from tests.portable.reader import Reader
 
@@ -16,9 +15,9 @@ def model(tmp_path):
     return tmp_path / "m.skops"
 
 
-def run(*arguments):
-    found = CliRunner().invoke(main, ["export", *map(str, arguments)])
-    return found.exit_code, found.stderr
+def run(*words):
+    code, _, err = outcome("export", *words)
+    return code, err
 
 
 @pytest.mark.filterwarnings("ignore:.*unknown from training")

@@ -7,19 +7,14 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from sklearn.pipeline import make_pipeline
 
 from cgnlearn import CGNClassifier, load
-from cgnlearn.cli.main import main
 from cgnlearn.spectra import Bin, by_sample, make_raw_spectra, preset, read
 from cgnlearn.spectra.folders import Folder
+from tests.cli.running import run
 
 MODEL = ("-s", "naive_bayes", "--likelihood-power", "0.1")
-
-
-def run(*words):
-    return CliRunner().invoke(main, list(map(str, words)), prog_name="cgnlearn")
 
 
 @pytest.fixture(scope="module")

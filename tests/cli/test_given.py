@@ -9,18 +9,11 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from cgnlearn import load
-from cgnlearn.cli.main import main
+from tests.cli.running import run
 
 QUICK = ("-s", "naive_bayes", "-p", "bayes")
-
-
-def run(*words):
-    found = CliRunner().invoke(main, [str(word) for word in words], prog_name="cgnlearn")
-    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
-    return found
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from zipfile import ZipFile
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from cgnlearn import CGNClassifier, Prior, load, save
-from cgnlearn.cli.main import main
+from tests.cli.running import outcome, works
 
 
 @pytest.fixture
@@ -112,8 +111,8 @@ def test_decay_is_exact_with_respect_to_the_weighted_sample(patients):
 
 
 def run(*words):
-    found = CliRunner().invoke(main, [str(word) for word in words], prog_name="cgnlearn")
-    return found.exit_code, found.stderr
+    code, _, err = outcome(*words)
+    return code, err
 
 
 @pytest.fixture
@@ -280,10 +279,10 @@ def test_ranges_from_a_file(parts):
     options = ("-t", "diagnosis", "--categorical", "stage", "-s", "naive_bayes", "--prior", folder / "prior.csv")
     model = folder / "model.skops"
     assert run("fit", folder / "a.csv", *options, "-o", model)[0] == 0
-    found = CliRunner().invoke(main, ["inspect", str(model)], prog_name="cgnlearn").output
+    found = works("inspect", model)
     assert "marker in ill: expected 1e+08" in found
     assert "prior and data conflict strongly" in found
-    plain = json.loads(CliRunner().invoke(main, ["inspect", str(model), "--json"], prog_name="cgnlearn").output)
+    plain = json.loads(works("inspect", model, "--json"))
     assert [(each["label"], each["feature"]) for each in plain["prior"]] == [("ill", "marker"), ("healthy", "marker")]
     prior = Prior.from_ranges({"healthy": {"marker": (99999998, 100000002)}, "ill": {"marker": (99999990, 99999994)}})
     X, y = rows.iloc[:150].drop(columns="diagnosis"), rows["diagnosis"].iloc[:150]
@@ -307,7 +306,7 @@ def test_ranges_that_held_out_rows_speak_against_are_set_aside(parts):
     code, err = run("fit", folder / "a.csv", *options, "-o", folder / "model.skops")
     assert (code, "the reference ranges are set aside" in err) == (0, True), err
     assert "`cgnlearn inspect` says which conflict\n" in err
-    found = CliRunner().invoke(main, ["inspect", str(folder / "model.skops")], prog_name="cgnlearn").output
+    found = works("inspect", folder / "model.skops")
     assert "2 ranges, set aside in the fit" in found
-    plain = CliRunner().invoke(main, ["inspect", str(folder / "model.skops"), "--json"], prog_name="cgnlearn").output
+    plain = works("inspect", folder / "model.skops", "--json")
     assert json.loads(plain)["prior_is_set_aside"] is True

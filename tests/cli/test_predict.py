@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from sklearn.datasets import load_iris
 
 from cgnlearn import load
-from cgnlearn.cli.main import main
+from tests.cli.running import run
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +20,17 @@ def folder(tmp_path_factory):
     frame[::2].to_csv(folder / "train.csv", index=False)
     frame[1::2].to_csv(folder / "new.csv", index=False)
     for name, more in (("with", []), ("without", ["--without-samples"]), ("ml", ["-p", "ml"])):
-        run(folder, "fit", "train.csv", "-t", "target", "-s", "complete", "-o", f"{name}.skops", *more)
+        run_in(folder, "fit", "train.csv", "-t", "target", "-s", "complete", "-o", f"{name}.skops", *more)
     return folder
 
 
-def run(folder, command, *arguments):
+def run_in(folder, command, *arguments):
     given = [str(folder / each) if "." in each and not each[0].isdigit() else each for each in arguments]
-    return CliRunner().invoke(main, [command, *given], prog_name="cgnlearn")
+    return run(command, *given)
 
 
 def test_columns_of_intervals_and_sets(folder):
-    found = run(folder, "predict", "with.skops", "new.csv", "--interval", "0.9", "--sets", "0.95")
+    found = run_in(folder, "predict", "with.skops", "new.csv", "--interval", "0.9", "--sets", "0.95")
     assert found.exit_code == 0
     table = pd.read_csv(io.StringIO(found.stdout), keep_default_na=False)
     model, new = load(folder / "with.skops"), pd.read_csv(folder / "new.csv").iloc[:, :4]
@@ -47,7 +46,7 @@ def test_columns_of_intervals_and_sets(folder):
 
 
 def test_json_has_them_too(folder):
-    found = json.loads(run(folder, "predict", "with.skops", "new.csv", "--interval", "0.5", "--json").stdout)
+    found = json.loads(run_in(folder, "predict", "with.skops", "new.csv", "--interval", "0.5", "--json").stdout)
     first = found["predictions"][0]
     assert first["low"] <= first["probabilities"][first["predicted"]] <= first["high"]
 
@@ -62,6 +61,6 @@ def test_json_has_them_too(folder):
     ],
 )
 def test_what_cannot_be_done_is_one_line(folder, model, options, message, code):
-    found = run(folder, "predict", f"{model}.skops", "new.csv", *options)
+    found = run_in(folder, "predict", f"{model}.skops", "new.csv", *options)
     assert found.exit_code == code
     assert message in found.stderr or message in str(found.exception)

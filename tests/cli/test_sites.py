@@ -6,15 +6,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from cgnlearn import CGNClassifier, load
-from cgnlearn.cli.main import main
-
-
-def run(*words):
-    found = CliRunner().invoke(main, [str(word) for word in words], prog_name="cgnlearn")
-    return found.exit_code, found.stdout, found.stderr
+from tests.cli.running import outcome
 
 
 @pytest.fixture
@@ -36,21 +30,21 @@ OPTIONS = ("-t", "diagnosis", "--site", "hospital", "-s", "naive_bayes")
 
 def test_fit_and_predict(patients):
     rows, folder = patients
-    assert run("fit", folder / "old.csv", *OPTIONS, "-o", folder / "m.skops")[0] == 0
+    assert outcome("fit", folder / "old.csv", *OPTIONS, "-o", folder / "m.skops")[0] == 0
     model, old = load(folder / "m.skops"), rows[rows["hospital"] != "Z"]
     X = old[list("abc")]
     expected = CGNClassifier().fit(X, old["diagnosis"], sites=old["hospital"])
     np.testing.assert_allclose(
         model.predict_proba(X, sites=old["hospital"]), expected.predict_proba(X, sites=old["hospital"]), rtol=1e-9
     )
-    code, out, err = run("predict", folder / "m.skops", folder / "new.csv")
+    code, out, err = outcome("predict", folder / "m.skops", folder / "new.csv")
     assert code == 0, err
     new = rows[rows["hospital"] == "Z"]
     found = pd.read_csv(io.StringIO(out))["probability_ill"]
     np.testing.assert_allclose(
         found, expected.predict_proba(new[list("abc")], sites=new["hospital"])[:, 0], rtol=1e-4, atol=1e-6
     )
-    code, out, err = run(
+    code, out, err = outcome(
         "predict", folder / "m.skops", folder / "new.csv", "--interval", "0.9", "--sets", "0.9", "--next"
     )
     assert code == 0, err
@@ -61,16 +55,17 @@ def test_fit_and_predict(patients):
     single = sets.sum(axis=1) == 1
     assert single.any()
     assert likeliest["set"][single].tolist() == np.where(sets[single, 0], "ill", "well").tolist()
-    assert "3 sites; their share of the variance within classes" in run("inspect", folder / "m.skops")[1]
+    assert "3 sites; their share of the variance within classes" in outcome("inspect", folder / "m.skops")[1]
     new.drop(columns="hospital").to_csv(folder / "bare.csv", index=False)
     assert (
-        "has no column 'hospital', which named the sites" in run("predict", folder / "m.skops", folder / "bare.csv")[2]
+        "has no column 'hospital', which named the sites"
+        in outcome("predict", folder / "m.skops", folder / "bare.csv")[2]
     )
 
 
 def test_whole_sites_are_held_out(patients):
     rows, folder = patients
-    code, out, err = run("evaluate", folder / "all.csv", *OPTIONS, "-p", "bayes", "--json")
+    code, out, err = outcome("evaluate", folder / "all.csv", *OPTIONS, "-p", "bayes", "--json")
     assert code == 0, err
     assert "4 sites; their share of the variance" in err
     found = json.loads(out)
@@ -87,7 +82,7 @@ def test_whole_sites_are_held_out(patients):
 def test_the_report_explains_predictions_of_held_out_sites(patients):
     _, folder = patients
     call = ("evaluate", folder / "all.csv", *OPTIONS, "-p", "bayes", "-o", folder / "results")
-    code, _, err = run(*call, "--report", folder / "r.html")
+    code, _, err = outcome(*call, "--report", folder / "r.html")
     assert code == 0, err
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert '<span class="reason">a ' in page
@@ -109,5 +104,5 @@ def test_wrong_calls_are_one_line(patients):
         (("fit", folder / "same.csv", *OPTIONS, "-o", out), 1, "sites and classes cannot be told apart"),
         (("fit", folder / "gone.csv", *OPTIONS, "-o", out), 1, "fill in the site"),
     ):
-        code, _, err = run(*words)
+        code, _, err = outcome(*words)
         assert (code, told in err) == (expected, True), err

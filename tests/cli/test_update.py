@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from cgnlearn import load
-from tests.cli.test_cli import fails, run, works
+from tests.cli.running import fails, outcome, works
 from tests.cli.test_validate import places
 
 __all__ = ["places"]
@@ -12,7 +12,7 @@ __all__ = ["places"]
 
 def test_an_update_prints_its_ladder_and_is_inspected(places, tmp_path):
     new = tmp_path / "new.skops"
-    code, out, err = run("update", places / "model.skops", places / "there.csv", "-o", new)
+    code, out, err = outcome("update", places / "model.skops", places / "there.csv", "-o", new)
     assert code == 0
     for step in ("as it is", "class prior", "intercepts and slope", "old samples × 0.3", "new samples alone"):
         assert step in out
@@ -26,9 +26,9 @@ def test_an_update_prints_its_ladder_and_is_inspected(places, tmp_path):
     assert load(new).history_ == found["history"]
     predicted = works("predict", new, places / "there.csv")
     assert predicted.startswith("row,id,")
-    _, _, err = run("validate", new, places / "there.csv")
+    _, _, err = outcome("validate", new, places / "there.csv")
     assert "warning: there0 and 159 more of 160 ids were in the training data" in err
-    _, _, err = run("validate", places / "model.skops", places / "here.csv")
+    _, _, err = outcome("validate", places / "model.skops", places / "here.csv")
     assert "warning: here0 and 199 more of 200 ids were in the training data: remove these samples" in err
     assert "here0" not in (places / "model.skops").read_bytes().decode("latin-1")
 
@@ -47,7 +47,7 @@ def test_a_step_is_picked_and_bad_input_writes_nothing(places, tmp_path):
 
 def test_class_frequencies_are_estimated_from_the_file(places, tmp_path):
     words = ["predict", places / "model.skops", places / "there.csv"]
-    code, out, err = run(*words, "--class-prior", "estimate")
+    code, out, err = outcome(*words, "--class-prior", "estimate")
     assert code == 0
     assert "class frequencies estimated from 160 samples, with 95% intervals: healthy 0." in err
     assert out != works(*words)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cgnlearn import load, validate
-from tests.cli.test_cli import fails, run, works
+from tests.cli.running import fails, outcome, works
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_the_command_prints_what_the_function_returns(places):
     assert found["advice"] == own.advice
     assert [of["level"] for of in found["subgroups"]] == ["A", "B"]
     assert found["classes"] == own.counts
-    code, out, err = run("validate", model, there, "--by", "site,marker", "--groups", "subject")
+    code, out, err = outcome("validate", model, there, "--by", "site,marker", "--groups", "subject")
     assert code == 0
     assert "calibration slope" in out
     assert "marker = below" in out
@@ -54,7 +54,7 @@ def test_a_report_is_written_and_tells_small_subgroups(places, tmp_path):
     frame.loc[8, "diagnosis"] = None
     frame.to_csv(tmp_path / "more.csv", index=False)
     report = tmp_path / "new" / "report.html"
-    _, _, err = run("validate", places / "model.skops", tmp_path / "more.csv", "--by", "site", "--report", report)
+    _, _, err = outcome("validate", places / "model.skops", tmp_path / "more.csv", "--by", "site", "--report", report)
     assert "1 of 160 rows have no class" in err
     assert "too small to tell (fewer than 10 of either outcome): site = C" in err
     text = report.read_text()
@@ -107,10 +107,10 @@ def test_few_events_an_absent_column_and_known_ids_are_told(places, tmp_path):
     frame = pd.read_csv(places / "there.csv")
     few = pd.concat([frame[frame.diagnosis == "healthy"][:15], frame[frame.diagnosis == "ill"][:6]])
     few.drop(columns="ratio").to_csv(tmp_path / "few.csv", index=False)
-    _, _, err = run("validate", places / "model.skops", tmp_path / "few.csv")
+    _, _, err = outcome("validate", places / "model.skops", tmp_path / "few.csv")
     assert "'ratio'" in err
     assert "too few samples to tell: 6 of the rarer outcome, where 10 are needed" in err
-    _, _, err = run("validate", places / "model.skops", places / "here.csv", "--id", "id")
+    _, _, err = outcome("validate", places / "model.skops", places / "here.csv", "--id", "id")
     assert "warning: here0 and 199 more of 200 ids were in the training data: remove these samples" in err
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cgnlearn.evaluation.table_one import table_one
 from cgnlearn.reporting.tripod import SECTIONS, escaped, tripod_text
-from tests.cli.test_cli import works
+from tests.cli.running import works
 
 NUMBERS = [item.number for items in SECTIONS.values() for item in items]
 
