@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+DEVELOPED := --editable '.[all]' --group test --group lint
 
 .PHONY: demo test test-all test-oldest lint warm docs bench quality reproduction clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) 'pip>=25.1'  # the first that knows dependency groups
-	$(PIP) --editable '.[all]' --group test --group lint
+	$(PIP) 'pip>=25.1' uv  # the first pip that knows dependency groups; uv takes seconds where pip takes minutes
+	$(BIN)/uv pip install --quiet --python $(BIN)/python $(DEVELOPED) || $(PIP) $(DEVELOPED)
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
