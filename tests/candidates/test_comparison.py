@@ -479,6 +479,7 @@ def end_games():
     return np.array(sorted(found)), np.array([found[board] for board in sorted(found)], int)
 
 
+@pytest.mark.slow
 def test_penalties_that_only_tempering_makes_alike_do_not_end_the_path():
     X, y = end_games()
     assert X.shape == (958, 9)

@@ -287,6 +287,7 @@ def test_rare_classes_get_fewer_folds():
     assert np.isfinite(model.cv_results_["mean_test_log_loss"]).all()
 
 
+@pytest.mark.slow
 def test_parameters_reach_a_grid_search(wine):
     X, y = wine
     search = GridSearchCV(CGNClassifier(Band("cv", k_max=2)), {"structure__k_max": [1, 3]}, cv=2).fit(X, y)

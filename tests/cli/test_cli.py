@@ -172,6 +172,7 @@ def test_a_rare_class_lowers_the_number_of_folds(wine, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_ten_patients_and_two_hospitals(tmp_path):
     """Two classes of five samples have five folds; of two hospitals each is held out, also where settings are tuned."""
     rng = np.random.default_rng(0)
@@ -197,6 +198,7 @@ def test_ten_patients_and_two_hospitals(tmp_path):
     works("evaluate", tmp_path / "two.csv", *words)  # the mixture and logistic regression
 
 
+@pytest.mark.slow
 def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path):
     words = ("evaluate", wine, "-t", "class", "--cv", "3", "-s", "tan", "--json")
     out = works(*words, "-o", tmp_path / "clean", "--report", tmp_path / "clean.html")
@@ -215,6 +217,7 @@ def test_a_report_of_an_interrupted_run_gone_on_with_is_the_same(wine, tmp_path)
     assert clean == cut
 
 
+@pytest.mark.slow
 def test_a_default_call_goes_on_in_another_process(patients, tmp_path):
     """The mixture and logistic regression are described alike there; a folder of earlier versions is refused."""
     _, frame = patients

@@ -172,6 +172,7 @@ def test_the_command_evaluates_in_batches(rows, path, tmp_path):
     assert (code, "--positive needs all rows" in err, err.count("\n")) == (2, True, 1)
 
 
+@pytest.mark.slow
 def test_the_command_samples_for_the_mixture(rows, path, monkeypatch):
     monkeypatch.setattr("cgnlearn.cli.models.tuned", lambda *settings: CGNClassifier(likelihood_power="cv"))
     code, out, err = run("evaluate", path, "-t", "class", "--cv", "2x1", "--memory", "10kB", "--ignore", "person")

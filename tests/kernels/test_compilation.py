@@ -94,6 +94,7 @@ def test_damaged_files_are_compiled_again(sound, tmp_path, ending, damage):
     assert call(sound, cache) == (42, 1, "")
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_callee_compiles_the_caller_again_and_one_outside_the_folder_nothing(tmp_path):
     folder = package(tmp_path)
     cache = folder / "cache"

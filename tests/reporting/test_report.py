@@ -707,6 +707,7 @@ def test_on_paper_a_study_takes_at_most_eight_pages_of_which_the_last_is_filled(
     assert f'<span class="printed">{10 + n_more}</span>' in found
 
 
+@pytest.mark.slow
 def test_figures_are_saved_for_a_paper(mixed_study, spectra_study, tmp_path):
     write_report(tmp_path / "report.html", [mixed_study], figures=tmp_path / "mixed")
     names = {"calibration", "risk-coverage", "effects"}
