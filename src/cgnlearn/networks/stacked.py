@@ -69,9 +69,8 @@ class Stacked:
     """Networks with the same families."""
 
     networks: tuple[Network, ...]
-    inclusion: Floats | None = (
-        None  # of naive Bayes: probabilities that columns depend on the class (networks, columns)
-    )
+    # Of naive Bayes: probabilities that columns depend on the class (networks, columns).
+    inclusion: Floats | None = None
 
     def log_densities(self, table: Table, log_likelihood: Floats | None = None) -> list[LogDensities]:
         """The posterior of the log densities, by network.
