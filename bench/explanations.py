@@ -277,7 +277,8 @@ def main():
     options.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data" / "mixed")
     given = options.parse_args()
     with numeric_libraries().limit(limits=1, user_api="blas"):
-        text = ["# Explanations", "", "`bench/explanations.py`; processor time of one thread.", "", versions(), ""]
+        made = "Made by `python bench/explanations.py --shap PYTHON --data DIR --write`; processor time of one thread."
+        text = ["# Explanations", "", made, "", versions(), ""]
         text += [
             "## Exactness",
             "",

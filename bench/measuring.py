@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -81,9 +82,10 @@ def publish(text, document, *, write):
 
 
 def without_limits(text):
-    """The same Markdown without columns called limit and the verdicts beside them, which have no heading."""
+    """The same Markdown without our aims: columns called limit with the verdicts beside them, which have no heading,
+    lines that end in a verdict, and what is wanted, in brackets."""
     lines, dropped = [], []
-    for line in text.split("\n"):
+    for line in re.sub(r" \(wanted: [^)]*\)|^- .*, (met|missed)\n", "", text, flags=re.MULTILINE).split("\n"):
         cells = [cell.strip() for cell in line.split("|")]
         if not line.startswith("|"):
             dropped = []

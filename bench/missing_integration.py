@@ -1,4 +1,4 @@
-"""Accuracy of integrating out missing inner nodes of bands and trees, compared with Monte Carlo over the posterior.
+"""Accuracy of integrating out missing inner features of bands and TANs, compared with Monte Carlo over the posterior.
 
 For a group, and by maximum likelihood for any structure, missing values are integrated out exactly. A Bayesian band or
 tree with missing inner nodes has no closed form: here parameters are drawn from the posterior, and the exact densities
@@ -74,7 +74,7 @@ def rows_of_table():
         for n in (40, len(y) // 2):
             train, test, of_train, of_test = train_test_split(X, y, train_size=n, stratify=y, random_state=0)
             test, of_test = test[:SAMPLES], of_test[:SAMPLES]
-            for name, structure in (("tree", "tan"), ("2-BAND", Band(2)), ("4-BAND", Band(4))):
+            for name, structure in (("TAN", "tan"), ("2-BAND", Band(2)), ("4-BAND", Band(4))):
                 model = CGNClassifier(structure).fit(train, of_train)
                 for share in (0.1, 0.3):
                     rng = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def rows_of_table():
 
 def report():
     lines = [
-        "# Missing inner nodes of bands and trees, compared with Monte Carlo over the posterior",
+        "# Missing inner features of bands and TANs, compared with Monte Carlo over the posterior",
         "",
         f"Made by `python bench/missing_integration.py --write`: {DRAWS} draws, {SAMPLES} test samples, at most "
         f"{COLUMNS} columns, cells removed at random. Distance: the median distance between the log densities of "

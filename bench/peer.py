@@ -167,7 +167,7 @@ class Mixed:
 MODELS = {
     "cgnlearn naive Bayes": (None, of_ours("naive_bayes")),
     "cgnlearn complete": (None, of_ours("complete")),
-    "cgnlearn tree": (None, of_ours("tan")),
+    "cgnlearn TAN": (None, of_ours("tan")),
     "cgnlearn mixture": (None, of_ours("mixture")),
     "GaussianNB": (None, of_sklearn("GaussianNB")),
     "LDA": (None, of_sklearn("LDA")),
@@ -176,7 +176,7 @@ MODELS = {
     "PyBNesian naive Bayes": ("pybnesian", PyBNesian),
     "pgmpy naive Bayes of quantiles": ("pgmpy", Pgmpy),
     "pyAgrum naive Bayes": ("pyagrum", PyAgrum("NaiveBayes")),
-    "pyAgrum tree": ("pyagrum", PyAgrum("TAN")),
+    "pyAgrum TAN": ("pyagrum", PyAgrum("TAN")),
     "mixed-naive-bayes": ("mixed-naive-bayes", Mixed),
 }
 

@@ -1,4 +1,4 @@
-"""Times of structure searches and trees, relative to quadratic discriminant analysis of scikit-learn.
+"""Times of structure searches and TAN, relative to quadratic discriminant analysis of scikit-learn.
 
 ``python bench/search.py`` prints the tables; ``--write`` also puts them into docs/bench-search.md; ``--quick`` omits
 the long samples of the growth tables.
@@ -22,7 +22,7 @@ SCORES = ("evidence", "mutual_information")
 SEARCHES = {"bwGJAN": "backward", "fwGJAN": "forward", "wcGJAN": "condensed"}
 
 
-TITLE = "# Speed of searches and trees"
+TITLE = "# Speed of searches and TAN"
 ABOUT = """Waveforms (Breiman), 4,500 × 21, 3 classes; best of several runs, all in one process with one BLAS thread.
 Made by `python bench/search.py --write`; absolute times depend on the machine, ratios less so.
 The cost of refitting each structure is extrapolated from cross-validations of some visited ones."""

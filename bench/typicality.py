@@ -95,12 +95,14 @@ def report(structures, seconds):
     lines = [
         "# Typicality of fresh samples",
         "",
-        f"Made by `python bench/typicality.py --write`. Samples of two classes with {COLUMNS} correlated features; of "
-        f"{FRESH} fresh samples of the same source, the share in percent with a typicality below 1% and below 5%, "
-        "which should be 1 and 5: means over fits to different training samples, with the standard error of the second "
-        f"and the number of fits, to which a cell adds none after {seconds:g} seconds. With n training samples "
-        "typicality is at least 1 / (n + 1): with fewer than 100 none is below 1%, with fewer than 20 none below 5%.",
-        versions(),
+        f"Of {FRESH} fresh samples of the source of the training samples, the share in percent with a typicality below "
+        f"1% and below 5%: it should be 1 and 5. Two classes, {COLUMNS} correlated features.",
+        "Means over fits to different training samples, with the standard error of the second share, and the number of "
+        f"fits in brackets, to which a cell adds none after {seconds:g} seconds. With n training samples typicality is "
+        "at least",
+        "1 / (n + 1): with fewer than 100 none is below 1%, with fewer than 20 none below 5%.",
+        "",
+        f"Made by `python bench/typicality.py --write`. {versions()}",
         "",
         "Missing values: none; 20% of those of fresh samples; 30% of those of training samples; 30% of both.",
         "",

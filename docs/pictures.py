@@ -156,11 +156,19 @@ def report_page():
 
 
 def calculator():
-    """A calculator page."""
-    model, _, _ = model_of_tumours()
+    """A calculator page, with the values of one woman."""
+    model, new, _ = model_of_tumours()
+    values = [float(f"{value:.4g}") for value in new.iloc[38]]
+    typed = f"""{values}.forEach((value, i) => {{
+        const field = document.getElementById(`field-${{i}}`);
+        field.value = value;
+        field.dispatchEvent(new Event("input", {{bubbles: true}}));
+    }});"""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "calculator.html"
         export(model, page, title="Breast mass", about="Malignant or benign, from nuclei of a fine needle aspirate.")
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace("</body>", f"<script>{typed}</script></body>"), encoding="utf-8")
         seen(page, IMAGES / "calculator.png", 900, 1000)
 
 

@@ -96,3 +96,8 @@ def test_every_picture_and_page_that_is_linked_is_there():
             made = DOCS / "examples" / name  # of which the gallery is made
             there = made.exists() if link.startswith("gallery/") else (DOCS / link).exists()
             assert link.startswith("http") or there, f"{page.name} links to {link}"
+
+
+def test_what_we_aim_at_ourselves_is_not_published():
+    aims = re.compile(r"\(wanted: |, (met|missed)$|\| limit \|", re.MULTILINE)
+    assert [page.name for page in DOCS.glob("*.md") if aims.search(page.read_text(encoding="utf-8"))] == []

@@ -613,7 +613,7 @@ def test_from_statistics_refuses_what_needs_rows(mixed):
 
 def test_a_tree_over_too_many_columns_is_refused_before_it_is_counted():
     X = np.zeros((4, 12_600))
-    with pytest.raises(ValueError, match=r"a tree over 12600 continuous columns needs about \d+ GB.*use Band"):
+    with pytest.raises(ValueError, match=r"a TAN of 12600 continuous columns needs about \d+ GB.*use Band"):
         CGNClassifier("tan").fit(X, [0, 0, 1, 1])
 
 

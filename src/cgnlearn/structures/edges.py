@@ -36,7 +36,7 @@ def check_forest(required: Sequence[Arc], forbidden: Sequence[Arc], schema: Sche
                 f"the edge {names} is required, but no continuous feature may be the parent of a discrete one"
             )
         if child in above:
-            raise ValueError(f"{schema.name(child)} has two required parents, but a tree allows one: use a Structure")
+            raise ValueError(f"{schema.name(child)} has two required parents, but a TAN allows one: use a Structure")
         above[child] = parent
     for start in above:
         node, n_steps = start, 0

@@ -39,7 +39,7 @@ def pair_families(schema: Schema) -> Families:
     n_bytes = 8 * m * m * (2 * schema.n_classes + 3)  # moments, posterior; gains, costs and their sparse copy
     if n_bytes > MOST_BYTES:
         raise ValueError(
-            f"a tree over {m} continuous columns needs about {n_bytes / 2**30:.0f} GB for their covariances: "
+            f"a TAN of {m} continuous columns needs about {n_bytes / 2**30:.0f} GB for their covariances: "
             "select columns first, or use Band, Box or naive Bayes"
         )
     alone = [Family(child, ()) for child in schema.discrete]

@@ -166,7 +166,7 @@
     const best = logs.indexOf(Math.max(...logs));
     const intervals = intervalOf && intervalOf(row, logPrior());
     $("interval-hint").textContent = intervals
-      ? `In brackets: where the probability would be with any number of training samples, with a chance of ${Math.round(100 * model.interval.level)}\u00a0%, as far as the model is right.`
+      ? `In brackets: where the probability would be with unlimited training samples, with a chance of ${Math.round(100 * model.interval.level)}\u00a0%, as far as the model is right.`
       : `How far the probabilities could be off because training samples are few is not in this page: ${model.updated ? "it is not known for a model that was updated." : "the file cannot hold what this kind of model needs. The command cgnlearn predict --interval tells it."}`;
     $("probabilities").replaceChildren(
       ...logs.map((log, c) => {
