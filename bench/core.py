@@ -89,7 +89,7 @@ def memory_ratio():
 
 def report():
     lines = [
-        "# Comparison with peers",
+        "# Speed of single networks",
         "",
         "Made by `python bench/core.py --write`: best times of one run, measured alternately.",
         versions(),

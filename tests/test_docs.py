@@ -65,6 +65,20 @@ def test_every_option_of_every_command_is_listed():
     commands = {name: main.get_command(context, name).params for name in main.list_commands(context)}
     options = {(name, option) for name, params in commands.items() for param in params for option in param.opts}
     assert listed == {(name, option) for name, option in options if option.startswith("-")}
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE.split("## Data")[0], flags=re.MULTILINE)) == set(commands)
+
+
+def test_options_of_commands_in_the_pages_exist():
+    context, found = click.Context(main), 0
+    for page in [*DOCS.glob("*.md"), DOCS.parent / "README.md"]:
+        text = page.read_text(encoding="utf-8")
+        for name, words in re.findall(r"^(?:\$ )?cgnlearn ([a-z]+)([^#\n]*)", text, flags=re.MULTILINE):
+            command = main.get_command(context, name)
+            assert command is not None, f"{page.name}: {name}"
+            known = {option for param in command.params for option in param.opts}
+            assert {word for word in words.split() if word.startswith("-")} <= known, f"{page.name}: {name}{words}"
+            found += 1
+    assert found > 60
 
 
 # Folds that keep groups together, and logistic regressions, differ between scikit-learn's versions.
