@@ -148,7 +148,7 @@ class BandAverageCandidate(OrderedCandidate):
 
     name = "band_average"
     label = "each feature with its neighbours, averaged over their number (band average)"
-    gain = 0.1
+    by_default = False
     make = BandAverage
     chooses_by_evidence = True
     speed = 8e5

@@ -28,6 +28,7 @@ from cgnlearn.candidates.power import likelihood_power, second_best
 from cgnlearn.data.arrays import Floats
 from cgnlearn.data.splits import stratified
 from cgnlearn.data.table import Table
+from cgnlearn.data.transforms import MOST_ROWS, learned
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.networks.densities import is_correct, normalised, true_class_log_proba
 from cgnlearn.networks.model import NotExactError
@@ -67,13 +68,18 @@ class Comparison:
 
     @cached_property
     def folds(self) -> list[tuple[NDArray[np.intp], Samples, Samples]]:
-        """Test indexes, training samples and test samples of each fold; transforms are learned from the training."""
+        """Test indexes, training samples and test samples of each fold.
+
+        Transforms are learned from the training samples, of large tables from a part of all samples, once.
+        """
         assert self.table.labels is not None
         groups = self.samples.groups
         transforms = sorted({candidate.transform for candidate in self.candidates})
         folds = []
         for train, test in stratified(self.table.labels, self.n_folds, self.seed, groups).pairs:
-            training = Samples.learning(transforms, self.table.rows(train), None if groups is None else groups[train])
+            known = self.samples.transforms if self.table.n_samples > MOST_ROWS else None
+            table = self.table.rows(train)
+            training = Samples(table, known or learned(transforms, table), None if groups is None else groups[train])
             folds.append((test, training, Samples(self.table.rows(test), training.transforms)))
         return folds
 

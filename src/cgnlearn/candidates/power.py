@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from cgnlearn.data.arrays import Floats
 
@@ -56,23 +55,35 @@ def likelihood_power(
     truth = scores[labels, every]
     second = weights @ scores[second_best(log_likelihood + class_log_prior, labels), every] / n
 
-    def slope(log_power: float) -> float:
+    def slope(log_power: float) -> tuple[float, float]:
+        """Negative slope of the log loss in ln power, and its derivative."""
         power = np.exp(log_power)
         joint = power * scores
         joint += prior
         joint -= joint.max(axis=0)
         proba = np.exp(joint, out=joint)
-        expected = np.einsum("cr,cr->r", proba, scores) / proba.sum(axis=0)
+        total = proba.sum(axis=0)
+        proba *= scores
+        expected = proba.sum(axis=0) / total
+        variance = np.einsum("cr,cr->r", proba, scores) / total - np.square(expected)
         more = weights @ (truth - expected) + pseudo_count * (second - weights @ expected / n)
-        return float(more * power - precision * log_power) / n
+        less = (1 + pseudo_count / n) * (weights @ variance)
+        return float(more * power - precision * log_power), float((more - less * power) * power - precision)
 
     least, most = bounds
     low, high = float(np.log(least)), float(np.log(most))
-    if slope(high) >= 0:
-        return most
-    if slope(low) <= 0:
-        return least
-    return float(np.exp(brentq(slope, low, high, xtol=ACCURACY)))
+    at = high
+    while high - low > ACCURACY:  # Newton, or bisection where that leads out of what is possible
+        value, change = slope(at)
+        if value >= 0:
+            low = at
+        else:
+            high = at
+        step = at - value / change if change < 0 else low
+        before, at = at, step if low < step < high else (low + high) / 2
+        if abs(at - before) < ACCURACY:
+            break
+    return least if at - np.log(least) < ACCURACY else most if np.log(most) - at < ACCURACY else float(np.exp(at))
 
 
 def second_best(log_proba: Floats, labels: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -15,7 +15,7 @@ from cgnlearn.data.arrays import Floats
 N_BOOTSTRAPS = 400
 N_STEPS = 300  # of EM; weights that still change then are of nearly equal settings
 SETTLED = 1e-5  # change of a weight in a step of EM after which it ends
-TRUSTED = 0.5  # effective share of the samples, as many settings were fitted to them
+TRUSTED = 0.25  # effective share of the samples, as many settings were fitted to them
 SPREAD = 3.0  # pseudo-count of all settings together in stacking
 N_SHARES = 101  # weights of the class frequencies that are tried
 MOST_DROPPED = 0.01  # total weight of the lightest members, which are dropped
@@ -49,7 +49,7 @@ class Evidence:
     def pseudo_bma(self, truth: Floats) -> Floats:
         """Pseudo-BMA+ (Yao, Vehtari, Simpson and Gelman 2018): the mean of exp(-n log loss) over Bayesian bootstraps.
 
-        n is half the number of samples, as the best of many settings is partly best by chance.
+        n is a quarter of the number of samples, as the best of many settings is partly best by chance.
         """
         found: Floats = softmax(self.drawn @ truth, axis=1).mean(axis=0)
         return found

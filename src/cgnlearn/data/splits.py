@@ -65,11 +65,18 @@ def stratified_sample(labels: NDArray[Any], most: int, seed: int = 0) -> Rows:
         return np.arange(len(labels))
     random = np.random.default_rng(seed).random(len(labels))
     codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)[1:]
-    order = np.lexsort((random, codes))
-    rank = np.empty(len(labels))
-    rank[order] = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    # The first of each class by their share of it, those of larger classes first.
-    return np.sort(np.lexsort((-sizes[codes], (rank + 0.5) / sizes[codes]))[:most])
+    # The first of each class by their share of it, those of larger classes first; few more than a class's share.
+    n_tried = np.minimum(sizes, most * sizes // len(labels) + len(sizes) + 1)
+    of_class = np.repeat(np.arange(len(sizes)), n_tried)
+    rank = np.arange(len(of_class)) - np.repeat(np.cumsum(n_tried) - n_tried, n_tried)
+    first = np.lexsort((-sizes[of_class], (rank + 0.5) / sizes[of_class]))[:most]
+    n_chosen = np.bincount(of_class[first], minlength=len(sizes))
+    chosen = []
+    for rows, n in zip(
+        np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1]), n_chosen.tolist(), strict=True
+    ):
+        chosen.append(rows[np.argpartition(random[rows], n - 1)[:n]] if n else rows[:0])
+    return np.sort(np.concatenate(chosen))
 
 
 def _divided(

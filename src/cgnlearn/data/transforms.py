@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 N_STEPS = 28  # of a golden section search: the power is then known to 1e-5
 MOST_ROWS = 2000  # samples from which powers and quantiles are learned
 PIECE = 1 << 15  # values that are transformed at once: a quarter of a megabyte
+FEW = 64  # samples whose bins are found for all columns at once
 FLAT = 1e-8  # exponents below it are 0
 ROUNDED = 1e-12  # of the squared mean: a smaller variance may be rounding
 
@@ -201,9 +202,9 @@ class Bins:
         codes = np.empty((table.n_samples, schema.n_columns), np.int32)
         codes[:, schema.discrete] = table.codes
         levels: list[Any] = list(schema.levels)
-        for column, edges, values in zip(schema.continuous, self.edges, table.values.T, strict=True):
-            codes[:, column] = np.where(np.isnan(values), MISSING, edges_reached(values, edges))
+        for column, edges in zip(schema.continuous, self.edges, strict=True):
             levels[column] = tuple(range(len(edges) + 1))
+        codes[:, schema.continuous] = np.where(np.isnan(table.values), MISSING, edges_reached(table.values, self.edges))
         binned = Schema(schema.names, tuple(levels), schema.classes, schema.frame)
         return replace(table, schema=binned, values=np.empty((table.n_samples, 0)), codes=codes)
 
@@ -214,16 +215,34 @@ class Bins:
         return None  # probabilities of bins are not densities
 
 
-def edges_reached(values: Floats, edges: Floats) -> NDArray[np.intp]:
-    """Number of edges that are at most a value: (samples,); 0 of a missing value.
+def edges_reached(values: Floats, edges: Sequence[Floats]) -> NDArray[np.intp]:
+    """Number of a column's edges that are at most a value: (samples, columns); 0 of a missing value.
 
-    >>> edges_reached(np.array([0.5, 1.0, 7.0]), np.array([1.0, 2.0]))
-    array([0, 1, 2])
+    >>> edges_reached(np.array([[0.5, 3.0], [1.0, 3.0], [7.0, 4.0]]), [np.array([1.0, 2.0]), np.array([4.0])])
+    array([[0, 0],
+           [1, 0],
+           [2, 1]])
     """
-    own = np.ascontiguousarray(values)
-    found = np.zeros(len(own), np.intp)
-    for edge in edges:  # they are few: faster than a search for each value
-        found += own >= edge
+    found = np.zeros(values.shape, np.intp)
+    if len(values) <= FEW:
+        ends = np.cumsum([len(own) for own in edges], dtype=np.intp)
+        passed = np.zeros((len(values), 1 + sum(map(len, edges))), np.intp)
+        np.cumsum(edges_passed(values, edges), axis=1, out=passed[:, 1:])
+        found[:, 1:] = -passed[:, ends[:-1]]
+        found += passed[:, ends]
+        return found
+    for column, own in enumerate(edges):
+        known, reached = np.ascontiguousarray(values[:, column]), np.zeros(len(values), np.intp)
+        for edge in own:  # they are few: faster than a search for each value
+            reached += known >= edge
+        found[:, column] = reached
+    return found
+
+
+def edges_passed(values: Floats, edges: Sequence[Floats]) -> NDArray[np.bool_]:
+    """Whether each edge of each column is at most its value: (samples, edges of all columns)."""
+    of_column = np.repeat(np.arange(len(edges)), [len(own) for own in edges])
+    found: NDArray[np.bool_] = values[:, of_column] >= np.concatenate([np.zeros(0), *edges])
     return found
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.table import Table
-from cgnlearn.data.transforms import edges_reached
+from cgnlearn.data.transforms import FEW, edges_passed, edges_reached
 from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.logistic.design import Features, LinearOdds, centred
 from cgnlearn.networks.layout import Cells, Partition
@@ -60,11 +60,10 @@ class Expansion:
         values = self._standard(table)
         indicators = _levels(table)
         if self.edges is not None:
-            steps = []
-            for column, edges, known in zip(table.schema.continuous, self.edges, table.values.T, strict=True):
-                reached = np.where(np.isnan(known)[:, None], np.nan, known[:, None] >= edges)
-                steps.append(Features(np.full(len(edges), column), reached))
-            return Features.joined([*steps, *indicators], table.n_samples)
+            counts = list(map(len, self.edges))
+            missing = np.repeat(np.isnan(table.values), counts, axis=1)
+            reached = np.where(missing, np.nan, edges_passed(table.values, self.edges))
+            return Features.joined([Features(np.repeat(continuous, counts), reached), *indicators], table.n_samples)
         parts = [Features(continuous, values), *indicators]
         if self.terms == "linear":
             return Features.joined(parts, table.n_samples)
@@ -104,12 +103,11 @@ class Expansion:
         found = np.tile(odds.intercept.ravel() - odds.centre @ slopes, (table.n_samples, 1))
         size, levels = len(self.mean), [len(table.schema.levels_of(column)) for column in table.schema.discrete]
         if self.edges is not None:
-            ends = np.cumsum([len(edges) for edges in self.edges], dtype=np.intp)
-            for edges, end, known in zip(self.edges, ends, table.values.T, strict=True):
-                reached = np.zeros((len(edges) + 1, slopes.shape[1]))
-                np.cumsum(slopes[end - len(edges) : end], axis=0, out=reached[1:])
-                found += reached[edges_reached(known, edges)]
-            used = int(ends[-1]) if len(ends) else 0
+            used = sum(map(len, self.edges))
+            if table.n_samples <= FEW:
+                found += edges_passed(table.values, self.edges) @ slopes[:used]
+            else:
+                found += _looked_up(table.values, self.edges, slopes[:used])
         else:
             values = self._standard(table)
             found += _product(values, slopes[:size])
@@ -134,6 +132,17 @@ class Expansion:
         form[:, squares, squares] = slopes[:n_squares].T
         form[:, *_products(owner)] = slopes[n_squares:].T
         return np.stack([np.einsum("sf,sf->s", _product(values, of_one), values) for of_one in form], axis=1)
+
+
+def _looked_up(values: Floats, edges: tuple[Floats, ...], slopes: Floats) -> Floats:
+    """Product of `edges_passed` with the slopes, without writing it out: (samples, slopes of a feature)."""
+    found, start = np.zeros((len(values), slopes.shape[1])), 0
+    for own, reached in zip(edges, edges_reached(values, edges).T, strict=True):
+        sums = np.zeros((len(own) + 1, slopes.shape[1]))
+        np.cumsum(slopes[start : start + len(own)], axis=0, out=sums[1:])
+        found += sums[reached]
+        start += len(own)
+    return found
 
 
 def _product(values: Floats, right: Floats) -> Floats:

@@ -19,7 +19,7 @@ from cgnlearn.networks.densities import normalised
 MOST_NUMBERS = 1 << 20  # samples × parts × classes at once: what is computed from them stays in the cache
 MOST_PRODUCTS = 40  # of the Hessians with a direction in one step
 STEP_ERROR = 3e-2  # relative, of a step
-ACCURACY = 1e-7  # of the loss, relative: where a step is expected to decrease it by less, the step is the last
+ACCURACY = 1e-6  # of the loss, relative: where a step is expected to decrease it by less, the step is the last
 
 Solver = Callable[[Floats], Floats]
 

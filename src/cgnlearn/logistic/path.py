@@ -20,13 +20,14 @@ Fold = tuple[Columns, Columns]  # training and test samples
 LEAST_EFFECTIVE, LEAST_SHARE = 1.5, 0.75  # effective parameters per contrast at the strongest penalty; per feature
 WEAKEST = 1e-3  # penalty, of samples of weight 1
 LEAST_PENALTY = 1e-5  # in the search for the strongest penalty, likewise
-N_PENALTIES = 12  # from the strongest to the weakest
+N_PENALTIES = 10  # from the strongest to the weakest
 FEW_PENALTIES, MANY_SAMPLES = 8, 2000  # with many samples neighbours hardly differ, and fits are expensive
 LEAST_SPREAD = 0.2  # deviation of the log odds at the strongest penalty
 SAMPLES_TO_A_PARAMETER = 4  # with fewer, leave-one-out in one step is optimistic
 N_FOLDS = 5
 HOPELESS = 10.0  # nats behind the best penalty
 ALIKE = 0.1  # nats, over all samples, between two penalties that predict the same
+WORTH = 1e-3  # nats a sample, which a weaker penalty must gain where a likelihood power alone makes up for it
 BEGUN = 1.0  # nats away from the offset alone, before which the path does not stop
 
 
@@ -76,11 +77,11 @@ def _penalty_leaving(samples: Samples, effective: float, smallest: float) -> flo
 
 
 def fits(samples: Samples, path: Sequence[float]) -> Iterator[Point]:
-    """Fit at every penalty, each starting at the one before."""
-    point = samples.origin
+    """Fit at every penalty, each starting from those before."""
+    trail: list[Point] = []
     for penalty in path:
-        point = _fitted(samples, penalty, point)
-        yield point
+        trail.append(_fitted(samples, penalty, _start(samples, trail)))
+        yield trail[-1]
 
 
 def _fitted(samples: Samples, penalty: float, start: Point, near: Curvature | None = None) -> Point:
@@ -90,25 +91,37 @@ def _fitted(samples: Samples, penalty: float, start: Point, near: Curvature | No
     return Point(slopes[:, 0], start.power)
 
 
+def _start(samples: Samples, trail: Sequence[Point]) -> Point:
+    """Where the next fit of a path is expected, from the fits before.
+
+    As penalties decrease by the same factor, the slopes move about as before.
+    """
+    if len(trail) > 1 and not samples.has_power:
+        return Point(2 * trail[-1].slopes - trail[-2].slopes, trail[-1].power)
+    return trail[-1] if trail else samples.origin
+
+
 def steps(
     samples: Samples, path: Sequence[float], log_likelihood: Callable[[Floats], float] | None = None
 ) -> Iterator[Step]:
     """Fits with held-out predictions, up to where weaker penalties are no better.
 
-    The path ends where a penalty is hopeless by ``log_likelihood`` of the held-out predictions, or predicts the same as
-    the one before. Predictions are by leave-one-out in one step while that is not optimistic, and by folds thereafter,
-    or from the beginning where the Hessian is large.
+    The path ends where a penalty is hopeless by ``log_likelihood`` of the held-out predictions, where they are hopeless
+    as they are and ``log_likelihood``, which may temper them, gains next to nothing, or where they are the same as at
+    the penalty before. Predictions are by leave-one-out in one step while that is not optimistic, and by folds
+    thereafter, or from the beginning where the Hessian is large.
     """
     weights = samples.effective_weights
-    point = samples.origin
+    trail: list[Point] = []
     near: Curvature | None = None
     can_fold = np.bincount(samples.labels).max() > 1
     if not can_fold and not samples.is_dense:
         return
     folds = None if samples.is_dense else _Folds(samples)
     before = offset_alone = None
-    best = -np.inf
+    best = best_untempered = -np.inf
     for penalty in path:
+        point = _start(samples, trail)
         if folds is None:
             point = _fitted(samples, penalty, point, near)
             log_proba, effective, near = leave_one_out(samples, penalty, point)
@@ -116,14 +129,18 @@ def steps(
                 folds = _Folds(samples)
         if folds is not None:
             point, log_proba = folds.held_out(penalty, point)
+        trail.append(point)
         yield Step(penalty, point, log_proba, "leave-one-out" if folds is None else f"{len(folds.pairs)} folds")
         truth = true_class_log_proba(log_proba, samples.labels)
-        value = float(weights @ truth) if log_likelihood is None else log_likelihood(log_proba)
+        untempered = float(weights @ truth)
+        value = untempered if log_likelihood is None else log_likelihood(log_proba)
+        best_untempered = max(best_untempered, untempered)
+        is_overfitted = untempered < best_untempered - HOPELESS and value < best + WORTH * weights.sum()
         best = max(best, value)
         has_begun = offset_alone is None or _gap(truth, offset_alone, weights) > BEGUN
         # Without a likelihood power, which may hide a difference from the penalty before.
         is_like_before = before is not None and _gap(truth, before, weights) < ALIKE
-        if value < best - HOPELESS or (has_begun and is_like_before):
+        if value < best - HOPELESS or is_overfitted or (has_begun and is_like_before):
             return
         before = truth
         offset_alone = truth if np.isinf(penalty) else offset_alone
@@ -136,7 +153,7 @@ def _gap(truth: Floats, other: Floats, weights: Floats) -> float:
 
 
 class _Folds:
-    """Fits to the training samples of folds, each started at that of the penalty before.
+    """Fits to the training samples of folds, each started from those of the penalties before.
 
     Started at the fit to all samples, one that ends early would remember the samples that it must not have seen.
     """
@@ -144,19 +161,21 @@ class _Folds:
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
         self.pairs = stratified(samples.labels, N_FOLDS, 0).pairs
-        self._points = [samples.origin] * len(self.pairs)
+        self._trails: list[list[Point]] = [[] for _ in self.pairs]
 
     def held_out(self, penalty: float, point: Point) -> tuple[Point, Floats]:
         """The fit to all samples, started at ``point``, and out-of-fold predictions: (samples, classes)."""
         samples = self.samples
+        starts = [_start(samples, trail) for trail in self._trails]
         if samples.has_power:
             point = fitted(samples, penalty, point)
             training = (samples.rows(train) for train, _ in self.pairs)
-            self._points = [fitted(part, penalty, own) for part, own in zip(training, self._points, strict=True)]
+            points = [fitted(part, penalty, start) for part, start in zip(training, starts, strict=True)]
         else:
-            point, *self._points = self._at_once(penalty, [point, *self._points])
+            point, *points = self._at_once(penalty, [point, *starts])
         found = np.empty((len(samples.labels), samples.n_contrasts + 1))
-        for (_, test), own in zip(self.pairs, self._points, strict=True):
+        for (_, test), own, trail in zip(self.pairs, points, self._trails, strict=True):
+            trail.append(own)
             part = samples.rows(test)
             found[test] = part.log_proba(part.contrasts(own))
         return point, found
