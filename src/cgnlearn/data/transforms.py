@@ -19,7 +19,7 @@ from cgnlearn.kernels.limits import FARTHEST
 LARGEST = 300.0  # exponent of a transformed value, whose square does not overflow
 POWERS = (-4.0, 6.0)  # the range of Yeo-Johnson powers
 GOLDEN = (np.sqrt(5) - 1) / 2
-N_STEPS = 28  # of a golden section search: the power is then known to 1e-5
+N_STEPS = 20  # of a golden section search: the power is then known to 1e-3
 MOST_ROWS = 2000  # samples from which powers and quantiles are learned
 PIECE = 1 << 15  # values that are transformed at once: a quarter of a megabyte
 FEW = 64  # samples whose bins are found for all columns at once

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,10 +197,12 @@ class Structure:
 
     def as_families(self, schema: Schema) -> Families:
         """The families of a structure over columns; a band of continuous columns becomes a chain."""
-        chain = self.nodes[self.start :]
-        if self.k is None or not set(chain).isdisjoint(schema.discrete):
-            return Families.of(self.families)
-        return Families.of(islice(self.families, self.start), chain, self.k)
+        columns = np.array(self.nodes, np.intp)
+        if self.k is None or not set(self.nodes[self.start :]).isdisjoint(schema.discrete):
+            return Families(columns, self.indptr, columns[self.indices])
+        before = self.indptr[: self.start + 1]
+        listed = columns[: self.start], before, columns[self.indices[: before[-1]]]
+        return Families(*listed, columns[self.start :], self.k)
 
     @cached_property
     def parents(self) -> dict[Node, tuple[Node, ...]]:

@@ -53,9 +53,13 @@ def subsample(table: Table) -> Table:
 def value_quantiles(table: Table) -> Floats:
     """`QUANTILES` of the observed values, NaN of a column without any: (continuous columns, quantiles)."""
     found = np.full((table.values.shape[1], len(QUANTILES)), np.nan)
-    for of_column, values in zip(found, table.values.T, strict=True):
+    complete = ~np.isnan(table.values).any(axis=0)
+    if table.n_samples:
+        found[complete] = np.quantile(table.values[:, complete], QUANTILES, axis=0).T
+    for column in np.flatnonzero(~complete).tolist():
+        values = table.values[:, column]
         if len(observed := values[~np.isnan(values)]):
-            of_column[:] = np.quantile(observed, QUANTILES)
+            found[column] = np.quantile(observed, QUANTILES)
     return found
 
 
