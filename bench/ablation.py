@@ -167,8 +167,8 @@ def _stacking_alone(evidence, truth, second):
 
 
 RULES = {
-    "trusted share of the samples 0.25 instead of 0.5": {"TRUSTED": 0.25},
-    "trusted share of the samples 1": {"TRUSTED": 1.0},
+    "trusted share of the samples 0.5 instead of 0.25": {"TRUSTED": 0.5},
+    "trusted share of the samples 0.15": {"TRUSTED": 0.15},
     "pseudo-count of stacking 1 instead of 3": {"SPREAD": 1.0},
     "pseudo-count of stacking 10": {"SPREAD": 10.0},
     "pseudo-BMA+ alone": {"weights": _pseudo_bma_alone},

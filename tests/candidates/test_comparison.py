@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cgnlearn import TAN, CGNClassifier, CGNClassifierCV, NaiveBayes, Prior, load, save
 from cgnlearn.candidates import registry
-from cgnlearn.candidates.candidate import HeldOut
-from cgnlearn.candidates.comparison import Scores
+from cgnlearn.candidates.candidate import HeldOut, Profile, Samples
+from cgnlearn.candidates.comparison import Comparison, Scores
 from cgnlearn.candidates.mixture import raised
 from cgnlearn.candidates.power import likelihood_power, mixture_power
 from cgnlearn.candidates.weights import (
@@ -162,6 +162,36 @@ def test_bins_have_equally_many_samples():
     assert np.bincount(binned.codes[:, 0]).tolist() == [20] * 5
     assert np.unique(binned.codes[:, 1]).tolist() == [0, 1]
     assert [len(levels) for levels in binned.schema.levels] == [5, 2, 1]
+
+
+@pytest.mark.parametrize("n", [60, 2001])
+def test_folds_learn_their_transforms_unless_samples_are_many(n):
+    table = table_of(np.random.default_rng(0).lognormal(size=(n, 2)))
+    transforms = {"power": Power.of(table)}
+    profile = Profile(table.schema, n, ("power",), Prior().resolved(table.schema))
+    candidates = [each for each in registry.suited(profile, ["naive_bayes"]) if each.transform == "power"]
+    comparison = Comparison(Samples(table, transforms), candidates, 1.0, cv=5, seed=0)
+    for _, training, held_out in comparison.folds:
+        own = training.transforms["power"]
+        assert held_out.transforms["power"] is own
+        if n > 2000:
+            assert own is transforms["power"]
+        else:
+            np.testing.assert_array_equal(own.powers, Power.of(training.table).powers)
+            assert (own.powers != transforms["power"].powers).any()
+
+
+def test_bins_of_few_samples_are_those_of_many():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(300), rng.normal(size=300), rng.integers(0, 3, 300), rng.lognormal(size=300)])
+    X[::7, 1] = np.nan
+    bins = Bins.of(table_of(X), 5)
+    assert [len(edges) for edges in bins.edges] == [0, 4, 2, 4]
+    of_many = bins(table_of(X)).codes
+    for column, edges in enumerate(bins.edges):
+        expected = np.searchsorted(edges, X[:, column], side="right")
+        np.testing.assert_array_equal(of_many[:, column], np.where(np.isnan(X[:, column]), -1, expected))
+    np.testing.assert_array_equal(bins(table_of(X[:9])).codes, of_many[:9])
 
 
 # ---- likelihood powers and weights

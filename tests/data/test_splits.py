@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, train_test_split
 
-from cgnlearn.data.splits import allowed, repeated_splits, stratified, subsampled
+from cgnlearn.data.splits import allowed, repeated_splits, stratified, stratified_sample, subsampled
 from cgnlearn.data.warning import DataWarning
 from cgnlearn.datasets import load
 
@@ -83,6 +83,24 @@ def test_a_part_of_the_training_samples_is_stratified():
     np.testing.assert_array_equal(few.train, part)
     np.testing.assert_array_equal(few.test, split.test)
     assert np.bincount(Y[few.train]).tolist() == [8, 8, 8]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_sample_takes_every_class_by_its_share(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 200, rng.integers(1, 12))
+    labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    most = int(rng.integers(1, len(labels)))
+    chosen = stratified_sample(labels, most)
+    assert len(np.unique(chosen)) == most
+    assert (np.diff(chosen) > 0).all()
+    # Of all samples, ranked within their classes, the first by their rank's share of the class.
+    shares = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
+    taken = np.bincount(labels[chosen], minlength=len(sizes))
+    least_left = min(((n + 0.5) / size for n, size in zip(taken, sizes, strict=True) if n < size), default=1.0)
+    most_taken = max((n - 0.5) / size for n, size in zip(taken, sizes, strict=True) if n)
+    assert most_taken <= least_left
+    assert most_taken == pytest.approx(np.sort(shares)[most - 1])
 
 
 def test_splits_are_stratified_repeated_and_seeded():

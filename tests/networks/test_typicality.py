@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 
 from cgnlearn import Band, CGNClassifier, CGNClassifierCV, Prior, load, save
 from cgnlearn.data.splits import stratified_sample
+from cgnlearn.data.table import read, read_training
 from cgnlearn.networks import typicality
 from cgnlearn.networks.model import NotExactError
 
@@ -263,3 +264,13 @@ def test_held_out_by_refits_where_there_is_no_closed_form(mixed):
     model.fit(X, y)
     assert len(X) <= typicality.MOST_REFITS
     np.testing.assert_allclose(model.typicality(rows), ranked(np.array(seen), model.score_samples(rows)), atol=1e-9)
+
+
+def test_quantiles_of_columns_with_and_without_missing_values():
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    X[::3, 1], X[:, 2] = np.nan, np.nan
+    table = read(X, read_training(np.ones((2, 4)), [0, 1])[0].schema)
+    found = typicality.value_quantiles(table)
+    for column in (0, 1, 3):
+        np.testing.assert_allclose(found[column], np.nanquantile(X[:, column], typicality.QUANTILES))
+    assert np.isnan(found[2]).all()
