@@ -1,13 +1,17 @@
 """Complete structures over more columns than samples: the rotated answer is the factorised one."""
 
 import tracemalloc
+import weakref
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from cgnlearn import CGNClassifier, Complete, Prior, SampleNotAcceptableError, load, save
+from cgnlearn.data.table import read_training
 from cgnlearn.networks import densities
+from cgnlearn.networks.rotation import Rotation
 from cgnlearn.structures import fixed
 from cgnlearn.structures.fixed import RotatedComplete
 
@@ -178,6 +182,22 @@ def test_a_saved_model_predicts_the_same(wide, monkeypatch, tmp_path):
     again = load(tmp_path / "wide.skops")
     np.testing.assert_array_equal(again.predict_proba(rows), here.predict_proba(rows))
     np.testing.assert_array_equal(again.typicality(rows), here.typicality(rows))
+
+
+def test_rotated_samples_are_kept_while_they_are_in_use(rng):
+    table = read_training(rng.normal(size=(12, 30)), np.arange(12) % 2)[0]
+    rotation = Rotation.of(table, Prior().resolved(table.schema))
+    assert rotation.parts(table) is rotation.parts(table)
+    fresh = list(replace(rotation).parts(table.rows(np.arange(12))))
+    for (_, inside, outside), (_, expected, lengths) in zip(rotation.parts(table), fresh, strict=True):
+        np.testing.assert_array_equal(inside, expected)
+        np.testing.assert_array_equal(outside, lengths)
+    other = table.rows(np.arange(5))
+    assert [inside.shape[1] for _, inside, _ in rotation.parts(other)] == [5]
+    known = weakref.ref(other)
+    del other
+    assert known() is None
+    assert sorted(rotation.__getstate__()) == ["basis", "columns", "origin", "unit", "values"]
 
 
 def test_wide_tables_need_no_pairs_of_columns(rng):

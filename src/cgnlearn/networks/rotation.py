@@ -7,10 +7,11 @@ of as many dimensions; of the part of a sample outside, only the length matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +77,19 @@ class Rotation:
         """Number of features that are rotated."""
         return len(self.columns)
 
-    def parts(self, table: Table) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Samples in parts: which, rotated (dimensions, samples), and the squared length of the part outside."""
+    def parts(self, table: Table) -> Iterable[tuple[slice, Floats, Floats]]:
+        """Samples in parts: which, rotated (dimensions, samples), and the squared length of the part outside.
+
+        Those of labelled samples are kept for the next call: all settings of a candidate hold out the same ones.
+        """
+        if table.labels is None:
+            return self._parts(table)
+        known: tuple[ref[Table], list[tuple[slice, Floats, Floats]]] | None = self.__dict__.get("_known")
+        if known is None or known[0]() is not table:
+            known = self.__dict__["_known"] = ref(table), list(self._parts(table))
+        return known[1]
+
+    def _parts(self, table: Table) -> Iterator[tuple[slice, Floats, Floats]]:
         step = max(64, (CHUNK << 6) // max(self.size, 1))
         for start in range(0, table.n_samples, step):
             rows = slice(start, min(start + step, table.n_samples))
@@ -85,6 +97,9 @@ class Rotation:
             inside = self.basis.T @ outside
             outside -= self.basis @ inside  # not |x|² - |z|², whose rounding errors are larger
             yield rows, inside, np.einsum("ar,ar->r", outside, outside)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without samples
 
     def statistics(self, table: Table) -> Statistics:
         """Statistics of the rotated samples: a complete group within each cell of discrete columns."""
@@ -222,7 +237,7 @@ class RotatedBlock:
         """Samples by configuration: which, the configuration, rotated values and squared lengths outside."""
         configurations = self.cells.index(table)
         for part, inside, outside in self.rotation.parts(table):
-            inside -= self.posterior.units.origin[:, None]
+            inside = inside - self.posterior.units.origin[:, None]
             for configuration, rows in rows_by_cell(configurations[part], self.cells.n):
                 yield part.start + rows, configuration, inside[:, rows], outside[rows]
 

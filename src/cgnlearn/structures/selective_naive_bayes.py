@@ -200,12 +200,15 @@ class Selection:
         return replace(table, schema=self.free.statistics.schema)
 
     def leave_one_out(self, table: Table) -> LeaveOneOut:
+        from cgnlearn.kernels.compilation import in_threads
+
         # Without a sample, each evidence of a feature is divided by the density of the sample given the others, so the
         # weights of the two densities have a closed form.
         assert table.labels is not None
         total = np.zeros((table.schema.n_classes, table.n_samples)).T
         step = max(1, CHUNK // max(1, table.schema.n_columns * table.schema.n_classes))
-        for start in range(0, table.n_samples, step):
+
+        def fill(start: int) -> None:
             part = table.rows(rows := np.arange(start, min(start + step, table.n_samples)))
             class_free = replace(self._class_free(part), labels=np.zeros(len(rows), np.intp))
             own, free = _leave_one_out(self.own, part), _leave_one_out(self.free, class_free)
@@ -213,6 +216,8 @@ class Selection:
             both = np.logaddexp(log_in, log_out)[:, None]
             mixed = np.logaddexp(log_in[:, None] + own.log_density, log_out[:, None] + free.log_density) - both
             total[rows] = mixed.sum(axis=0).T
+
+        in_threads(fill, range(0, table.n_samples, step))
         return LeaveOneOut(total, self.own.leave_one_out_class_log_prior(table.labels, table.weights))
 
 
