@@ -337,10 +337,9 @@ def test_band_through_the_lattice(data, sharing, location):
     assert_same(ours.contributions(rows), theirs.contributions(rows))
     if location == "pooled" and sharing != 0.3:
         np.testing.assert_allclose(ours.log_evidence, theirs.log_evidence, rtol=1e-10)
-        ours, theirs = (dict(found.family_log_evidences()) for found in (ours, theirs))
-        for family, evidence in theirs.items():  # the lattice names absent parents too
-            assert any(child == family.child and set(family.parents) <= set(parents) for child, parents in ours), family
-            assert np.isfinite(evidence)
+        own = dict(zip(*ours.log_evidences(), strict=True))  # the lattice names absent features too
+        for child, evidence in zip(*theirs.log_evidences(), strict=True):
+            np.testing.assert_allclose(own[child], evidence, rtol=1e-9, atol=1e-9)
 
 
 def test_a_band_is_solved_by_its_lattice_where_that_is_worth_it():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -164,9 +165,15 @@ def _levels(table: Table) -> list[Features]:
 
 def _products(owner: Columns) -> tuple[Columns, Columns]:
     """The factors of all products of features, given their columns of X."""
-    first, second = np.tril_indices(len(owner), -1)
+    first, second = _below_diagonal(len(owner))
     differs = owner[first] != owner[second]  # the product of two levels of one column is 0
     return first[differs], second[differs]
+
+
+@lru_cache
+def _below_diagonal(n: int) -> tuple[Columns, Columns]:
+    """Indexes of the pairs of ``n`` features, which take longer to list than the products of one sample."""
+    return np.tril_indices(n, -1)
 
 
 def features_of(network: Network, table: Table) -> Features:

@@ -8,6 +8,7 @@ logits that sum to 0, one fewer than there are classes. The norm of δ is the sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ INTERCEPT_PENALTY = 1e-9  # of b, for every sample: it keeps b finite where the 
 MOST_STEPS = 100
 ACCURACY = 1e-6  # of the loss, relative: where a step is expected to decrease it by less, the step is the last
 SHORTEST = 1e-9  # part of a step in a line search
+IN_THREADS = 3e7  # multiplications of a product of matrices from which a thread is worth starting
 MANY = 100  # parameters from which a Hessian is worth keeping for the next step
 MOST_PRODUCTS = 30  # of a Hessian with a direction in one step; with more, the whole Hessian is cheaper
 STEP_ERROR = 1e-2  # relative, of a step found by such products
@@ -151,13 +153,16 @@ class Samples:
 
     def hessian(self, curvature: Floats, penalty: float) -> Floats:
         """Hessian of the loss, in the gradient's order."""
-        size, n = self.design.shape[1], self.n_contrasts
+        size = self.design.shape[1]
         found = np.empty((self.n_parameters,) * 2)
-        for a in range(n):
-            for b in range(a + 1):
-                block = self.block(curvature[:, a, b], penalty if a == b else None)
-                found[a * size : (a + 1) * size, b * size : (b + 1) * size] = block
-                found[b * size : (b + 1) * size, a * size : (a + 1) * size] = block
+
+        def fill(pair: tuple[int, int]) -> None:
+            a, b = pair
+            block = self.block(curvature[:, a, b], penalty if a == b else None)
+            found[a * size : (a + 1) * size, b * size : (b + 1) * size] = block
+            found[b * size : (b + 1) * size, a * size : (a + 1) * size] = block
+
+        for_pairs(fill, self.n_contrasts, self.design)
         along = (curvature @ self.offset[:, :, None])[:, :, 0] * self.weights[:, None]
         found[-1, :-1] = found[:-1, -1] = (self.design.T @ along).T.ravel()
         found[-1, -1] = (along * self.offset).sum()
@@ -311,6 +316,18 @@ def _by_gradient(samples: Samples, penalty: float, start: Point) -> Point:
         options={"maxiter": 1000, "maxcor": 10, "ftol": 1e-9, "gtol": 1e-6},
     )
     return Point(slopes_of(found.x[:-1]), float(found.x[-1]))
+
+
+def for_pairs(function: Callable[[tuple[int, int]], None], n: int, design: Floats) -> None:
+    """Call a function of two of ``n`` contrasts for all pairs, in threads where it multiplies large matrices."""
+    from cgnlearn.kernels.compilation import in_threads
+
+    pairs = [(a, b) for a in range(n) for b in range(a + 1)]
+    if design.size * design.shape[1] < IN_THREADS:
+        for pair in pairs:
+            function(pair)
+    else:
+        in_threads(function, pairs)
 
 
 def cholesky(matrix: Floats) -> Floats:

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.splits import stratified
-from cgnlearn.logistic.optimiser import Curvature, Point, Samples, cholesky, fitted
+from cgnlearn.logistic.optimiser import Curvature, Point, Samples, cholesky, fitted, for_pairs
 from cgnlearn.logistic.parts import fitted_parts
 from cgnlearn.networks.densities import true_class_log_proba
 
@@ -155,7 +155,8 @@ def _gap(truth: Floats, other: Floats, weights: Floats) -> float:
 class _Folds:
     """Fits to the training samples of folds, each started from those of the penalties before.
 
-    Started at the fit to all samples, one that ends early would remember the samples that it must not have seen.
+    Only the first may start at the fit to all samples, and only by Newton's method, which does not end early: another
+    fit would remember the samples that it must not have seen.
     """
 
     def __init__(self, samples: Samples) -> None:
@@ -166,7 +167,8 @@ class _Folds:
     def held_out(self, penalty: float, point: Point) -> tuple[Point, Floats]:
         """The fit to all samples, started at ``point``, and out-of-fold predictions: (samples, classes)."""
         samples = self.samples
-        starts = [_start(samples, trail) for trail in self._trails]
+        first = samples.origin if samples.has_power else point
+        starts = [_start(samples, trail) if trail else first for trail in self._trails]
         if samples.has_power:
             point = fitted(samples, penalty, point)
             training = (samples.rows(train) for train, _ in self.pairs)
@@ -227,10 +229,13 @@ def leverages(design: Floats, offset: Floats, inverse: Floats, has_power: bool) 
     """
     size, n = design.shape[1], offset.shape[1]
     found = np.zeros((len(design), n, n))
-    for a in range(n):
-        for b in range(a + 1):
-            block = inverse[a * size : (a + 1) * size, b * size : (b + 1) * size]
-            found[:, a, b] = found[:, b, a] = np.einsum("sf,sf->s", design @ block, design)
+
+    def fill(pair: tuple[int, int]) -> None:
+        a, b = pair
+        block = inverse[a * size : (a + 1) * size, b * size : (b + 1) * size]
+        found[:, a, b] = found[:, b, a] = np.einsum("sf,sf->s", design @ block, design)
+
+    for_pairs(fill, n, design)
     if has_power:
         across = design @ inverse[-1, :-1].reshape(n, size).T
         found += across[:, :, None] * offset[:, None, :] + offset[:, :, None] * across[:, None, :]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cgnlearn.data.arrays import Floats
+from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.table import Table
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms
-from cgnlearn.networks.families import Family
 from cgnlearn.networks.layout import Partition
 from cgnlearn.networks.moments import COMPILED_PAYS
 from cgnlearn.networks.regressions import Regressions
@@ -68,13 +67,10 @@ class Blocks:
                     total[others[part.rows], part.label] += self.estimation.log_density(part).sum(axis=0)
         return total
 
-    def log_evidences(self) -> Iterator[tuple[Family, float]]:
+    def log_evidences(self) -> Iterator[tuple[Columns, Floats]]:
         assert isinstance(self.estimation, Bayes)
         for stack in self.regressions:
-            by_block = stack.log_evidence(self.estimation).tolist()
-            for members, evidences in zip(stack.columns.tolist(), by_block, strict=True):
-                for position, evidence in enumerate(evidences, start=stack.n_given):
-                    yield Family(members[position], (*stack.cells.columns, *members[:position])), evidence
+            yield stack.columns[:, stack.n_given :].ravel(), stack.log_evidence(self.estimation).ravel()
 
     def singular(self) -> Singular | None:
         return next((singular for stack in self.regressions if (singular := stack.singular()) is not None), None)

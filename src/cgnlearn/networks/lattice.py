@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.data.arrays import Floats, rows_by_cell
+from cgnlearn.data.arrays import Columns, Floats, rows_by_cell
 from cgnlearn.data.table import Table
 from cgnlearn.kernels.arguments import Chain, LeaveOneOutSums, MixedLaw, PathLaw, PathSums, RemovedPath, Stretch
 from cgnlearn.networks import densities
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, Terms
-from cgnlearn.networks.families import Family
 from cgnlearn.networks.layout import Partition
 from cgnlearn.networks.leave_one_out import Removal
 from cgnlearn.networks.solver import Singular, rounding, standard_values
@@ -401,7 +400,5 @@ class Lattice:
         total[posterior.absent] = 0.0
         return total
 
-    def log_evidences(self) -> Iterator[tuple[Family, float]]:
-        columns = self.partition.columns.tolist()
-        for v, evidence in enumerate(self.every_log_evidence()[:, -1].tolist()):
-            yield Family(columns[v], tuple(columns[max(0, v - self.orders + 1) : v])), evidence
+    def log_evidences(self) -> Iterator[tuple[Columns, Floats]]:
+        yield self.partition.columns, self.every_log_evidence()[:, -1]

@@ -9,13 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.data.arrays import Floats
+from cgnlearn.data.arrays import Columns, Floats
 from cgnlearn.data.table import Table
 from cgnlearn.networks import densities
 from cgnlearn.networks.blocks import Blocks
 from cgnlearn.networks.coalitions import Likelihoods, Players
 from cgnlearn.networks.estimation import Bayes, Estimation, Posterior, no_variance
-from cgnlearn.networks.families import Family
 from cgnlearn.networks.integration import Integration
 from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.layout import Partition
@@ -254,13 +253,13 @@ class Network:
         """Log likelihoods of coalitions of features."""
         return network_coalitions(self, table, players)
 
-    def family_log_evidences(self) -> Iterator[tuple[Family, float]]:
-        """Each family, as columns of X, with its log evidence."""
-        for family, counts in zip(self.statistics.layout.discrete, self.statistics.counts, strict=True):
-            evidence = float(densities.categorical_evidence(counts, self.estimation.dirichlet).sum())
-            yield Family(family.column, family.cells.columns), evidence
-        for solver in self.solvers:
-            yield from solver.log_evidences()
+    def log_evidences(self) -> tuple[Columns, Floats]:
+        """Features, as columns of X, and the log evidences of their families."""
+        discrete, dirichlet = self.statistics.layout.discrete, self.estimation.dirichlet
+        of_discrete = [densities.categorical_evidence(counts, dirichlet).sum() for counts in self.statistics.counts]
+        parts = [each for solver in self.solvers for each in solver.log_evidences()]
+        children = [np.array([family.column for family in discrete], np.intp), *(own for own, _ in parts)]
+        return np.concatenate(children), np.concatenate([np.array(of_discrete, float), *(found for _, found in parts)])
 
     @property
     def log_evidence(self) -> float:
@@ -274,4 +273,4 @@ class Network:
             total = float(densities.categorical_evidence(classes, self.estimation.dirichlet))
         else:
             total = float(classes @ self.class_log_prior)
-        return total + sum(evidence for _, evidence in self.family_log_evidences())
+        return total + float(self.log_evidences()[1].sum())

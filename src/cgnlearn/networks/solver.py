@@ -11,11 +11,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cgnlearn.data.arrays import Floats, rows_by_cell, take
+from cgnlearn.data.arrays import Columns, Floats, rows_by_cell, take
 from cgnlearn.data.table import Table
 from cgnlearn.kernels.limits import FARTHEST
 from cgnlearn.networks.estimation import Terms, Units
-from cgnlearn.networks.families import Family
 from cgnlearn.networks.layout import Cells
 
 Rows = NDArray[np.intp] | slice  # a slice has a start and a stop
@@ -43,8 +42,8 @@ class Solver(Protocol):
     def leave_one_out(self, table: Table) -> Floats:
         """Leave-one-out log densities of training samples, summed over the features: (samples, classes)."""
 
-    def log_evidences(self) -> Iterator[tuple[Family, float]]:
-        """Log evidence of every family; defined where the estimation has one."""
+    def log_evidences(self) -> Iterator[tuple[Columns, Floats]]:
+        """Features, as columns of X, and the log evidences of their families; where the estimation has one."""
 
     def singular(self) -> Singular | None:
         """The first feature whose maximum likelihood regression does not exist, if any."""

@@ -285,8 +285,8 @@ def _greatest_ratio(students: _Students) -> Floats:
 def _by_column(network: Network) -> Floats:
     """Log evidence of every column's family; nan where it is absent."""
     found = np.full(network.statistics.schema.n_columns, np.nan)
-    for family, evidence in network.family_log_evidences():
-        found[family.child] = evidence
+    children, evidence = network.log_evidences()
+    found[children] = evidence
     return found
 
 
