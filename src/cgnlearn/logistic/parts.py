@@ -67,22 +67,21 @@ class _Parts:
         return contrasts_of(self.samples.n_contrasts + 1)
 
     @cached_property
-    def truth(self) -> Floats:
-        """Indicators of the true classes: (samples, 1, contrasts)."""
-        return self.across.T[self.samples.labels][:, None]
-
-    @cached_property
     def offset(self) -> Floats:
-        return (self.samples.log_prior + self.samples.powers[1] * self.samples.offset)[:, None]
+        """Logits of the classes without features: (samples, 1, classes)."""
+        return ((self.samples.log_prior + self.samples.powers[1] * self.samples.offset) @ self.across)[:, None]
 
     def logits(self, slopes: Floats) -> Floats:
-        """The features' share of the contrasts: (samples, parts, contrasts)."""
-        found = self.samples.design @ slopes.reshape(len(slopes), -1)
-        return found.reshape(len(found), *slopes.shape[1:])
+        """The features' share of the logits: (samples, parts, classes).
+
+        From contrasts to classes and back goes what belongs to features, which are fewer than samples.
+        """
+        found = self.samples.design @ (slopes @ self.across).reshape(len(slopes), -1)
+        return found.reshape(len(found), slopes.shape[1], -1)
 
     def log_proba(self, slopes: Floats) -> Floats:
         """(samples, parts, classes)."""
-        return normalised((self.logits(slopes) + self.offset) @ self.across)
+        return normalised(self.logits(slopes) + self.offset)
 
     def loss(self, slopes: Floats, log_proba: Floats) -> Floats:
         """(parts,)."""
@@ -92,20 +91,22 @@ class _Parts:
         return found
 
     def of_samples(self, values: Floats) -> Floats:
-        """Sum over the weighted samples of their values times their features: (1 + features, parts, contrasts)."""
+        """Sum over the weighted samples of features times values of the classes: (1 + features, parts, contrasts)."""
         weighted = values * self.weights[:, :, None]
         found = self.samples.design.T @ weighted.reshape(len(weighted), -1)
-        return found.reshape(len(found), *values.shape[1:])
+        return found.reshape(len(found), *values.shape[1:]) @ self.across.T
 
     def gradient(self, slopes: Floats, proba: Floats) -> Floats:
-        return self.of_samples(proba @ self.across.T - self.truth) + self.penalties[:, None, None] * slopes
+        excess = proba.copy()
+        excess[np.arange(len(excess)), :, self.samples.labels] -= 1.0
+        return self.of_samples(excess) + self.penalties[:, None, None] * slopes
 
     def along(self, proba: Floats, direction: Floats) -> Floats:
         """Hessians times directions."""
-        moved = self.logits(direction) @ self.across
+        moved = self.logits(direction)
         moved -= np.einsum("spc,spc->sp", proba, moved)[:, :, None]
         moved *= proba
-        return self.of_samples(moved @ self.across.T) + self.penalties[:, None, None] * direction
+        return self.of_samples(moved) + self.penalties[:, None, None] * direction
 
     def mean_curvature(self, proba: Floats) -> Solver:
         """Preconditioner: for every contrast the mean of the contrasts' Hessians, and the mean of the parts' ones."""
