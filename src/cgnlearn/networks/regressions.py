@@ -233,7 +233,7 @@ class Regressions:
         sums = np.zeros((4 if self.n_given else 2, len(centre), len(rows)))
         scales = Scales(centre, factor[:1] if shared else factor)
         removed = Removed(label, removal.before, removal.down, removal.growth, crossing)
-        if len(rows) * self.factor[configuration].size < compiled_from:
+        if table.n_samples * self.factor[configuration].size < compiled_from:  # of all classes together
             units = Units(*(part.ravel() for part in self.units))
             standard = standard_values(table, rows, self.values.ravel(), units).reshape(*self.values.shape, -1)
             leverages_of_few(standard, scales, removed, self.n_given, estimation.averages, sums)
