@@ -40,7 +40,7 @@ from cgnlearn import CGNClassifierCV
 from cgnlearn.estimators.mixture_classifier import expected_seconds
 X, y, categorical, ordered = data(*{table!r})
 few = CGNClassifierCV(categorical_features=categorical, ordered=ordered)
-few.fit(X[:60, :40], y[:60]) if not categorical else None  # compile
+few.fit(X[:60, :40], y[:60])  # compile
 model = CGNClassifierCV(categorical_features=categorical, ordered=ordered)
 forecast = expected_seconds(model, X, y)
 start = time.perf_counter()

@@ -49,7 +49,9 @@ JEFFREYS = 0.5  # pseudo-count of a level, tried beside the prior's
 SCALES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # of the prior, for more columns than samples
 MOST_TREE = 150  # columns of a TAN, which is learned in every fold
 MOST_FORESTS = 25  # columns of a TAN average
-WITH_MISSING = 0.4, 3e5  # least seconds and speed where each pattern of missing values has its own networks
+# Where each pattern of missing values has its own networks: samples × columns × classes, and columns², in a second.
+WITH_MISSING, PATTERNS = 3e5, 6e3
+PAIRED = 1e3  # discrete columns², in a second, whose levels are counted in pairs
 SEARCHED = 2e4  # samples × columns² in a second, where groups of columns are searched
 MISSING = "it needs complete samples, and values are missing"
 NO_EVIDENCE = "the prior's location has no evidence"
@@ -165,6 +167,7 @@ class NetworkCandidate(Candidate):
     make: ClassVar[Callable[..., Learner]]  # the learner with its default settings
     sharings: ClassVar[tuple[float, ...]] = SHARINGS
     is_joint: ClassVar[bool] = False  # whether a missing value changes the densities of other features
+    least_with_missing: ClassVar[float] = 0.3  # seconds, where it is joint
     chooses_by_evidence: ClassVar[bool] = False  # among structures, for which heavy samples count as one each
 
     @classmethod
@@ -242,10 +245,11 @@ class NetworkCandidate(Candidate):
         return super().n_numbers(profile) + COPIES * float(pairs)
 
     def seconds(self, profile: Profile) -> float:
-        least, speed = WITH_MISSING
         if profile.has_missing and self.is_joint:
-            return least + profile.n_samples * profile.schema.n_columns * profile.schema.n_classes / speed
-        return super().seconds(profile)
+            n_columns = profile.schema.n_columns
+            size = profile.n_samples * n_columns * profile.schema.n_classes
+            return self.least_with_missing + size / WITH_MISSING + n_columns**2 / PATTERNS
+        return super().seconds(profile) * (2 if profile.schema.discrete else 1)  # with twice as many settings
 
 
 def grid(priors: Sequence[Prior], sharings: Sequence[float]) -> tuple[Bayes, ...]:
@@ -301,6 +305,7 @@ class CompleteCandidate(NetworkCandidate):
     gain = 0.17
     make = Complete
     is_joint = True
+    least_with_missing = 2.2
 
     @classmethod
     def why_not(cls, profile: Profile) -> str | None:
@@ -339,6 +344,10 @@ class TANCandidate(NetworkCandidate):
     gain = 0.14
     make = TAN
     speed = 1e6
+
+    def seconds(self, profile: Profile) -> float:
+        return super().seconds(profile) + len(profile.schema.discrete) ** 2 / PAIRED
+
     sharings = FEW_SHARINGS
     is_joint = True
 
@@ -347,6 +356,9 @@ class TANCandidate(NetworkCandidate):
         if profile.schema.n_columns < 2:
             return "one column"
         return f"more than {MOST_TREE} columns" if profile.schema.n_columns > MOST_TREE else None
+
+    def seconds(self, profile: Profile) -> float:
+        return super().seconds(profile) + len(profile.schema.discrete) ** 2 / PAIRED
 
 
 class SelectiveNaiveBayesCandidate(NetworkCandidate):
