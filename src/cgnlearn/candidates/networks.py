@@ -344,10 +344,6 @@ class TANCandidate(NetworkCandidate):
     gain = 0.14
     make = TAN
     speed = 1e6
-
-    def seconds(self, profile: Profile) -> float:
-        return super().seconds(profile) + len(profile.schema.discrete) ** 2 / PAIRED
-
     sharings = FEW_SHARINGS
     is_joint = True
 
