@@ -109,27 +109,42 @@ def test_the_readmes_three_commands_on_a_file_of_ones_own(built, clean_python, t
     assert Path(where.strip()).is_relative_to(Path(clean_python).parents[1])
 
 
+def commands_of(block):
+    """The words of each command; one goes on while its quotation marks are open."""
+    begun = ""
+    for line in block.splitlines(keepends=True):
+        begun += line
+        try:
+            words = shlex.split(begun, comments=True)
+        except ValueError:
+            continue
+        begun = ""
+        if words:
+            yield words
+
+
 @pytest.mark.slow
 def test_the_whole_way_in_commands(tmp_path, monkeypatch):
     """Those of the page on how to start, on fewer rows and spectra, and in the process of the tests."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8").partition("## The whole way")[2]
-    lines = [line for block in re.findall(r"```\n(.*?)```", page, re.DOTALL) for line in block.strip().splitlines()]
-    commands = [shlex.split(line, comments=True) for line in lines]
-    verbs = "-c evaluate fit predict validate update export -c spectra evaluate fit predict"
+    commands = [command for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for command in commands_of(block)]
+    verbs = "-c evaluate fit predict validate update export -c simulated spectra evaluate fit predict"
     assert [command[1] for command in commands] == verbs.split()
-    fewer = {"t[:300]": "t[:60]", "t[300:]": "t[60:120]", ".frame.": ".frame.iloc[:, -5:].", "(30, ": "(8, "}
+    fewer = {"[:300]": "[:60]", "[300:]": "[60:120]", "data.assign": "data.iloc[:, -5:].assign", "(30, ": "(8, "}
     for program, *arguments in commands:
         for usual, small in fewer.items():
             arguments = [argument.replace(usual, small) for argument in arguments]
         more = ["--structure", "naive_bayes"] if arguments[0] in ("evaluate", "fit") else []
         more += ["--cv", "2"] if arguments[0] == "evaluate" else []
-        if program == "cgnlearn":
+        if program == "cd":
+            monkeypatch.chdir(tmp_path / arguments[0])
+        elif program == "cgnlearn":
             found = CliRunner().invoke(main, [*arguments, *more], prog_name="cgnlearn")
             assert found.exit_code == 0, found.output
         else:
             run(sys.executable, *arguments)
-    for name in ("report", "there", "calculator", "quality", "spectra"):
+    for name in ("report", "there", "calculator", "simulated/quality", "simulated/report"):
         assert "<html" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
 
 

@@ -106,10 +106,10 @@ def steps(
 ) -> Iterator[Step]:
     """Fits with held-out predictions, up to where weaker penalties are no better.
 
-    The path ends where a penalty is hopeless by ``log_likelihood`` of the held-out predictions, where they are hopeless
-    as they are and ``log_likelihood``, which may temper them, gains next to nothing, or where they are the same as at
-    the penalty before. Predictions are by leave-one-out in one step while that is not optimistic, and by folds
-    thereafter, or from the beginning where the Hessian is large.
+    The path ends where a penalty is hopeless by ``log_likelihood`` of the held-out predictions, or where they are the
+    same as at the penalty before; of many samples also where they are hopeless as they are and ``log_likelihood``,
+    which may temper them, gains next to nothing. Predictions are by leave-one-out in one step while that is not
+    optimistic, and by folds thereafter, or from the beginning where the Hessian is large.
     """
     weights = samples.effective_weights
     trail: list[Point] = []
@@ -120,6 +120,7 @@ def steps(
     folds = None if samples.is_dense else _Folds(samples)
     before = offset_alone = None
     best = best_untempered = -np.inf
+    are_many = len(samples.labels) > MANY_SAMPLES
     for penalty in path:
         point = _start(samples, trail)
         if folds is None:
@@ -135,7 +136,7 @@ def steps(
         untempered = float(weights @ truth)
         value = untempered if log_likelihood is None else log_likelihood(log_proba)
         best_untempered = max(best_untempered, untempered)
-        is_overfitted = untempered < best_untempered - HOPELESS and value < best + WORTH * weights.sum()
+        is_overfitted = untempered < best_untempered - HOPELESS and value < best + WORTH * weights.sum() and are_many
         best = max(best, value)
         has_begun = offset_alone is None or _gap(truth, offset_alone, weights) > BEGUN
         # Without a likelihood power, which may hide a difference from the penalty before.
