@@ -4,10 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import polygamma
 
 from cgnlearn.candidates import aode
 from cgnlearn.candidates.aode import AODE, AODECandidate, PairCounts
 from cgnlearn.candidates.candidate import Samples, held_out_frequencies
+from cgnlearn.data.arrays import contrasts_of
 
 LEVELS = (2, 3, 4, 1)
 
@@ -140,3 +142,31 @@ def test_cumulants_of_few_samples_are_those_of_many(rows, most_kept, monkeypatch
         few = model.log_densities(codes[[i]], log_likelihood[[i]])
         np.testing.assert_allclose(few.covariance[0], many.covariance[i], rtol=1e-10)
         np.testing.assert_allclose(few.third[0], many.third[i], rtol=1e-9, atol=1e-12)
+
+
+def test_certainty_is_that_of_the_parents_by_their_shares(rows):
+    codes, labels, weights = rows
+    backoff, counted = 2.0, PairCounts.of(codes, labels, weights, LEVELS, 3)
+    model = AODE(counted, backoff, 0.1)
+    sample, start = codes[0], np.cumsum([0, *LEVELS])
+    observed = [v for v, code in enumerate(sample) if code >= 0]
+    at = {v: start[v] + sample[v] for v in observed}
+    expected = []
+    for counts in counted.counts:
+        logs, variances = [], []
+        for u in observed:
+            of_class = [counts[i, i] for i in range(start[u], start[u + 1])]
+            log_proba = np.log((counts[at[u], at[u]] + 0.1) / (sum(of_class) + 0.1 * LEVELS[u]))
+            variance = polygamma(1, counts[at[u], at[u]] + 0.5) - polygamma(1, sum(of_class) + 0.5 * LEVELS[u])
+            for v in set(observed) - {u}:
+                alone = [counts[i, i] for i in range(start[v], start[v + 1])]
+                share = backoff * (counts[at[v], at[v]] + 0.1) / (sum(alone) + 0.1 * LEVELS[v])
+                mass, total = counts[at[u], at[v]] + share, counts[at[u], start[v] : start[v + 1]].sum() + backoff
+                log_proba += np.log(mass / total)
+                variance += polygamma(1, mass + 0.5) - polygamma(1, total + 0.5 * LEVELS[v])
+            logs.append(log_proba)
+            variances.append(variance)
+        expected.append(np.average(variances, weights=np.exp(logs)))
+    found = model.log_densities(codes[[0]], model.log_likelihood(codes[[0]])).covariance[0]
+    across = contrasts_of(3)
+    np.testing.assert_allclose(found, across @ np.diag(expected) @ across.T, rtol=1e-10)

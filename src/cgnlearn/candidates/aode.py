@@ -22,7 +22,7 @@ from scipy.special import polygamma
 
 from cgnlearn.candidates.candidate import COPIES, Candidate, Fitted, Profile, Samples, Settings, Skipped, Training
 from cgnlearn.data.arrays import Floats
-from cgnlearn.networks.uncertainty import Cumulants, LogDensities, log_mean_exponential
+from cgnlearn.networks.uncertainty import JEFFREYS, Cumulants, LogDensities, log_mean_exponential
 
 Codes = NDArray[np.integer[Any]]
 
@@ -32,7 +32,6 @@ N_BINS = (3, 5)
 MOST_LEVELS = 500  # of all columns together: their pairs are counted
 BACKOFFS = (1.0, 5.0)
 MOST_KEPT = 1 << 17  # pairs of levels × classes of which cumulants are kept for few samples
-DIRICHLET = 0.5  # Jeffreys' pseudo-count of a level
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,37 +165,45 @@ class AODE:
 
     def _of_few(self, codes: Codes) -> Floats:
         """`log_likelihood` of few samples, for which only the pairs that they have are computed."""
-        pairs, observed, at = self.pairs, codes >= 0, self.pairs.positions(codes)
+        return _log_mean(self._parents_of_few(codes), codes >= 0).T
+
+    def _parents_of_few(self, codes: Codes) -> Floats:
+        """ln p(levels | class) with each parent: (classes, samples, parents)."""
+        pairs, at = self.pairs, self.pairs.positions(codes)
         alone = self._alone[:, at]  # (classes, samples, columns)
         count = pairs.counts[:, at[:, :, None], at[:, None, :]]  # (classes, samples, parents, children)
         given_parent = np.log((count + self.backoff * alone[:, :, None]) / (pairs.together[:, at] + self.backoff))
-        given_parent *= observed[:, None] & ~np.eye(codes.shape[1], dtype=bool)
-        of_parents = np.log(alone) + given_parent.sum(axis=3)
-        return _log_mean(of_parents, observed).T
+        given_parent *= _others(codes)
+        found: Floats = np.log(alone) + given_parent.sum(axis=3)
+        return found
 
     def log_densities(self, codes: Codes, log_likelihood: Floats) -> LogDensities:
-        """The posterior of the log likelihood, with the cumulants of the parents' Dirichlet distributions, averaged."""
-        n_parents = np.maximum((codes >= 0).sum(axis=1), 1)[:, None]
+        """The posterior of the log likelihood: cumulants of the parents' Dirichlet distributions, by their shares."""
+        n_parents = np.maximum((codes >= 0).sum(axis=1), 1)
         if len(codes) * codes.shape[1] ** 2 < len(self.pairs.column) ** 2:
+            apart = self._parents_of_few(codes) - log_likelihood.T[:, :, None]
+            shares = np.exp(np.where(codes >= 0, apart, -np.inf)) / n_parents[:, None]
             is_small = self.pairs.counts.size <= MOST_KEPT
             of_few = self._kept_of_few if is_small else self._cumulant_of_few
-            variance, third = (of_few(order, codes) / n_parents for order in (1, 2))
+            variance, third = (np.einsum("csp,csp->sc", shares, of_few(order, codes)) for order in (1, 2))
         else:
-            variance, third = np.zeros((2, len(codes), len(self.pairs.counts)))
+            variance, third = np.zeros((2, *log_likelihood.shape))
+            alone, given_parent = self._tables
             for part in self.pairs.chunks(len(codes)):
                 held = self.pairs.indicators(codes[part])
-                for label in range(len(self.pairs.counts)):
+                for label, likelihood in enumerate(log_likelihood[part].T):
+                    of_parents = held @ given_parent[label, :-1, :-1].T + alone[label, :-1] - likelihood[:, None]
+                    shares = np.exp(np.where(held > 0, of_parents, -np.inf)) / n_parents[part, None]
                     for cumulant, (given, own) in zip((variance, third), self._cumulants, strict=True):
-                        of_parents = held @ given[label].T + own[label]
-                        cumulant[part, label] = np.einsum("sl,sl->s", held, of_parents) / n_parents[part, 0]
+                        cumulant[part, label] = np.einsum("sl,sl->s", shares, held @ given[label].T + own[label])
         mean = log_likelihood - log_mean_exponential(variance, third)
         return LogDensities.independent(Cumulants(mean, variance, third))
 
     def _own_cumulant(self, order: int) -> Floats:
         """A cumulant of ln p(level | class): (classes, levels)."""
-        pairs = self.pairs
-        total = pairs.observed + self.dirichlet * np.array(pairs.n_levels)
-        found: Floats = polygamma(order, pairs.alone + self.dirichlet) - polygamma(order, total)[:, pairs.column]
+        pairs, pseudo = self.pairs, max(self.dirichlet, JEFFREYS)
+        total = pairs.observed + pseudo * np.array(pairs.n_levels)
+        found: Floats = polygamma(order, pairs.alone + pseudo) - polygamma(order, total)[:, pairs.column]
         return found
 
     @cached_property
@@ -204,28 +211,35 @@ class AODE:
         """Variance and third cumulant of ln p(level | class, parent's), parents first, and of ln p(level | class)."""
         pairs = self.pairs
         different = pairs.column[:, None] != pairs.column
-        mass, total = pairs.counts + self.backoff * self._alone[:, None], pairs.together + self.backoff
+        mass, total = pairs.counts + self.backoff * self._alone[:, None] + JEFFREYS, self._total_given
         found = []
         for order in (1, 2):
             given = polygamma(order, mass) - polygamma(order, total)[:, :, pairs.column]
             found.append((np.where(different, given, 0.0), self._own_cumulant(order)))
         return found
 
+    @property
+    def _total_given(self) -> Floats:
+        """Pseudo-counts of all levels of a column given one, with Jeffreys': (classes, levels, columns)."""
+        return self.pairs.together + self.backoff + JEFFREYS * np.array(self.pairs.n_levels)
+
     def _kept_of_few(self, order: int, codes: Codes) -> Floats:
         """`_cumulant_of_few` from those of all pairs of levels."""
-        observed, at = codes >= 0, self.pairs.positions(codes)
+        at = self.pairs.positions(codes)
         given, own = self._cumulants[order - 1]
-        of_pairs = given[:, at[:, :, None], at[:, None, :]] * observed[:, None]
-        return np.asarray(((own[:, at] + of_pairs.sum(axis=3)) * observed).sum(axis=2).T)
+        of_pairs = given[:, at[:, :, None], at[:, None, :]] * (codes >= 0)[:, None]
+        found: Floats = own[:, at] + of_pairs.sum(axis=3)
+        return found
 
     def _cumulant_of_few(self, order: int, codes: Codes) -> Floats:
-        """The sum of a cumulant over parents and children, of few samples: (samples, classes)."""
-        pairs, observed, at = self.pairs, codes >= 0, self.pairs.positions(codes)
-        mass = pairs.counts[:, at[:, :, None], at[:, None, :]] + self.backoff * self._alone[:, at][:, :, None]
-        given = polygamma(order, mass) - polygamma(order, pairs.together[:, at] + self.backoff)
-        given *= observed[:, None] & ~np.eye(codes.shape[1], dtype=bool)
-        of_parents = (self._own_cumulant(order)[:, at] + given.sum(axis=3)) * observed
-        return np.asarray(of_parents.sum(axis=2).T)
+        """A cumulant of the log likelihood with each parent, of few samples: (classes, samples, parents)."""
+        pairs, at = self.pairs, self.pairs.positions(codes)
+        counts = pairs.counts[:, at[:, :, None], at[:, None, :]]
+        given = polygamma(order, counts + self.backoff * self._alone[:, at][:, :, None] + JEFFREYS)
+        given -= polygamma(order, self._total_given[:, at])
+        given *= _others(codes)
+        found: Floats = self._own_cumulant(order)[:, at] + given.sum(axis=3)
+        return found
 
     def leave_one_out(self, codes: Codes, labels: NDArray[np.intp], weights: Floats | None = None) -> Floats:
         """Leave-one-out `log_likelihood` of the counted samples: it differs in a sample's own class."""
@@ -267,6 +281,11 @@ class AODE:
 
     def __getstate__(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name) for part in fields(self)}  # without cached properties
+
+
+def _others(codes: Codes) -> NDArray[np.bool_]:
+    """Whether a child is observed and not the parent itself: (samples, parents, children)."""
+    return (codes >= 0)[:, None] & ~np.eye(codes.shape[1], dtype=bool)
 
 
 def _by_loops(positions: NDArray[np.int32], alone: Floats, given_parent: Floats) -> Floats:
@@ -373,4 +392,4 @@ class AODECandidate(Candidate):
         assert table.labels is not None
         n_levels = [len(table.schema.levels_of(column)) for column in range(table.schema.n_columns)]
         pairs = PairCounts.of(table.codes, table.labels, table.weights, n_levels, table.schema.n_classes)
-        return FittedAODE(self.transform, tuple(AODE(pairs, backoff, DIRICHLET) for backoff in BACKOFFS))
+        return FittedAODE(self.transform, tuple(AODE(pairs, backoff, JEFFREYS) for backoff in BACKOFFS))

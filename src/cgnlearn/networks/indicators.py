@@ -62,7 +62,7 @@ class Indicators:
         total = np.zeros((3, table.n_samples, table.schema.n_classes))
         for column, counts in zip(self.columns, self.counts, strict=True):
             state = table.missing(column).astype(np.intp)
-            total += [part.T[state] for part in categorical_cumulants(counts + self.dirichlet)]
+            total += [part.T[state] for part in categorical_cumulants(counts, self.dirichlet)]
         return LogDensities.independent(Cumulants(*total))
 
     def leave_one_out(self, table: Table) -> Floats:

@@ -112,12 +112,9 @@ class Stacked:
     def _discrete(self) -> list[_Levels]:
         first, found = self.networks[0].statistics, []
         for i, family in enumerate(first.layout.discrete):
-            masses = [network.statistics.counts[i] + network.estimation.dirichlet for network in self.networks]
-            own = [
-                densities.categorical(network.statistics.counts[i], network.estimation.dirichlet)
-                for network in self.networks
-            ]
-            found.append(_Levels(family, categorical_cumulants(np.stack(masses)), np.stack(own)))
+            given = [(network.statistics.counts[i], network.estimation.dirichlet) for network in self.networks]
+            cumulants = Cumulants(*map(np.stack, zip(*(categorical_cumulants(*each) for each in given), strict=True)))
+            found.append(_Levels(family, cumulants, np.stack([densities.categorical(*each) for each in given])))
         return found
 
     @cached_property

@@ -17,6 +17,9 @@ from cgnlearn.data.arrays import Floats, contrasts_of
 from cgnlearn.networks.estimation import Estimation, Posterior
 
 
+JEFFREYS = 0.5  # pseudo-count of a level, at least, where its share is uncertain
+
+
 class NoPosteriorError(ValueError):
     """The model has no posterior distribution of its parameters."""
 
@@ -90,8 +93,13 @@ def block_covariance(products: Floats, shape: Floats, size: int) -> Floats:
     return found
 
 
-def categorical_cumulants(mass: Floats) -> Cumulants:
-    """Cumulants of ln p(level) under a Dirichlet distribution with these pseudo-counts: (…, levels)."""
+def categorical_cumulants(counts: Floats, dirichlet: float) -> Cumulants:
+    """Cumulants of ln p(level) under a Dirichlet posterior: (…, levels).
+
+    The pseudo-count is at least Jeffreys'. A smaller one, such as the default 0.01, smooths well, but says of a level
+    that was never seen that its share is below 1e-20 as likely as not.
+    """
+    mass = counts + max(dirichlet, JEFFREYS)
     total = mass.sum(axis=-1, keepdims=True)
     return Cumulants(
         psi(mass) - psi(total), polygamma(1, mass) - polygamma(1, total), polygamma(2, mass) - polygamma(2, total)

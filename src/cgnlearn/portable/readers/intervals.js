@@ -4,6 +4,7 @@
 
 const cgnIntervals = (function () {
   const MOST_SKEWED = 4;
+  const JEFFREYS = 0.5; // pseudo-count of a level, at least
   const LEAST = 2.2250738585072014e-308;
   const range = (n) => Array.from({ length: n }, (_, i) => i);
 
@@ -42,7 +43,8 @@ const cgnIntervals = (function () {
     ];
   }
 
-  function ofLevel(mass, code) {
+  function ofLevel(counts, dirichlet, code) {
+    const mass = counts.map((count) => count + Math.max(dirichlet, JEFFREYS));
     const own = polygamma(mass[code]);
     const all = polygamma(mass.reduce((sum, each) => sum + each, 0));
     return own.map((value, i) => value - all[i]);
@@ -183,7 +185,7 @@ const cgnIntervals = (function () {
     // Of a network, in which features count by their chance; missing parents stand at the values of "fill".
     function ofNetwork(each, s, x, logs, chances) {
       const { fill, own_n: ownN } = each.interval;
-      const { sharing } = each.settings[s];
+      const { sharing, dirichlet } = each.settings[s];
       const key = networks.get(each) || networks.set(each, []).get(each);
       key[s] = key[s] || reader.networkOf(each, each.settings[s]);
       const [mean, third, predictive] = [zeros(n), zeros(n), zeros(n)];
@@ -191,11 +193,13 @@ const cgnIntervals = (function () {
       key[s].terms(x.map((value, v) => (Number.isNaN(value) ? fill[v] : value))).forEach((term) => {
         if (Number.isNaN(x[term.column])) return;
         const chance = chances ? chances[term.column] : 1;
-        const own = range(n).map((c) => (term.mass ? ofLevel(term.mass[c], term.code) : ofRegression(term.byClass[c])));
+        const own = range(n).map((c) =>
+          term.counts ? ofLevel(term.counts[c], dirichlet, term.code) : ofRegression(term.byClass[c]),
+        );
         own.forEach((cumulants, c) => {
           mean[c] += chance * cumulants[0];
           covariance[c][c] += chance * cumulants[1];
-          third[c] += chance * (term.mass ? 1 : 1 - sharing) * cumulants[2];
+          third[c] += chance * (term.counts ? 1 : 1 - sharing) * cumulants[2];
           predictive[c] += term.logDensity[c];
         });
         if (chances) {
@@ -203,7 +207,7 @@ const cgnIntervals = (function () {
           const apart = own.map((cumulants) => cumulants[0] - middle);
           apart.forEach((a, c) => apart.forEach((b, d) => (covariance[c][d] += chance * (1 - chance) * a * b)));
         }
-        if (term.mass || !sharing) return;
+        if (term.counts || !sharing) return;
         const correlation = correlations(ownN[term.group][term.cell], sharing);
         for (let c = 0; c < n; c += 1)
           for (let d = 0; d < c; d += 1) {
@@ -225,12 +229,16 @@ const cgnIntervals = (function () {
       aode(each, s, x, logs) {
         const byClass = reader.aodeTerms(each, x)[s].map((parents, c) => {
           const found = [0, 0, 0];
-          parents.forEach(({ own, given }) =>
-            [own, ...given].forEach(([mass, all]) => {
-              const [of, ofAll] = [polygamma(mass), polygamma(all)];
-              for (const order of [1, 2]) found[order] += (of[order] - ofAll[order]) / parents.length;
-            }),
-          );
+          const more = Math.max(JEFFREYS - each.settings[s].dirichlet, 0);
+          parents.forEach(({ own, given }) => {
+            const terms = [own, ...given];
+            const share = Math.exp(total(terms.map(([mass, all]) => Math.log(mass / all))) - logs[c]) / parents.length;
+            terms.forEach(([mass, all, levels], i) => {
+              const pseudo = i ? JEFFREYS : more;
+              const [of, ofAll] = [polygamma(mass + pseudo), polygamma(all + pseudo * levels)];
+              for (const order of [1, 2]) found[order] += share * (of[order] - ofAll[order]);
+            });
+          });
           return [logs[c] - logMeanExponential(found[1], found[2]), found[1], found[2]];
         });
         return independent(byClass);
@@ -241,7 +249,7 @@ const cgnIntervals = (function () {
             sums([
               [0, 0, 0],
               ...each.columns.map((column, i) =>
-                ofLevel(each.counts[i][c].map((count) => count + each.dirichlet), Number.isNaN(x[column]) ? 1 : 0),
+                ofLevel(each.counts[i][c], each.dirichlet, Number.isNaN(x[column]) ? 1 : 0),
               ),
             ]),
           ),

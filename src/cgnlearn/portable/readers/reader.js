@@ -307,12 +307,11 @@ const cgnReader = (function () {
 
     // What the log density of each family of a complete sample is made of.
     function terms(x) {
-      const mass = (family) =>
-        family.counts.map((byCell) => byCell[configuration(family.parents, x)].map((count) => count + setting.dirichlet));
+      const counts = (family) => family.counts.map((byCell) => byCell[configuration(family.parents, x)]);
       return [
         ...model.discrete.map((family) => {
           const { column } = family;
-          return { column, mass: mass(family), code: x[column], logDensity: categorical(family, x) };
+          return { column, counts: counts(family), code: x[column], logDensity: categorical(family, x) };
         }),
         ...nodes.map((node) => {
           const cell = configuration(node.cells, x);
@@ -492,7 +491,8 @@ const cgnReader = (function () {
     });
   }
 
-  // For each setting, class and parent of an AODE: pseudo-counts of its level, and of the others given it, with totals.
+  // For each setting, class and parent of an AODE: pseudo-counts of its level, and of the others given it, with
+  // their totals and the number of levels.
   function aodeTerms(model, x) {
     const starts = [0];
     model.levels.forEach((n, i) => starts.push(starts[i] + n));
@@ -510,10 +510,12 @@ const cgnReader = (function () {
         const alone = observed.map((v, k) => [
           counts[place(at[k], at[k])] + dirichlet,
           sum(counts, 0, v, true) + dirichlet * model.levels[v],
+          model.levels[v],
         ]);
         const pair = (j, k, v) => [
           counts[place(at[j], at[k])] + (backoff * alone[k][0]) / alone[k][1],
           sum(counts, at[j], v, false) + backoff,
+          model.levels[v],
         ];
         return observed.map((_, j) => ({
           own: alone[j],
