@@ -29,6 +29,7 @@ REASONS = {  # likely ones, by the kind of peer that is ahead
     ("lrcv", "lrcv-power"): "a linear boundary is right, and the choice among many candidates has a cost",
     ("lda", "qda", "gnb"): "a Gaussian model is right, and the choice among many candidates has a cost",
     ("svc",): "a boundary that no candidate can represent",
+    tuple(RIVALS): "below is what is known",
 }
 
 

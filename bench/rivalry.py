@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from collection import NARROW, SIZES
+from contenders import PEERS
 from measuring import versions
-from ranking import HEADINGS, NAMES, NOTHING, US, Figures, NotYet, figures, pairwise, summary
+from ranking import HEADINGS, NAMES, NOTHING, US, Figures, NotYet, figures, pairwise, summary, verdict
 from rival import AUTOGLUON_SECONDS, N_CONFIGURATIONS, TABPFN_LIMITS
 from rivals import RIVALS
 
@@ -51,6 +52,8 @@ def rivals_page(results, n_seeds, rivals) -> str:
         "as TabPFN learns while it predicts.",
     ]
     found_any = False
+    for size in SIZES:
+        lines += all_together(results, size, n_seeds, rivals)
     for rival in rivals:
         pairs = [figures(results, size, [US, rival], n_seeds) for size in SIZES]
         pairs = [able(pair) for pair in pairs if pair is not None and {US, rival} <= set(pair.models)]
@@ -66,6 +69,23 @@ def rivals_page(results, n_seeds, rivals) -> str:
     if not found_any:
         raise NotYet(f"{results} has no results of {US}, of a rival and of {NOTHING} on the same data sets yet")
     return "\n".join(lines) + "\n"
+
+
+def all_together(results, size, n_seeds, rivals) -> Iterator[str]:
+    """Ours beside the tuned peers and the rivals that have results of as many data sets and splits as ours."""
+
+    def extent(models):
+        found = figures(results, size, models, n_seeds)
+        return (0, 0) if found is None or not set(models) <= set(found.models) else (found.n_seeds, len(found.sets))
+
+    tuned = [US, *PEERS]
+    complete = [rival for rival in rivals if extent([*tuned, rival]) == extent(tuned) > (0, 0)]
+    if not complete:
+        return
+    here = able(figures(results, size, [*tuned, *complete], n_seeds))
+    yield from ("", f"## All peers together, {HEADINGS[size].lower()}", "")
+    yield f"{len(here.sets)} data sets, {here.n_seeds} split(s) of each: the tuned peers and {', '.join(NAMES[rival] for rival in complete)}."
+    yield from ("", *summary(here), "", *verdict(here))
 
 
 def why_ahead(here: Figures, rival: str) -> Iterator[str]:

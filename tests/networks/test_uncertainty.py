@@ -8,6 +8,7 @@ from scipy import integrate, stats
 
 from cgnlearn import CGNClassifier, Structure
 from cgnlearn.data.arrays import contrasts_of
+from cgnlearn.networks import nodes
 from cgnlearn.networks.blocks import Blocks
 from cgnlearn.networks.lattice import Lattice
 from cgnlearn.networks.network import Network
@@ -250,3 +251,26 @@ def test_maximum_likelihood_has_no_posterior():
     model = CGNClassifier(estimation="ml").fit(X, y)
     with pytest.raises(NoPosteriorError, match="no posterior"):
         model.predict_interval(new)
+
+
+@pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("structure", ["naive_bayes", "tan", "complete"])
+def test_compiled_loops_and_arrays_agree(structure, sharing):
+    X, y, new = samples(p=5)
+    model = CGNClassifier(structure, sharing=sharing).fit(X, y)
+    found = []
+    for least in (0, 1 << 40):
+        with mock.patch.object(nodes, "COMPILED", least):
+            found.append(model._model.log_densities(model._table(new)))
+    for name in ("mean", "covariance", "third"):
+        np.testing.assert_allclose(*(getattr(each, name) for each in found), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("sharing", [0.0, 1.0])
+def test_compiled_loops_and_arrays_agree_on_features_by_chance(sharing):
+    X, y, new = samples(p=5)
+    model = CGNClassifier("selective_naive_bayes", sharing=sharing).fit(X, y)
+    with mock.patch.object(nodes, "COMPILED", 1 << 40):
+        expected = model.predict_interval(new)
+    with mock.patch.object(nodes, "COMPILED", 0):
+        np.testing.assert_allclose(model.predict_interval(new), expected, rtol=1e-10)

@@ -28,6 +28,7 @@ Codes = NDArray[np.integer[Any]]
 
 CHUNK = 1 << 21  # numbers in memory at once
 COMPILED = 1 << 21  # samples × pairs of columns × classes from which on loops are compiled
+COMPILED_CUMULANTS = 1 << 16  # the same for cumulants, which take longer
 N_BINS = (3, 5)
 MOST_LEVELS = 500  # of all columns together: their pairs are counted
 BACKOFFS = (1.0, 5.0)
@@ -179,23 +180,16 @@ class AODE:
 
     def log_densities(self, codes: Codes, log_likelihood: Floats) -> LogDensities:
         """The posterior of the log likelihood: cumulants of the parents' Dirichlet distributions, by their shares."""
-        n_parents = np.maximum((codes >= 0).sum(axis=1), 1)
-        if len(codes) * codes.shape[1] ** 2 < len(self.pairs.column) ** 2:
-            apart = self._parents_of_few(codes) - log_likelihood.T[:, :, None]
-            shares = np.exp(np.where(codes >= 0, apart, -np.inf)) / n_parents[:, None]
-            is_small = self.pairs.counts.size <= MOST_KEPT
-            of_few = self._kept_of_few if is_small else self._cumulant_of_few
-            variance, third = (np.einsum("csp,csp->sc", shares, of_few(order, codes)) for order in (1, 2))
+        n_pairs = len(codes) * codes.shape[1] ** 2
+        if n_pairs * len(self.pairs.counts) >= COMPILED_CUMULANTS:
+            variance, third = self._cumulants_by_loops(codes, log_likelihood)
         else:
-            variance, third = np.zeros((2, *log_likelihood.shape))
-            alone, given_parent = self._tables
-            for part in self.pairs.chunks(len(codes)):
-                held = self.pairs.indicators(codes[part])
-                for label, likelihood in enumerate(log_likelihood[part].T):
-                    of_parents = held @ given_parent[label, :-1, :-1].T + alone[label, :-1] - likelihood[:, None]
-                    shares = np.exp(np.where(held > 0, of_parents, -np.inf)) / n_parents[part, None]
-                    for cumulant, (given, own) in zip((variance, third), self._cumulants, strict=True):
-                        cumulant[part, label] = np.einsum("sl,sl->s", shares, held @ given[label].T + own[label])
+            apart = self._parents_of_few(codes) - log_likelihood.T[:, :, None]
+            n_parents = np.maximum((codes >= 0).sum(axis=1), 1)[:, None]
+            shares = np.exp(np.where(codes >= 0, apart, -np.inf)) / n_parents
+            kept = self.pairs.counts.size <= MOST_KEPT or n_pairs >= len(self.pairs.column) ** 2
+            of_few = self._kept_of_few if kept else self._cumulant_of_few
+            variance, third = (np.einsum("csp,csp->sc", shares, of_few(order, codes)) for order in (1, 2))
         mean = log_likelihood - log_mean_exponential(variance, third)
         return LogDensities.independent(Cumulants(mean, variance, third))
 
@@ -222,6 +216,22 @@ class AODE:
     def _total_given(self) -> Floats:
         """Pseudo-counts of all levels of a column given one, with Jeffreys': (classes, levels, columns)."""
         return self.pairs.together + self.backoff + JEFFREYS * np.array(self.pairs.n_levels)
+
+    def _cumulants_by_loops(self, codes: Codes, log_likelihood: Floats) -> Floats:
+        """Variance and third cumulant of many samples, for which loops are worth compiling: (2, samples, classes)."""
+        from cgnlearn.kernels.parents import cumulants_of_parents
+
+        at, tables = self._places(codes), self._tables
+        found = np.empty((2, *log_likelihood.shape))
+        for label, likelihood in enumerate(log_likelihood.T):
+            alone, given_parent = (np.zeros((*table[label].shape, 3)) for table in tables)
+            alone[..., 0], given_parent[..., 0] = (table[label] for table in tables)
+            for order, (given, own) in enumerate(self._cumulants, 1):
+                alone[:-1, order], given_parent[:-1, :-1, order] = own[label], given[label]
+            of_class = np.empty((2, len(codes)))
+            cumulants_of_parents(at, alone, given_parent, np.ascontiguousarray(likelihood), of_class)
+            found[:, :, label] = of_class
+        return found
 
     def _kept_of_few(self, order: int, codes: Codes) -> Floats:
         """`_cumulant_of_few` from those of all pairs of levels."""

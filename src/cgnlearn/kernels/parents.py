@@ -55,6 +55,39 @@ def log_mean_of_parents(positions: Any, alone: Any, given_parent: Any, found: An
 
 
 @compiled
+def cumulants_of_parents(positions: Any, alone: Any, given_parent: Any, log_mean: Any, found: Any) -> None:
+    """Variance and third cumulant of the log of `log_mean_of_parents` of one class, parents by their shares in it.
+
+    ``alone`` (levels, 3) and ``given_parent`` (levels, levels, 3) have log probabilities and those cumulants, side by
+    side, and 0 as there; ``log_mean`` is (samples,); results are (2, samples).
+    """
+    n_samples, m = positions.shape
+    missing = len(alone) - 1
+    shares, scratch = np.empty(m), np.empty(m)
+    variances, thirds = np.empty(m), np.empty(m)
+    for s in range(n_samples):
+        n = 0
+        for j in range(m):
+            parent = positions[s, j]
+            if parent == missing:
+                continue
+            share, variance, third = alone[parent, 0], alone[parent, 1], alone[parent, 2]
+            for v in range(m):
+                child = positions[s, v]
+                share += given_parent[parent, child, 0]
+                variance += given_parent[parent, child, 1]
+                third += given_parent[parent, child, 2]
+            shares[n], variances[n], thirds[n] = share - log_mean[s], variance, third
+            n += 1
+        exponentials(shares[:n], scratch[:n])
+        variance = third = 0.0
+        for j in range(n):
+            variance += shares[j] * variances[j] / n
+            third += shares[j] * thirds[j] / n
+        found[0, s], found[1, s] = variance, third
+
+
+@compiled
 def own_log_means_without_each(
     positions: Any,
     labels: Any,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.intp]
 
+COMPILED = 1 << 13  # networks × classes × features × samples from which on loops are compiled
+
 
 class Sums(NamedTuple):
     """Sums over features: (networks, samples, classes)."""
@@ -75,6 +77,9 @@ class Nodes(NamedTuple):
         ``chance`` are those of inclusion (networks, features), ``seen`` is whether values are observed (features,
         samples).
         """
+        if seen is None and self.residual.size >= COMPILED:
+            self._add_by_loops(sums, rows, chance, sharing)
+            return
         found = regression_cumulants(np.square(self.residual), self.extra, self.shape, self.scale)
         weight: Any = seen
         if chance is not None:
@@ -95,6 +100,27 @@ class Nodes(NamedTuple):
             sums.predictive[:, rows] += total(predictive - log_unit)
         if self.apart is not None and sharing.any():
             sums.covariance[:, rows] += self._shared_covariance(self.apart, weight)
+
+    def _add_by_loops(self, sums: Sums, rows: Rows, chance: Floats | None, sharing: Floats) -> None:
+        """`add_to` of many complete samples, for which loops are worth compiling."""
+        from cgnlearn.kernels.cumulants import add_regressions, add_shared_covariance
+
+        n, n_classes, n_features, n_samples = self.residual.shape
+        residual, extra = np.ascontiguousarray(self.residual), np.ascontiguousarray(self.extra)
+        shape, *scale = (np.ascontiguousarray(part[..., 0]) for part in (self.shape, *self.scale))
+        scale[0] = scale[0] - np.log(self.unit[:, 0])
+        chances = np.ones((n, n_features)) if chance is None else np.ascontiguousarray(chance)
+        found, covariance = np.zeros((n, 3, n_classes, n_samples)), np.zeros((n, n_classes, n_classes, n_samples))
+        add_regressions(residual, extra, shape, np.stack(scale), chances, sharing, found, covariance)
+        if self.apart is not None and sharing.any():
+            least, apart = np.ascontiguousarray(self.least[..., 0]), np.ascontiguousarray(self.apart)
+            shared = shape, apart, np.ascontiguousarray(self.correlation), chances, covariance
+            add_shared_covariance(residual, extra, least, np.sqrt(scale[1]), *shared)
+        for total, part in zip((sums.mean, sums.variance, sums.third), found.swapaxes(0, 1), strict=True):
+            total[:, rows] += part.swapaxes(1, 2)
+        above = np.triu_indices(n_classes, 1)
+        covariance[:, above[0], above[1]] = covariance[:, above[1], above[0]]
+        sums.covariance[:, rows] += np.moveaxis(covariance, 3, 1)
 
     def _shared_covariance(self, apart: Floats, weight: Any) -> Floats:
         """Covariance between the log densities of different classes: (networks, samples, classes, classes)."""

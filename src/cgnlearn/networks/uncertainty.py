@@ -16,7 +16,6 @@ from scipy.special import polygamma, psi
 from cgnlearn.data.arrays import Floats, contrasts_of
 from cgnlearn.networks.estimation import Estimation, Posterior
 
-
 JEFFREYS = 0.5  # pseudo-count of a level, at least, where its share is uncertain
 
 
