@@ -61,7 +61,7 @@ def members(what, data, train, test):
     random_state = np.random.RandomState(0)
     seed = random_state.randint(np.iinfo(np.int32).max)
     table, _ = read_training(data.X[train], data.y[train], None, data.categorical or None)
-    profile = CGNClassifierCV()._profile(table, table.n_samples)
+    profile = CGNClassifierCV()._profile(table, table.n_samples, Prior())
     tried = candidates(what, profile)
     dirichlet = Prior().dirichlet
     samples = Samples(table, learned(dict.fromkeys(each.transform for each in tried), table))
