@@ -49,7 +49,9 @@ def _tables() -> Iterator[tuple[Any, Any]]:
 
 
 def _use(X: Any, y: Any) -> None:
-    CGNClassifierCV(candidates=[*NETWORKS, "aode"], transforms=["none"]).fit(X, y).predict_proba(X)
+    mixture = CGNClassifierCV(candidates=[*NETWORKS, "aode"], transforms=["none"]).fit(X, y)
+    mixture.predict_proba(X)
+    mixture.predict_interval(X[:500])
     weights = np.linspace(0.5, 1.5, len(y))
     CGNClassifierCV(candidates=NETWORKS[:1], transforms=["none"]).fit(X, y, sample_weight=weights)
     CGNClassifierCV(candidates=["band"], ordered=True).fit(X[:800], y[:800]).predict_proba(X)
