@@ -36,6 +36,7 @@ WAYS = ("ours, for each class", "ours, all classes together", "MAPIE, split", "M
 PLANNED = (2, 100, 101, 102, 103)  # seeds of the samples from which is planned
 N_TRUTHS = 8  # training sets whose mean log loss is the truth of a plan
 N_BOOTSTRAPS, MOST_TEST, MOST_IN_SETS = 200, 300, 60
+N_TIMED = 5  # calls of which the fastest counts
 
 
 def parents_of(structure):
@@ -140,6 +141,25 @@ def on_set(name, data_dir):
         for way, sets in zip(WAYS, prediction_sets(model, data, train, test), strict=True):
             found[f"{way} {n}"] = sets if sets is None else _of_sets(sets, data, train, test)
     return found
+
+
+def cost(name, data_dir):
+    """Seconds of the prediction of up to 300 samples and of its intervals, by a mixture of 100, and missing values."""
+    data = some_rows(name, data_dir)
+    train, test = divided(data, SIZES[-1])
+    model = CGNClassifierCV(categorical_features=data.categorical or None).fit(data.X[train], data.y[train])
+    model.predict_interval(data.X[test])
+    seconds = [_fastest(method, data.X[test]) for method in (model.predict_proba, model.predict_interval)]
+    return [*seconds, bool(np.isnan(data.X).any())]
+
+
+def _fastest(method, X):
+    found = []
+    for _ in range(N_TIMED):
+        start = time.perf_counter()
+        method(X)
+        found.append(time.perf_counter() - start)
+    return min(found)
 
 
 def prediction_sets(kind, data, train, test):
@@ -296,10 +316,12 @@ def page(folder, data_dir, n_networks, only_ready):
     for name in [name for name in SETS if data_dir and (not only_ready or (folder / f"set-{name}.json").exists())]:
         found[name] = kept(folder / f"set-{name}.json", lambda: on_set(name, data_dir))  # noqa: B023
         print(name, found[name], flush=True)
-    plans = []
+    costs, plans = {}, []
+    for name in found:
+        costs[name] = kept(folder / f"cost-{name}.json", lambda: cost(name, data_dir))  # noqa: B023
     for name in [name for name in SETS if data_dir and (not only_ready or (folder / f"plan-{name}.json").exists())]:
         plans.append(kept(folder / f"plan-{name}.json", lambda: planned(name, data_dir)))  # noqa: B023
-    return "\n".join([*lines, *(of_sets(found) + of_plans(plans) if found else [])]) + "\n"
+    return "\n".join([*lines, *(of_sets(found) + of_costs(costs) + of_plans(plans) if found else [])]) + "\n"
 
 
 def of_plans(plans):
@@ -326,6 +348,25 @@ def of_plans(plans):
         absolute, share = (np.mean([each[:, i].mean() for each in part]) for part in (map(np.abs, errors), inside))
         error = f"{np.mean(of_tables):+.3f} ± {np.std(of_tables, ddof=1) / np.sqrt(len(usable)):.3f}"
         lines.append(f"| {n} | {absolute:.3f} | {error} | {100 * share:.0f}% |")
+    return lines
+
+
+def of_costs(costs):
+    lines = [
+        "",
+        "## Time",
+        "",
+        f"Intervals of up to {MOST_TEST} samples by a mixture of {SIZES[-1]}, in times of their prediction, the "
+        f"fastest of {N_TIMED} calls each: median, and range over the tables.",
+        "",
+        "| tables | intervals / prediction | milliseconds of a prediction |",
+        "|---|---:|---:|",
+    ]
+    for words, missing in (("without missing values", False), ("with missing values", True)):
+        some = np.array([[each[1] / each[0], 1000 * each[0]] for each in costs.values() if each[2] == missing])
+        if len(some):
+            ratio, of_prediction = (f"{np.median(part):.1f} ({part.min():.1f} to {part.max():.1f})" for part in some.T)
+            lines.append(f"| {len(some)} {words} | {ratio} | {of_prediction} |")
     return lines
 
 
