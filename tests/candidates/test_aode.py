@@ -132,7 +132,7 @@ def test_the_candidate_finds_an_interaction_that_naive_bayes_cannot():
 
 
 @pytest.mark.parametrize("most_kept", [0, 1 << 17])
-@pytest.mark.parametrize("compiled", [0, 1 << 16])
+@pytest.mark.parametrize("compiled", [0, 1 << 40])
 def test_cumulants_of_few_samples_are_those_of_many(rows, most_kept, compiled, monkeypatch):
     monkeypatch.setattr("cgnlearn.candidates.aode.MOST_KEPT", most_kept)
     codes, labels, weights = rows
@@ -140,7 +140,7 @@ def test_cumulants_of_few_samples_are_those_of_many(rows, most_kept, compiled, m
     log_likelihood = model.log_likelihood(codes)
     monkeypatch.setattr("cgnlearn.candidates.aode.COMPILED_CUMULANTS", compiled)
     many = model.log_densities(codes, log_likelihood)
-    monkeypatch.setattr("cgnlearn.candidates.aode.COMPILED_CUMULANTS", 1 << 16)
+    monkeypatch.setattr("cgnlearn.candidates.aode.COMPILED_CUMULANTS", 1 << 40)
     for i in range(8):
         few = model.log_densities(codes[[i]], log_likelihood[[i]])
         np.testing.assert_allclose(few.covariance[0], many.covariance[i], rtol=1e-10)

@@ -28,7 +28,7 @@ Codes = NDArray[np.integer[Any]]
 
 CHUNK = 1 << 21  # numbers in memory at once
 COMPILED = 1 << 21  # samples × pairs of columns × classes from which on loops are compiled
-COMPILED_CUMULANTS = 1 << 16  # the same for cumulants, which take longer
+COMPILED_CUMULANTS = 1 << 13  # the same for cumulants, which take longer
 N_BINS = (3, 5)
 MOST_LEVELS = 500  # of all columns together: their pairs are counted
 BACKOFFS = (1.0, 5.0)
