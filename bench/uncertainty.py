@@ -382,8 +382,8 @@ def of_sets(found):
         "without pairs of features, with the spread of its outer bags. "
         f"Coverage of {LEVEL:.0%} intervals (a difference of {LEAST:g} does not "
         "count), mean width, rank correlation of the greatest width with the greatest error of a sample, and median "
-        "seconds of the processor: ours for predictions of up to 300 samples, the others' with their fits. Results are kept by "
-        "table and may be of different times, with other processes beside them; the first table of a process also "
+        "seconds of the processor: ours for predictions of up to 300 samples, the others' with their fits. Results are "
+        "kept by table and may be of different times, with other processes beside them; the first table of a process also "
         "loads compiled code.",
         "",
         "| samples | intervals | coverage | width | correlation | seconds |",
