@@ -384,8 +384,7 @@ def of_sets(found):
         "count), mean width, rank correlation of the greatest width with the greatest error of a sample, and median "
         "seconds of the processor: ours for predictions of up to 300 samples, the others' with their fits. Results are "
         "kept by table and may be of different times, with other processes beside them; the first table of a "
-        "process also "
-        "loads compiled code.",
+        "process also loads compiled code.",
         "",
         "| samples | intervals | coverage | width | correlation | seconds |",
         "|---:|---|---:|---:|---:|---:|",

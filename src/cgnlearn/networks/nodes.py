@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.intp]
 
-COMPILED = 1 << 13  # networks × classes × features × samples from which on loops are compiled
+COMPILED = 1 << 11  # networks × classes × features × samples from which on loops are compiled
 
 
 class Sums(NamedTuple):
