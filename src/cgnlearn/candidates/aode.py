@@ -181,14 +181,15 @@ class AODE:
     def log_densities(self, codes: Codes, log_likelihood: Floats) -> LogDensities:
         """The posterior of the log likelihood: cumulants of the parents' Dirichlet distributions, by their shares."""
         n_pairs = len(codes) * codes.shape[1] ** 2
-        if n_pairs * len(self.pairs.counts) >= COMPILED_CUMULANTS:
+        are_few = n_pairs < len(self.pairs.column) ** 2  # fewer pairs than tables of all levels have
+        if not are_few and n_pairs * len(self.pairs.counts) >= COMPILED_CUMULANTS:
             variance, third = self._cumulants_by_loops(codes, log_likelihood)
         else:
             apart = self._parents_of_few(codes) - log_likelihood.T[:, :, None]
             n_parents = np.maximum((codes >= 0).sum(axis=1), 1)[:, None]
             shares = np.exp(np.where(codes >= 0, apart, -np.inf)) / n_parents
-            kept = self.pairs.counts.size <= MOST_KEPT or n_pairs >= len(self.pairs.column) ** 2
-            of_few = self._kept_of_few if kept else self._cumulant_of_few
+            is_kept = self.pairs.counts.size <= MOST_KEPT or not are_few
+            of_few = self._kept_of_few if is_kept else self._cumulant_of_few
             variance, third = (np.einsum("csp,csp->sc", shares, of_few(order, codes)) for order in (1, 2))
         mean = log_likelihood - log_mean_exponential(variance, third)
         return LogDensities.independent(Cumulants(mean, variance, third))
