@@ -155,6 +155,125 @@ class DensityCandidate(Candidate):
         return FittedDensity.of(samples[self.transform], self.transform, BANDWIDTHS)
 
 
+@dataclass(frozen=True, eq=False)
+class FittedClusters(Fitted):
+    """A mixture of Gaussians for each class, by variational Bayes; discrete columns as in naive Bayes."""
+
+    transform: str
+    centre: np.ndarray
+    unit: np.ndarray
+    mixtures: tuple[tuple, ...]  # for each number of components: a mixture for each class
+    counts: tuple[np.ndarray, ...]
+
+    has_density = is_sum = accepts_missing = False
+
+    @classmethod
+    def of(cls, table, transform):
+        from sklearn.mixture import BayesianGaussianMixture
+
+        n_classes, m = table.schema.n_classes, table.values.shape[1]
+        centre, deviation = table.values.mean(axis=0), table.values.std(axis=0)
+        unit = np.where(deviation > 0, deviation, np.inf)
+        values = np.clip((table.values - centre) / unit, -FARTHEST, FARTHEST)
+        means = np.stack([values[table.labels == k].mean(axis=0) for k in range(n_classes)])
+        within = (values - means[table.labels]).var(axis=0) + 1e-3
+        mixtures = []
+        for n_components, kind in COMPONENTS:
+            of_classes = []
+            for label in range(n_classes):
+                own = values[table.labels == label]
+                prior = within if kind == "diag" else np.diag(within)
+                of_classes.append(
+                    BayesianGaussianMixture(
+                        n_components=min(n_components, len(own)),
+                        covariance_type=kind,
+                        covariance_prior=prior,
+                        degrees_of_freedom_prior=m + 2.0,
+                        mean_prior=values.mean(axis=0),
+                        mean_precision_prior=0.3,
+                        random_state=0,
+                        n_init=2,
+                    ).fit(own)
+                    if len(own) > 1
+                    else None
+                )
+            mixtures.append(tuple(of_classes))
+        return cls(transform, centre, unit, tuple(mixtures), DensityCounts.of(table))
+
+    def log_likelihood(self, samples):
+        table = samples[self.transform]
+        values = np.clip((table.values - self.centre) / self.unit, -FARTHEST, FARTHEST)
+        log_levels = DensityCounts.log_likelihood(self.counts, table, len(self.mixtures[0]))
+        found = np.stack(
+            [
+                np.stack(
+                    [
+                        np.full(len(values), -1e3) if each is None else np.maximum(each.score_samples(values), -1e3)
+                        for each in of_classes
+                    ],
+                    axis=1,
+                )
+                for of_classes in self.mixtures
+            ]
+        )
+        return found + log_levels
+
+    def leave_one_out(self, samples):
+        raise NotExactError("take folds")
+
+    def log_densities(self, samples, log_likelihood, training):
+        raise NotImplementedError
+
+    def contributions(self, samples, setting):
+        raise NotImplementedError
+
+    def restricted(self, which):
+        return replace(self, mixtures=tuple(self.mixtures[i] for i in which))
+
+
+class DensityCounts:
+    @staticmethod
+    def of(table):
+        counts = []
+        for column, codes in zip(table.schema.discrete, table.codes.T, strict=True):
+            counts.append(np.zeros((table.schema.n_classes, len(table.schema.levels_of(column)))))
+            np.add.at(counts[-1], (table.labels, codes), 1.0)
+        return tuple(counts)
+
+    @staticmethod
+    def log_likelihood(counts, table, n_classes):
+        found = np.zeros((table.n_samples, n_classes))
+        for own, codes in zip(counts, table.codes.T, strict=True):
+            found += _log_frequencies(own)[:, np.maximum(codes, 0)].T * (codes >= 0)[:, None]
+        return found
+
+
+COMPONENTS = ((2, "full"), (3, "full"), (2, "diag"), (4, "diag"))
+
+
+@dataclass(frozen=True)
+class ClustersCandidate(Candidate):
+    transform: str
+
+    name = "clusters"
+    has_density = False
+
+    @classmethod
+    def suited(cls, profile) -> Iterator[ClustersCandidate]:
+        if profile.m > 1 and not profile.has_missing:
+            yield cls(transforms(profile)[-1])
+
+    @property
+    def settings(self):
+        return [
+            {"candidate": self.name, "transform": self.transform, "components": n, "kind": kind}
+            for n, kind in COMPONENTS
+        ]
+
+    def fit(self, samples):
+        return FittedClusters.of(samples[self.transform], self.transform)
+
+
 class Radial:
     """The leading coordinates of the samples in the space of a radial kernel, as features of a regression."""
 
@@ -257,5 +376,6 @@ IDEAS = {
     "density": DensityCandidate.suited,
     "kernel": _kernels(False),
     "kernel_within": _kernels(True),
+    "clusters": ClustersCandidate.suited,
     "hinges": lambda profile: [HingesCandidate("none", "hinges", profile.prior.dirichlet)] if profile.m else [],
 }

@@ -45,6 +45,7 @@ TYPES = {
     "naive-bayes": "cgnlearn.structures.fixed.NaiveBayes",
     "network-fitted": "cgnlearn.candidates.networks.FittedNetworks",
     "normalise": "cgnlearn.spectra.steps.Normalise",
+    "ordinal-fitted": "cgnlearn.candidates.ordinal.FittedOrdinal",
     "peaks": "cgnlearn.spectra.binning.Peaks",
     "power": "cgnlearn.data.transforms.Power",
     "prior": "cgnlearn.networks.prior.Prior",

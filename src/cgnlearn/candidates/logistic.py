@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from cgnlearn.data.table import Table
 from cgnlearn.data.transforms import Bins
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.features import Expansion
-from cgnlearn.logistic.optimiser import MOST_CURVATURE, MOST_DENSE
-from cgnlearn.logistic.path import fits, penalties, steps
+from cgnlearn.logistic.optimiser import MOST_CURVATURE, MOST_DENSE, Point
+from cgnlearn.logistic.optimiser import Samples as Regressed
+from cgnlearn.logistic.path import Step, fits, penalties, steps
 from cgnlearn.logistic.uncertainty import LEAST_SIZE, Curved, Directions, supported_penalty
 from cgnlearn.networks.coalitions import Likelihoods, Players, additive
 from cgnlearn.networks.densities import normalised, true_class_log_proba
@@ -85,18 +86,20 @@ class FittedLogistic(Fitted):
             return known[1]
         table = training.samples[self.transform]
         design = Design.of(self.expansion(table).values, table, frequencies(table, self.dirichlet))
-        # The curvature is that at held-out probabilities: at its own, a fit that separates the classes has none.
         found: list[Curved | Directions] = []
-        scale = np.where(np.isfinite(design.scale), design.scale, 0.0)
-        sizes = np.square(self.odds.slopes * scale[:, None]).sum(axis=(1, 2))
-        for penalty, size in zip(self.penalties.tolist(), np.maximum(sizes, LEAST_SIZE).tolist(), strict=True):
-            curved = Curved.of(design, training.proba, penalty, None, training.times)
-            supported = supported_penalty(curved.curvatures(penalty), penalty, size)
-            if supported > penalty:
-                curved = Curved.of(design, training.proba, supported, None, training.times)
+        for setting, penalty in enumerate(self.penalties.tolist()):
+            curved = self._curved(design, self.odds[setting], penalty, training)
             found.append(Directions.of(curved) if design.samples.is_dense else curved)
         self.__dict__["_known"] = training, found
         return found
+
+    def _curved(self, design: Design, odds: LinearOdds, penalty: float, training: Training) -> Curved:
+        """The inverse Hessian of one setting."""
+        # The curvature is that at held-out probabilities: at its own, a fit that separates the classes has none.
+        curved = Curved.of(design, training.proba, penalty, None, training.times)
+        size = max(float(np.square(design.slopes(odds)).sum()), LEAST_SIZE)
+        supported = supported_penalty(curved.curvatures(penalty), penalty, size)
+        return curved if supported == penalty else Curved.of(design, training.proba, supported, None, training.times)
 
     def leave_one_out(self, samples: Samples) -> Floats:
         raise NotExactError("logistic regression has no exact leave-one-out: take folds")
@@ -138,6 +141,9 @@ class LogisticCandidate(Candidate):
     label = "a coefficient for each feature (logistic regression)"
     has_density = False
     is_cheap = False
+    fitted_class: ClassVar[type[FittedLogistic]] = FittedLogistic
+    kinds: ClassVar[tuple[str, ...]] = ("linear", "squares", "products", "pairs", "steps")  # of terms
+    gains: ClassVar[Mapping[str, float]] = GAINS
 
     @property
     def member(self) -> str:
@@ -145,26 +151,27 @@ class LogisticCandidate(Candidate):
 
     @property
     def gain(self) -> float:  # type: ignore[override]
-        return GAINS[self.terms]
+        return self.gains[self.terms]
 
     @classmethod
-    def suited(cls, profile: Profile) -> Iterator[LogisticCandidate | Skipped]:
+    def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
         for transform in profile.transforms:
             if not profile.why_no_transform(transform):
                 yield from cls._of_transform(profile, transform)
-        n_steps = _n_features(profile, "steps")
+        n_steps = n_features(profile, "steps")
         if 0 < n_steps <= MOST_FEATURES:
             yield cls("none", "steps", profile.prior.dirichlet)
         elif n_steps:
             yield Skipped(f"{cls.name}, steps", "none", f"{n_steps} features")
 
     @classmethod
-    def _of_transform(cls, profile: Profile, transform: str) -> Iterator[LogisticCandidate | Skipped]:
-        m, base = profile.m, _n_features(profile, "linear")
+    def _of_transform(cls, profile: Profile, transform: str) -> Iterator[Self | Skipped]:
+        m, base = profile.m, n_features(profile, "linear")
         yield cls(transform, "linear", profile.prior.dirichlet)
         n_pairs = base * (base - 1) // 2 if base > m else 0
-        for terms, n_terms in (("squares", m), ("products", m * (m - 1) // 2), ("pairs", n_pairs)):
-            work = profile.n_samples * (_n_features(profile, terms) * (profile.schema.n_classes - 1)) ** 2
+        more = {"squares": m, "products": m * (m - 1) // 2, "pairs": n_pairs}
+        for terms, n_terms in ((terms, n_terms) for terms, n_terms in more.items() if terms in cls.kinds):
+            work = profile.n_samples * (n_features(profile, terms) * (profile.schema.n_classes - 1)) ** 2
             if n_terms > MOST_FEATURES:
                 yield Skipped(f"{cls.name}, {terms}", transform, f"{n_terms} more features")
             elif transform != "none" and work > MOST_TWICE:
@@ -184,7 +191,7 @@ class LogisticCandidate(Candidate):
 
     def seconds(self, profile: Profile) -> float:
         n, n_contrasts = profile.n_samples, profile.schema.n_classes - 1
-        size = min(_n_features(profile, self.terms), n)
+        size = min(n_features(profile, self.terms), n)
         n_parameters = float(size * n_contrasts)
         if n_parameters <= MOST_DENSE and n * n_contrasts**2 <= MOST_CURVATURE:
             return LEAST_SECONDS + OF_HESSIAN * n * n_parameters**2 + OF_FACTOR * n_parameters**3
@@ -192,12 +199,12 @@ class LogisticCandidate(Candidate):
         return LEAST_SECONDS + GRADIENTS * of_one + OF_BOUNDS * (n + size) * size**2
 
     def n_numbers(self, profile: Profile) -> float:
-        size = min(_n_features(profile, self.terms), profile.n_samples)
+        size = min(n_features(profile, self.terms), profile.n_samples)
         n_contrasts = profile.schema.n_classes - 1
         of_hessian = min((size * n_contrasts) ** 2, MOST_DENSE**2) + min(
             profile.n_samples * n_contrasts**2, MOST_CURVATURE
         )
-        return COPIES * (profile.n_samples * _n_features(profile, self.terms) + of_hessian)
+        return COPIES * (profile.n_samples * n_features(profile, self.terms) + of_hessian)
 
     def fixed(self, samples: Samples) -> LogisticCandidate:
         return replace(self, path=tuple(penalties(self._design(samples[self.transform])[1].samples)))
@@ -207,11 +214,17 @@ class LogisticCandidate(Candidate):
         expansion = Expansion.of(table, self.terms, edges)
         return expansion, Design.of(expansion(table).values, table, frequencies(table, self.dirichlet))
 
+    def _fits(self, samples: Regressed, path: Sequence[float]) -> Iterator[Point]:
+        return fits(samples, path)
+
+    def _steps(self, samples: Regressed, path: Sequence[float], score: Callable[[Floats], float]) -> Iterator[Step]:
+        return steps(samples, path, score)
+
     def fit(self, samples: Samples) -> FittedLogistic:
         expansion, design = self._design(samples[self.transform])
         path = penalties(design.samples) if self.path is None else self.path
-        odds = design.odds(list(fits(design.samples, path)))
-        return FittedLogistic(self.transform, expansion, odds, np.array(path), self.dirichlet)
+        odds = design.odds(list(self._fits(design.samples, path)))
+        return self.fitted_class(self.transform, expansion, odds, np.array(path), self.dirichlet)
 
     def leave_one_out(self, samples: Samples, class_log_prior: Floats) -> HeldOut:
         expansion, design = self._design(samples[self.transform])
@@ -224,9 +237,9 @@ class LogisticCandidate(Candidate):
             return float(weights @ true_class_log_proba(normalised(power * likelihood + class_log_prior), labels))
 
         path = penalties(design.samples) if self.path is None else self.path
-        found = list(steps(design.samples, path, log_likelihood))
+        found = list(self._steps(design.samples, path, log_likelihood))
         odds, tried = design.odds([step.point for step in found]), np.array([step.penalty for step in found])
-        fitted = FittedLogistic(self.transform, expansion, odds, tried, self.dirichlet)
+        fitted = self.fitted_class(self.transform, expansion, odds, tried, self.dirichlet)
         likelihoods = [step.log_proba - class_log_prior for step in found]
         return HeldOut(
             replace(self, path=tuple(step.penalty for step in found)),
@@ -237,7 +250,7 @@ class LogisticCandidate(Candidate):
         )
 
 
-def _n_features(profile: Profile, terms: str) -> int:
+def n_features(profile: Profile, terms: str) -> int:
     """Number of terms of a regression."""
     m, base = profile.m, profile.m + profile.n_levels
     return {

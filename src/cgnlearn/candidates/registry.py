@@ -29,6 +29,7 @@ _HOMES = {
     "band_average": "bands.BandAverageCandidate",
     "aode": "aode.AODECandidate",
     "logistic": "logistic.LogisticCandidate",
+    "ordinal": "ordinal.OrdinalCandidate",
 }
 MOST_MEGABYTES = 4000  # of one candidate
 MIXTURE = "mixture"  # of the candidates

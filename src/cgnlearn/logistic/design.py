@@ -117,6 +117,12 @@ class Design(NamedTuple):
         intercept = np.array([point.slopes[0] for point in points]).reshape(-1, len(across)) @ across
         return LinearOdds(self.centre, slopes, intercept)
 
+    def slopes(self, odds: LinearOdds) -> Floats:
+        """The slopes in the design matrix's coordinates, of log odds of one penalty: (features, contrasts)."""
+        kept = np.isfinite(self.scale)
+        standard = np.where(kept, self.scale, 0.0)[:, None] * odds.slopes @ contrasts_of(odds.slopes.shape[1]).T
+        return standard[kept] if self.basis is None else self.basis.T @ (self.values @ standard)
+
 
 def centred(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """Centre values in place, with missing ones at the mean; return means and deviations, infinite for constants."""

@@ -111,40 +111,60 @@ def steps(
     which may temper them, gains next to nothing. Predictions are by leave-one-out in one step while that is not
     optimistic, and by folds thereafter, or from the beginning where the Hessian is large.
     """
-    weights = samples.effective_weights
     trail: list[Point] = []
     near: Curvature | None = None
-    can_fold = np.bincount(samples.labels).max() > 1
-    if not can_fold and not samples.is_dense:
+    if not can_fold(samples) and not samples.is_dense:
         return
     folds = None if samples.is_dense else _Folds(samples)
-    before = offset_alone = None
-    best = best_untempered = -np.inf
-    are_many = len(samples.labels) > MANY_SAMPLES
+    ending = Ending(samples, log_likelihood)
     for penalty in path:
         point = _start(samples, trail)
         if folds is None:
             point = _fitted(samples, penalty, point, near)
-            log_proba, effective, near = leave_one_out(samples, penalty, point)
-            if can_fold and SAMPLES_TO_A_PARAMETER * effective > weights.sum():
+            left_out = leave_one_out(samples, penalty, point)
+            log_proba, near = left_out.log_proba, left_out.curvature
+            if can_fold(samples) and left_out.is_optimistic(samples):
                 folds = _Folds(samples)
         if folds is not None:
             point, log_proba = folds.held_out(penalty, point)
         trail.append(point)
         yield Step(penalty, point, log_proba, "leave-one-out" if folds is None else f"{len(folds.pairs)} folds")
-        truth = true_class_log_proba(log_proba, samples.labels)
-        untempered = float(weights @ truth)
-        value = untempered if log_likelihood is None else log_likelihood(log_proba)
-        best_untempered = max(best_untempered, untempered)
-        is_overfitted = untempered < best_untempered - HOPELESS and value < best + WORTH * weights.sum() and are_many
-        best = max(best, value)
-        has_begun = offset_alone is None or _gap(truth, offset_alone, weights) > BEGUN
-        # Without a likelihood power, which may hide a difference from the penalty before.
-        is_like_before = before is not None and _gap(truth, before, weights) < ALIKE
-        if value < best - HOPELESS or is_overfitted or (has_begun and is_like_before):
+        if ending.reached(penalty, log_proba):
             return
-        before = truth
-        offset_alone = truth if np.isinf(penalty) else offset_alone
+
+
+def can_fold(samples: Samples) -> bool:
+    """Whether a class has two samples."""
+    return bool(np.bincount(samples.labels).max() > 1)
+
+
+class Ending:
+    """Where a path ends, as `steps` says, from the held-out predictions at its penalties in order."""
+
+    def __init__(self, samples: Samples, log_likelihood: Callable[[Floats], float] | None) -> None:
+        self.labels, self.weights, self.log_likelihood = samples.labels, samples.effective_weights, log_likelihood
+        self.best = self.best_untempered = -np.inf
+        self.before: Floats | None = None
+        self.offset_alone: Floats | None = None
+
+    def reached(self, penalty: float, log_proba: Floats) -> bool:
+        """Whether weaker penalties than this one are no better."""
+        weights = self.weights
+        truth = true_class_log_proba(log_proba, self.labels)
+        untempered = float(weights @ truth)
+        value = untempered if self.log_likelihood is None else self.log_likelihood(log_proba)
+        self.best_untempered = max(self.best_untempered, untempered)
+        gains_nothing = value < self.best + WORTH * weights.sum() and len(weights) > MANY_SAMPLES
+        is_overfitted = untempered < self.best_untempered - HOPELESS and gains_nothing
+        self.best = max(self.best, value)
+        has_begun = self.offset_alone is None or _gap(truth, self.offset_alone, weights) > BEGUN
+        # Without a likelihood power, which may hide a difference from the penalty before.
+        is_like_before = self.before is not None and _gap(truth, self.before, weights) < ALIKE
+        if value < self.best - HOPELESS or is_overfitted or (has_begun and is_like_before):
+            return True
+        self.before = truth
+        self.offset_alone = truth if np.isinf(penalty) else self.offset_alone
+        return False
 
 
 def _gap(truth: Floats, other: Floats, weights: Floats) -> float:
@@ -199,6 +219,10 @@ class LeaveOneOut(NamedTuple):
     log_proba: Floats  # (samples, classes)
     effective: float  # number of parameters: the more for each sample, the more optimistic one step is
     curvature: Curvature | None  # of the fit to all samples, where the whole Hessian is computed
+
+    def is_optimistic(self, samples: Samples) -> bool:
+        """Whether there are too few samples to a parameter."""
+        return bool(SAMPLES_TO_A_PARAMETER * self.effective > samples.effective_weights.sum())
 
 
 def leave_one_out(samples: Samples, penalty: float, point: Point) -> LeaveOneOut:
