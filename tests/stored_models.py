@@ -39,7 +39,7 @@ LEARNERS = {
     "average of bands": BandAverage(3),
     "given structure": Structure.from_parents({0: [], 1: [0]}),
 }
-CANDIDATES = ["aode", "logistic", "band"]  # each of another type; the others are networks
+CANDIDATES = ["aode", "logistic", "band"]  # each of another type; the others are networks, and "ordinal"
 
 
 def continuous():
@@ -71,6 +71,7 @@ def stored_models():
     yield "statistics", CGNClassifier("tan").fit(X, y).statistics_
     for candidate in CANDIDATES:
         yield candidate, CGNClassifierCV(candidates=["naive_bayes", candidate], ordered=True).fit(*mixed())
+    yield "ordinal", CGNClassifierCV(candidates=["ordinal"]).fit(X, np.arange(len(y)) % 3)
     yield "best", CGNClassifierCV(candidates=["band"], ordered=True, combine="best").fit(X, y)
     yield "sites", CGNClassifier().fit(X, y, sites=np.arange(len(y)) // 2 % 2)
     yield "ranges", CGNClassifier(prior=Prior.from_ranges({0: {0: (-1.0, 1.0)}})).fit(X, y)

@@ -591,8 +591,9 @@ SEARCHES = "bwgjan", "wcgjan"
 )
 def test_weights_of_noise_promise_nothing(candidate):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
-    fresh, truth = rng.normal(size=(1000, 3)), np.arange(1000) % 2
+    n_classes = 3 if candidate == "ordinal" else 2
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % n_classes
+    fresh, truth = rng.normal(size=(1000, 3)), np.arange(1000) % n_classes
     losses = []
     for weight in (1.0, 10.0, 1000.0):
         model = CGNClassifierCV(candidates=candidate and [candidate], ordered=candidate is not None)

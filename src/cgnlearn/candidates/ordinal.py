@@ -47,7 +47,7 @@ class OrdinalCandidate(LogisticCandidate):
     @classmethod
     def suited(cls, profile: Profile) -> Iterator[Self | Skipped]:
         if profile.schema.n_classes < 3:
-            yield Skipped(cls.name, "none", "two classes are in an order anyway")
+            yield Skipped(cls.name, "none", "two classes are in an order anyway: that is logistic")
         elif profile.n_samples > MANY_SAMPLES:
             yield Skipped(cls.name, "none", f"more than {MANY_SAMPLES} samples, enough for coefficients of each class")
         else:

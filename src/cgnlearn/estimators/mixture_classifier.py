@@ -74,10 +74,10 @@ class CGNClassifierCV(Predictions, Watched):
     Parameters
     ----------
     candidates : collection of str and learners, optional
-        What is tried. None: ``"naive_bayes"``, ``"selective_naive_bayes"``, ``"complete"``, ``"tan"``, ``"aode"`` and
-        ``"logistic"``, and with ``ordered=True`` also ``"band"`` and ``"band_average"``. Other names are
-        ``"tan_average"``, ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` and ``"box"``. The class frequencies are always
-        tried.
+        What is tried. None: ``"naive_bayes"``, ``"selective_naive_bayes"``, ``"complete"``, ``"tan"``, ``"aode"``,
+        ``"logistic"`` and, from three classes on, ``"ordinal"``; with ``ordered=True`` also ``"band"``. Other names are
+        ``"tan_average"``, ``"band_average"``, ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` and ``"box"``. The class
+        frequencies are always tried.
     transforms : sequence of {"none", "power"}, default=("none", "power")
         Transforms of the continuous columns that are tried. ``"power"``: Yeo-Johnson, learned from the training
         samples.
