@@ -2,6 +2,8 @@
 
 - ``density``: a kernel density for each class, in the metric of the pooled within-class covariance, with the kernel of
   a Student distribution; discrete columns as in naive Bayes. Its leave-one-out is exact, covariance included.
+- ``clusters``: a mixture of two to four Gaussians for each class, by variational Bayes, on columns after Yeo-Johnson's
+  transform; discrete columns as in naive Bayes.
 - ``kernel``: logistic regression on a radial kernel between the samples, on standardised columns and indicators.
 - ``kernel_within``: the same in the metric of the pooled within-class covariance, which is learned in every fold.
 - ``hinges``: logistic regression on pieces of lines with knots at quantiles, as an additive spline.
@@ -15,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import logsumexp
+from sklearn.mixture import BayesianGaussianMixture
 
 from cgnlearn.candidates.candidate import Candidate, Fitted, frequencies
 from cgnlearn.candidates.logistic import LogisticCandidate
@@ -27,6 +30,8 @@ FREEDOM = 3.0  # of its Student kernel
 PRIOR = 5.0  # samples that the prior of the within-class covariance is worth: independent columns of variance 1
 PSEUDO_COUNT = 0.5  # of a level
 FARTHEST = 8.0  # standard deviations
+CLUSTERS = ((2, "full"), (3, "full"), (2, "diag"), (4, "diag"))  # components of a class, and their covariance
+LEAST_LOG_DENSITY = -1e3
 WIDTHS = (1.0, 3.0)  # of a radial kernel, relative to the median squared distance
 MOST_VECTORS, MOST_PARAMETERS = 100, 598  # of the Gram matrix; with all contrasts
 LEAST_EIGENVALUE = 1e-4  # relative
@@ -59,11 +64,8 @@ class FittedDensity(Fitted):
         centre, deviation = table.values.mean(axis=0), table.values.std(axis=0)
         unit = np.where(deviation > 0, deviation, np.inf)
         values = np.clip((table.values - centre) / unit, -FARTHEST, FARTHEST)
-        counts = []
-        for column, codes in zip(table.schema.discrete, table.codes.T, strict=True):
-            counts.append(np.zeros((n_classes, len(table.schema.levels_of(column)))))
-            np.add.at(counts[-1], (table.labels, codes), 1.0)
-        return cls(transform, bandwidths, centre, unit, values, table.labels, table.codes, tuple(counts), n_classes)
+        counts = _level_counts(table)
+        return cls(transform, bandwidths, centre, unit, values, table.labels, table.codes, counts, n_classes)
 
     @property
     def n(self):
@@ -83,9 +85,7 @@ class FittedDensity(Fitted):
         _, inverse, behind = self._within()
         factor = np.linalg.cholesky(inverse)
         squares = behind * cdist(values @ factor, self.values @ factor, "sqeuclidean")
-        log_levels = np.zeros((len(values), self.n_classes))
-        for counts, codes in zip(self.counts, table.codes.T, strict=True):
-            log_levels += _log_frequencies(counts)[:, np.maximum(codes, 0)].T * (codes >= 0)[:, None]
+        log_levels = _log_levels(self.counts, table, self.n_classes)
         return self._densities(squares, np.tile(self.n, (len(values), 1))) + log_levels
 
     def leave_one_out(self, samples):
@@ -112,12 +112,12 @@ class FittedDensity(Fitted):
 
     def _densities(self, squares, n):
         """Log densities, up to a constant of each sample: (bandwidths, samples, classes)."""
-        found = np.full((len(self.bandwidths), *n.shape), -1e3)
+        found = np.full((len(self.bandwidths), *n.shape), LEAST_LOG_DENSITY)
         for place, bandwidth in enumerate(self.bandwidths):
             log_kernel = -(FREEDOM + self.values.shape[1]) / 2 * np.log1p(squares / (FREEDOM * bandwidth**2))
             for label in np.flatnonzero(self.n):
                 total = logsumexp(log_kernel[:, self.labels == label], axis=1)
-                found[place, :, label] = np.maximum(total, -1e3) - np.log(np.maximum(n[:, label], 0.5))
+                found[place, :, label] = np.maximum(total, LEAST_LOG_DENSITY) - np.log(np.maximum(n[:, label], 0.5))
         return found
 
     def log_densities(self, samples, training):
@@ -128,6 +128,23 @@ class FittedDensity(Fitted):
 
     def restricted(self, which):
         return replace(self, bandwidths=tuple(self.bandwidths[i] for i in which))
+
+
+def _level_counts(table):
+    """Samples at each level of each discrete column, by class."""
+    counts = []
+    for column, codes in zip(table.schema.discrete, table.codes.T, strict=True):
+        counts.append(np.zeros((table.schema.n_classes, len(table.schema.levels_of(column)))))
+        np.add.at(counts[-1], (table.labels, codes), 1.0)
+    return tuple(counts)
+
+
+def _log_levels(counts, table, n_classes):
+    """Log frequencies of the samples' levels, summed over the discrete columns: (samples, classes)."""
+    found = np.zeros((table.n_samples, n_classes))
+    for own, codes in zip(counts, table.codes.T, strict=True):
+        found += _log_frequencies(own)[:, np.maximum(codes, 0)].T * (codes >= 0)[:, None]
+    return found
 
 
 def _log_frequencies(counts):
@@ -162,64 +179,36 @@ class FittedClusters(Fitted):
     transform: str
     centre: np.ndarray
     unit: np.ndarray
-    mixtures: tuple[tuple, ...]  # for each number of components: a mixture for each class
-    counts: tuple[np.ndarray, ...]
+    mixtures: tuple[tuple, ...]  # for each setting, that of each class; None for a class of one sample
+    counts: tuple[np.ndarray, ...]  # as in `FittedDensity`
 
     has_density = is_sum = accepts_missing = False
 
     @classmethod
     def of(cls, table, transform):
-        from sklearn.mixture import BayesianGaussianMixture
-
-        n_classes, m = table.schema.n_classes, table.values.shape[1]
         centre, deviation = table.values.mean(axis=0), table.values.std(axis=0)
         unit = np.where(deviation > 0, deviation, np.inf)
         values = np.clip((table.values - centre) / unit, -FARTHEST, FARTHEST)
-        means = np.stack([values[table.labels == k].mean(axis=0) for k in range(n_classes)])
-        within = (values - means[table.labels]).var(axis=0) + 1e-3
-        mixtures = []
-        for n_components, kind in COMPONENTS:
-            of_classes = []
-            for label in range(n_classes):
-                own = values[table.labels == label]
-                prior = within if kind == "diag" else np.diag(within)
-                of_classes.append(
-                    BayesianGaussianMixture(
-                        n_components=min(n_components, len(own)),
-                        covariance_type=kind,
-                        covariance_prior=prior,
-                        degrees_of_freedom_prior=m + 2.0,
-                        mean_prior=values.mean(axis=0),
-                        mean_precision_prior=0.3,
-                        random_state=0,
-                        n_init=2,
-                    ).fit(own)
-                    if len(own) > 1
-                    else None
-                )
-            mixtures.append(tuple(of_classes))
-        return cls(transform, centre, unit, tuple(mixtures), DensityCounts.of(table))
+        of_classes = [values[table.labels == label] for label in range(table.schema.n_classes)]
+        within = np.concatenate([own - own.mean(axis=0) for own in of_classes]).var(axis=0) + 1e-3
+        mixtures = tuple(
+            tuple(_clusters(own, within, *setting) if len(own) > 1 else None for own in of_classes)
+            for setting in CLUSTERS
+        )
+        return cls(transform, centre, unit, mixtures, _level_counts(table))
 
     def log_likelihood(self, samples):
         table = samples[self.transform]
         values = np.clip((table.values - self.centre) / self.unit, -FARTHEST, FARTHEST)
-        log_levels = DensityCounts.log_likelihood(self.counts, table, len(self.mixtures[0]))
-        found = np.stack(
-            [
-                np.stack(
-                    [
-                        np.full(len(values), -1e3) if each is None else np.maximum(each.score_samples(values), -1e3)
-                        for each in of_classes
-                    ],
-                    axis=1,
-                )
-                for of_classes in self.mixtures
-            ]
-        )
-        return found + log_levels
+        found = np.full((len(self.mixtures), len(values), len(self.mixtures[0])), LEAST_LOG_DENSITY)
+        for setting, of_classes in enumerate(self.mixtures):
+            for label, mixture in enumerate(of_classes):
+                if mixture is not None:
+                    found[setting, :, label] = np.maximum(mixture.score_samples(values), LEAST_LOG_DENSITY)
+        return found + _log_levels(self.counts, table, found.shape[2])
 
     def leave_one_out(self, samples):
-        raise NotExactError("take folds")
+        raise NotExactError("clusters need refits: take folds")
 
     def log_densities(self, samples, log_likelihood, training):
         raise NotImplementedError
@@ -231,24 +220,17 @@ class FittedClusters(Fitted):
         return replace(self, mixtures=tuple(self.mixtures[i] for i in which))
 
 
-class DensityCounts:
-    @staticmethod
-    def of(table):
-        counts = []
-        for column, codes in zip(table.schema.discrete, table.codes.T, strict=True):
-            counts.append(np.zeros((table.schema.n_classes, len(table.schema.levels_of(column)))))
-            np.add.at(counts[-1], (table.labels, codes), 1.0)
-        return tuple(counts)
-
-    @staticmethod
-    def log_likelihood(counts, table, n_classes):
-        found = np.zeros((table.n_samples, n_classes))
-        for own, codes in zip(counts, table.codes.T, strict=True):
-            found += _log_frequencies(own)[:, np.maximum(codes, 0)].T * (codes >= 0)[:, None]
-        return found
-
-
-COMPONENTS = ((2, "full"), (3, "full"), (2, "diag"), (4, "diag"))
+def _clusters(values, within, n_components, kind):
+    return BayesianGaussianMixture(
+        n_components=min(n_components, len(values)),
+        covariance_type=kind,
+        covariance_prior=within if kind == "diag" else np.diag(within),
+        degrees_of_freedom_prior=values.shape[1] + 2.0,
+        mean_prior=np.zeros(values.shape[1]),
+        mean_precision_prior=0.3,
+        random_state=0,
+        n_init=2,
+    ).fit(values)
 
 
 @dataclass(frozen=True)
@@ -265,10 +247,8 @@ class ClustersCandidate(Candidate):
 
     @property
     def settings(self):
-        return [
-            {"candidate": self.name, "transform": self.transform, "components": n, "kind": kind}
-            for n, kind in COMPONENTS
-        ]
+        common = {"candidate": self.name, "transform": self.transform}
+        return [{**common, "components": n, "covariance": kind} for n, kind in CLUSTERS]
 
     def fit(self, samples):
         return FittedClusters.of(samples[self.transform], self.transform)
