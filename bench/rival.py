@@ -67,6 +67,16 @@ def _tabpfn1():
     return TabPFNClassifier
 
 
+def tabicl(X, y, X_test, categorical):
+    """TabICL as it comes, with the weights that its library finds, or downloads where it can."""
+    import torch
+    from tabicl import TabICLClassifier
+
+    torch.set_num_threads(1)
+    model = TabICLClassifier(device="cpu", n_jobs=1).fit(X, y)
+    return model.classes_, model.predict_proba(X_test)
+
+
 def autogluon(X, y, X_test, categorical):
     """AutoGluon's best quality within a time limit."""
     import tempfile
@@ -86,7 +96,7 @@ def autogluon(X, y, X_test, categorical):
     return found.columns.to_numpy(), found.to_numpy()
 
 
-MODELS = {"ebm": ebm, "tabpfn1": tabpfn1, "autogluon": autogluon}
+MODELS = {"ebm": ebm, "tabpfn1": tabpfn1, "autogluon": autogluon, "tabicl": tabicl}
 
 
 def answer(model, path):

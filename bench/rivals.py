@@ -2,7 +2,8 @@
 
 EBM: ``pip install interpret-core``. TabPFN v1: ``pip install torch tabpfn==0.1.10``, and the weights from the source
 archive of 0.1 as ``tabpfn/models_diff/prior_diff_real_checkpoint_n_0_epoch_100.cpkt``. AutoGluon: ``pip install
-autogluon.tabular``, with the libraries of the models that it shall try.
+autogluon.tabular``, with the libraries of the models that it shall try. TabICL: ``pip install torch tabicl``, and its
+weights where the library looks for them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 WORKER = Path(__file__).with_name("rival.py")
-RIVALS = {"ebm": "EBM", "tabpfn1": "TabPFN v1", "autogluon": "AutoGluon, best quality, 60 s"}
+RIVALS = {"ebm": "EBM", "tabpfn1": "TabPFN v1", "autogluon": "AutoGluon, best quality, 60 s", "tabicl": "TabICL"}
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
