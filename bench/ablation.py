@@ -42,7 +42,6 @@ SOURCES = Path(cgnlearn.__file__).parent
 CODE = {  # files that only this candidate needs
     "selective_naive_bayes": ["structures/selective_naive_bayes.py"],
     "tan": ["structures/tan.py"],
-    "aode": ["candidates/aode.py"],
     "ordinal": ["candidates/ordinal.py", "logistic/ordinal.py"],
     "logistic": ["candidates/logistic.py", "logistic/features.py", "logistic/path.py", "logistic/parts.py"],
 }
@@ -172,6 +171,8 @@ RULES = {
     "trusted share of the samples 0.15": {"TRUSTED": 0.15},
     "pseudo-count of stacking 1 instead of 3": {"SPREAD": 1.0},
     "pseudo-count of stacking 10": {"SPREAD": 10.0},
+    "lightest members dropped up to a weight of 0.01 instead of 0.02": {"MOST_DROPPED": 0.01},
+    "lightest members dropped up to a weight of 0.05": {"MOST_DROPPED": 0.05},
     "pseudo-BMA+ alone": {"weights": _pseudo_bma_alone},
     "stacking alone": {"weights": _stacking_alone},
 }
@@ -324,7 +325,7 @@ def report(results, sets, sizes, n_seeds, ideas):
         "",
         "## With one more",
         "",
-        "Ideas for more candidates, each added alone: decrease of the log loss. They are in `bench/ideas.py`, not in the package:",
+        "Ideas for more candidates, each added alone: decrease of the log loss. They are in `bench/ideas.py`, not in the package, but for AODE, which is used where it is named:",
         "a kernel density for each class in the metric of the within-class covariance (exact leave-one-out), a mixture of two to four Gaussians for each class by variational Bayes, logistic regression on a radial kernel between the samples, the same in that metric",
         "(learned in folds), and logistic regression on additive splines of degree one.",
         "",

@@ -1,5 +1,6 @@
-"""Ideas for more candidates, measured by bench/ablation.py; they are prototypes, for prediction only.
+"""Ideas for more candidates, measured by bench/ablation.py; all but the first are prototypes, for prediction only.
 
+- ``aode``: averaged one-dependence estimators, a candidate of the package that is used where it is named.
 - ``density``: a kernel density for each class, in the metric of the pooled within-class covariance, with the kernel of
   a Student distribution; discrete columns as in naive Bayes. Its leave-one-out is exact, covariance included.
 - ``clusters``: a mixture of two to four Gaussians for each class, by variational Bayes, on columns after Yeo-Johnson's
@@ -19,6 +20,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import logsumexp
 from sklearn.mixture import BayesianGaussianMixture
 
+from cgnlearn.candidates.aode import AODECandidate
 from cgnlearn.candidates.candidate import Candidate, Fitted, frequencies
 from cgnlearn.candidates.logistic import LogisticCandidate
 from cgnlearn.logistic.design import Design, Features
@@ -353,6 +355,7 @@ def _kernels(within):
 
 
 IDEAS = {
+    "aode": AODECandidate.suited,
     "density": DensityCandidate.suited,
     "kernel": _kernels(False),
     "kernel_within": _kernels(True),

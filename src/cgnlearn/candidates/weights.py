@@ -18,7 +18,7 @@ SETTLED = 1e-5  # change of a weight in a step of EM after which it ends
 TRUSTED = 0.25  # effective share of the samples, as many settings were fitted to them
 SPREAD = 3.0  # pseudo-count of all settings together in stacking
 N_SHARES = 101  # weights of the class frequencies that are tried
-MOST_DROPPED = 0.01  # total weight of the lightest members, which are dropped
+MOST_DROPPED = 0.02  # total weight of the lightest members, which are dropped
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,8 +74,8 @@ class CGNClassifierCV(Predictions, Watched):
     Parameters
     ----------
     candidates : collection of str and learners, optional
-        What is tried. None: ``"naive_bayes"``, ``"selective_naive_bayes"``, ``"complete"``, ``"tan"``, ``"aode"``,
-        ``"logistic"`` and, from three classes on, ``"ordinal"``; with ``ordered=True`` also ``"band"``. Other names are
+        What is tried. None: ``"naive_bayes"``, ``"selective_naive_bayes"``, ``"complete"``, ``"tan"``, ``"logistic"``
+        and, from three classes on, ``"ordinal"``; with ``ordered=True`` also ``"band"``. Other names are ``"aode"``,
         ``"tan_average"``, ``"band_average"``, ``"fwgjan"``, ``"bwgjan"``, ``"wcgjan"`` and ``"box"``. The class
         frequencies are always tried.
     transforms : sequence of {"none", "power"}, default=("none", "power")
