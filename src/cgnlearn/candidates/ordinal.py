@@ -14,7 +14,7 @@ from cgnlearn.logistic import ordinal
 from cgnlearn.logistic.design import Design, LinearOdds
 from cgnlearn.logistic.optimiser import Point
 from cgnlearn.logistic.optimiser import Samples as Regressed
-from cgnlearn.logistic.path import MANY_SAMPLES, N_FOLDS, N_PENALTIES, Step
+from cgnlearn.logistic.path import MANY_SAMPLES, N_FOLDS, N_PENALTIES, SAMPLES_TO_A_PARAMETER, Step
 from cgnlearn.logistic.uncertainty import Curved
 
 MOST_WORK = 1e8  # samples × features²
@@ -64,7 +64,9 @@ class OrdinalCandidate(LogisticCandidate):
     def seconds(self, profile: Profile) -> float:
         of_samples = profile.n_samples * profile.schema.n_classes**2
         of_step = LEAST_OF_STEP + OF_HESSIAN * self._work(profile, self.terms) + OF_CURVATURE * of_samples
-        return LEAST_SECONDS + N_FOLDS * N_PENALTIES * STEPS * of_step
+        size = min(n_features(profile, self.terms), profile.n_samples)
+        n_fits = 1 if SAMPLES_TO_A_PARAMETER * size < profile.n_samples else 1 + N_FOLDS
+        return LEAST_SECONDS + n_fits * N_PENALTIES * STEPS * of_step
 
     def _fits(self, samples: Regressed, path: Sequence[float]) -> Iterator[Point]:
         return ordinal.fits(samples, path)
