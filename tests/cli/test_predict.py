@@ -48,7 +48,7 @@ def test_columns_of_intervals_and_sets(folder):
 def test_json_has_them_too(folder):
     found = json.loads(run_in(folder, "predict", "with.skops", "new.csv", "--interval", "0.5", "--json").stdout)
     first = found["predictions"][0]
-    assert first["low"] <= first["probabilities"][first["predicted"]] <= first["high"]
+    assert first["low"] - 1e-12 <= first["probabilities"][first["predicted"]] <= first["high"] + 1e-12
 
 
 @pytest.mark.parametrize(

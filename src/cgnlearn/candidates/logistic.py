@@ -142,7 +142,7 @@ class LogisticCandidate(Candidate):
     has_density = False
     is_cheap = False
     fitted_class: ClassVar[type[FittedLogistic]] = FittedLogistic
-    kinds: ClassVar[tuple[str, ...]] = ("linear", "squares", "products", "pairs", "steps")  # of terms
+    more_terms: ClassVar[tuple[str, ...]] = ("squares", "products", "pairs")  # besides the columns
     gains: ClassVar[Mapping[str, float]] = GAINS
 
     @property
@@ -166,19 +166,25 @@ class LogisticCandidate(Candidate):
 
     @classmethod
     def _of_transform(cls, profile: Profile, transform: str) -> Iterator[Self | Skipped]:
-        m, base = profile.m, n_features(profile, "linear")
         yield cls(transform, "linear", profile.prior.dirichlet)
+        has_products = "products" in cls.more_terms and 0 < _n_products(profile) <= MOST_FEATURES
+        for terms in cls.more_terms:
+            if terms != "squares" or not has_products:  # products have them too
+                yield from cls._with(terms, profile, transform)
+
+    @classmethod
+    def _with(cls, terms: str, profile: Profile, transform: str) -> Iterator[Self | Skipped]:
+        m, base = profile.m, n_features(profile, "linear")
         n_pairs = base * (base - 1) // 2 if base > m else 0
-        more = {"squares": m, "products": m * (m - 1) // 2, "pairs": n_pairs}
-        for terms, n_terms in ((terms, n_terms) for terms, n_terms in more.items() if terms in cls.kinds):
-            work = profile.n_samples * (n_features(profile, terms) * (profile.schema.n_classes - 1)) ** 2
-            if n_terms > MOST_FEATURES:
-                yield Skipped(f"{cls.name}, {terms}", transform, f"{n_terms} more features")
-            elif transform != "none" and work > MOST_TWICE:
-                reason = "too expensive to try with transformed columns too"
-                yield Skipped(f"{cls.name}, {terms}", transform, reason)
-            elif n_terms:
-                yield cls(transform, terms, profile.prior.dirichlet)
+        n_terms = {"squares": m, "products": _n_products(profile), "pairs": n_pairs}[terms]
+        work = profile.n_samples * (n_features(profile, terms) * (profile.schema.n_classes - 1)) ** 2
+        if n_terms > MOST_FEATURES:
+            yield Skipped(f"{cls.name}, {terms}", transform, f"{n_terms} more features")
+        elif transform != "none" and work > MOST_TWICE:
+            reason = "too expensive to try with transformed columns too"
+            yield Skipped(f"{cls.name}, {terms}", transform, reason)
+        elif n_terms:
+            yield cls(transform, terms, profile.prior.dirichlet)
 
     @property
     def settings(self) -> list[Settings]:
@@ -248,6 +254,11 @@ class LogisticCandidate(Candidate):
             class_log_prior,
             [step.held_out_by for step in found],
         )
+
+
+def _n_products(profile: Profile) -> int:
+    """Number of products of two columns."""
+    return profile.m * (profile.m - 1) // 2
 
 
 def n_features(profile: Profile, terms: str) -> int:

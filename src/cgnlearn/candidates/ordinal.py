@@ -41,7 +41,7 @@ class OrdinalCandidate(LogisticCandidate):
     name = "ordinal"
     label = "one score that puts the classes in an order (ordinal logistic regression)"
     fitted_class = FittedOrdinal
-    kinds = ("linear", "squares", "steps")
+    more_terms = ("squares",)
     gains = MappingProxyType({"linear": 0.1, "squares": 0.05, "steps": 0.05})
 
     @classmethod
