@@ -327,7 +327,7 @@ def report(results, sets, sizes, n_seeds, ideas):
         "",
         "Ideas for more candidates, each added alone: decrease of the log loss. They are in `bench/ideas.py`, not in the package, but for AODE, which is used where it is named:",
         "a kernel density for each class in the metric of the within-class covariance (exact leave-one-out), a mixture of two to four Gaussians for each class by variational Bayes, logistic regression on a radial kernel between the samples, the same in that metric",
-        "(learned in folds), and logistic regression on additive splines of degree one.",
+        "(learned in folds), logistic regression on additive splines of degree one, and logistic and ordinal regression on the numbers of levels, as if these were in order.",
         "",
         *table(all_sizes, [idea for idea in ideas if idea in variants]),
         "",

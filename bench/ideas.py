@@ -7,6 +7,7 @@
   transform; discrete columns as in naive Bayes.
 - ``kernel``: logistic regression on a radial kernel between the samples, on standardised columns and indicators.
 - ``kernel_within``: the same in the metric of the pooled within-class covariance, which is learned in every fold.
+- ``codes``: logistic and ordinal regression on the numbers of the levels too, as if these were in order.
 - ``hinges``: logistic regression on pieces of lines with knots at quantiles, as an additive spline.
 """
 
@@ -23,6 +24,7 @@ from sklearn.mixture import BayesianGaussianMixture
 from cgnlearn.candidates.aode import AODECandidate
 from cgnlearn.candidates.candidate import Candidate, Fitted, frequencies
 from cgnlearn.candidates.logistic import LogisticCandidate
+from cgnlearn.candidates.ordinal import OrdinalCandidate
 from cgnlearn.logistic.design import Design, Features
 from cgnlearn.logistic.features import Expansion
 from cgnlearn.networks.model import NotExactError
@@ -346,6 +348,48 @@ class HingesCandidate(LogisticCandidate):
         return curves, Design.of(curves(table).values, table, frequencies(table, self.dirichlet))
 
 
+class Coded(Expansion):
+    """Columns, an indicator for every level, and the number of the level, in units of levels drawn evenly."""
+
+    def __call__(self, table):
+        parts = [super().__call__(table)]
+        for column, codes in zip(table.schema.discrete, table.codes.T, strict=True):
+            n = len(table.schema.levels_of(column))
+            numbers = (codes - (n - 1) / 2) / np.sqrt((n * n - 1) / 12)
+            parts.append(Features(np.array([column]), np.where(codes < 0, np.nan, numbers)[:, None]))
+        return Features.joined(parts, table.n_samples)
+
+    def log_odds(self, odds, table):
+        return odds.log_odds(self, table)
+
+
+class _Coded:
+    @property
+    def member(self):
+        return f"codes, {self.name}"
+
+    def _design(self, table):
+        coded = Coded.of(table, "linear")
+        return coded, Design.of(coded(table).values, table, frequencies(table, self.dirichlet))
+
+
+@dataclass(frozen=True)
+class CodedLogistic(_Coded, LogisticCandidate):
+    """Regression on the numbers of levels too."""
+
+
+@dataclass(frozen=True)
+class CodedOrdinal(_Coded, OrdinalCandidate):
+    """The same, of one score."""
+
+
+def _coded(profile):
+    if all(len(profile.schema.levels_of(column)) < 3 for column in profile.schema.discrete):
+        return []
+    kinds = (CodedLogistic, CodedOrdinal) if profile.schema.n_classes > 2 else (CodedLogistic,)
+    return [kind(name, "linear", profile.prior.dirichlet) for kind in kinds for name in transforms(profile)]
+
+
 def _kernels(within):
     def suited(profile):
         chosen = transforms(profile)[-1]
@@ -359,6 +403,7 @@ IDEAS = {
     "density": DensityCandidate.suited,
     "kernel": _kernels(False),
     "kernel_within": _kernels(True),
+    "codes": _coded,
     "clusters": ClustersCandidate.suited,
     "hinges": lambda profile: [HingesCandidate("none", "hinges", profile.prior.dirichlet)] if profile.m else [],
 }
