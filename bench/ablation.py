@@ -39,6 +39,7 @@ DEFAULT = "default"  # the candidates of the mixture
 FREQUENCIES = "frequencies"
 LITTLE = 0.0005  # nats
 SOURCES = Path(cgnlearn.__file__).parent
+KEPT = {"logistic, squares": ", which are tried only where there are too many products, or none"}
 CODE = {  # files that only this candidate needs
     "selective_naive_bayes": ["structures/selective_naive_bayes.py"],
     "tan": ["structures/tan.py"],
@@ -317,8 +318,7 @@ def report(results, sets, sizes, n_seeds, ideas):
         *table(all_sizes, kinds, code=True),
         "",
         (
-            f"Less than {LITTLE} nats at every size: {'; '.join(useless)}. None is removed on this "
-            "evidence alone: the changes are within about two standard errors of 0, and some of these candidates matter on single data sets."
+            f"Less than {LITTLE} nats at every size: {'; '.join(kind + KEPT.get(kind, '') for kind in useless)}."
             if useless
             else f"Every candidate brings at least {LITTLE} nats at some size."
         ),

@@ -377,7 +377,7 @@ class AODECandidate(Candidate):
     name = "aode"
     label = "each feature with one other in turn, in bins (AODE)"
     gain = 0.07
-    by_default = False  # beside the others it brings less than 0.0005 nats: docs/bench-ablation.md
+    by_default = False  # beside the others it brings next to nothing: docs/bench-ablation.md
     has_density = False
 
     @classmethod
