@@ -17,13 +17,13 @@ from types import SimpleNamespace
 import numpy as np
 
 import cgnlearn
+import cgnlearn.candidates.power as tempering
 import cgnlearn.candidates.weights as weighing
 from cgnlearn import CGNClassifierCV, Prior
 from cgnlearn.candidates.candidate import Candidate, HeldOut, Samples, frequencies, held_out_frequencies
 from cgnlearn.candidates.comparison import Comparison, Scores
 from cgnlearn.candidates.merging import as_one, merged
 from cgnlearn.candidates.mixture import Part, mixed, raised
-from cgnlearn.candidates.power import mixture_power
 from cgnlearn.candidates.registry import suited
 from cgnlearn.candidates.weights import Evidence
 from cgnlearn.data.table import read, read_training
@@ -139,24 +139,22 @@ class Mixed:
         power = 1.0
         if len(kept) > 1:
             of_members = mixed(np.stack(held_out), members)
-            power = mixture_power(of_members, self.prior, self.samples.labels, self.samples.effective_weights)
+            power = tempering.mixture_power(of_members, self.prior, self.samples.labels, self.samples.effective_weights)
         log_proba = raised(mixed(np.stack(test), members), self.test_prior, power)
         return float(-np.maximum(true_class_log_proba(log_proba, self.truth), np.log(LEAST)).mean())
 
 
 @contextmanager
 def rule(changes):
-    """Constants of the weights, or functions in the place of their mean of two, for a while."""
-    known = {name: getattr(weighing, name) for name in ("TRUSTED", "SPREAD", "MOST_DROPPED")}
-    mean_of_both = Evidence.weights
+    """Constants of the weights, and functions in the place of their mean of two, for a while."""
+    known = {(where, name): getattr(where, name) for where, name in changes}
     try:
-        for name, value in changes.items():
-            setattr(Evidence if name == "weights" else weighing, name, value)
+        for (where, name), value in changes.items():
+            setattr(where, name, value)
         yield
     finally:
-        for name, value in known.items():
-            setattr(weighing, name, value)
-        Evidence.weights = mean_of_both
+        for (where, name), value in known.items():
+            setattr(where, name, value)
 
 
 def _pseudo_bma_alone(evidence, truth, second):
@@ -168,14 +166,17 @@ def _stacking_alone(evidence, truth, second):
 
 
 RULES = {
-    "trusted share of the samples 0.5 instead of 0.25": {"TRUSTED": 0.5},
-    "trusted share of the samples 0.15": {"TRUSTED": 0.15},
-    "pseudo-count of stacking 1 instead of 3": {"SPREAD": 1.0},
-    "pseudo-count of stacking 10": {"SPREAD": 10.0},
-    "lightest members dropped up to a weight of 0.01 instead of 0.02": {"MOST_DROPPED": 0.01},
-    "lightest members dropped up to a weight of 0.05": {"MOST_DROPPED": 0.05},
-    "pseudo-BMA+ alone": {"weights": _pseudo_bma_alone},
-    "stacking alone": {"weights": _stacking_alone},
+    "trusted share of the samples 0.5 instead of 0.25": {(weighing, "TRUSTED"): 0.5},
+    "trusted share of the samples 0.15": {(weighing, "TRUSTED"): 0.15},
+    "pseudo-count of stacking 1 instead of 3": {(weighing, "SPREAD"): 1.0},
+    "pseudo-count of stacking 10": {(weighing, "SPREAD"): 10.0},
+    "lightest members dropped up to a weight of 0.01 instead of 0.02": {(weighing, "MOST_DROPPED"): 0.01},
+    "lightest members dropped up to a weight of 0.05": {(weighing, "MOST_DROPPED"): 0.05},
+    "pseudo-BMA+ alone": {(Evidence, "weights"): _pseudo_bma_alone},
+    "stacking alone": {(Evidence, "weights"): _stacking_alone},
+    "no power of the mixture": {(tempering, "MOST_MIXTURE_POWER"): 1.0 + 1e-9},
+    "prior of the mixture's power worth 100 instead of 30": {(tempering, "MIXTURE_PRECISION"): 100.0},
+    "prior of the mixture's power worth 10": {(tempering, "MIXTURE_PRECISION"): 10.0},
 }
 
 

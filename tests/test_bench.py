@@ -39,18 +39,19 @@ def test_members_mixed_again_predict_as_the_mixture_does():
     assert ablation.Mixed(found).log_loss() == pytest.approx(expected, rel=0.02)
 
 
-def stored_results(folder, losses):
-    """Results of models on two data sets at 100 samples, as bench/quality.py stores them."""
+def stored_results(folder, losses, n_seeds=1):
+    """Results of models at 100 samples, the same for all divisions, as bench/quality.py stores them."""
     quality, collection = import_module("quality"), import_module("collection")
     size = collection.SIZES.index("100")
     for model, by_set in losses.items():
-        path = quality.folder(folder, model, 0) / "rows.csv"
-        path.parent.mkdir(parents=True)
-        lines = [",".join(quality.COLUMNS)]
-        for name, loss in by_set.items():
-            figures = [loss if measure == "log_loss" else 0.5 for measure in quality.MEASURES]
-            lines.append(",".join(map(str, [name, 0, size, 100, 50, 4, 2, *figures, 1.0, ""])))
-        path.write_text("\n".join(lines) + "\n")
+        for seed in range(1 if model == "autogluon" else n_seeds):
+            path = quality.folder(folder, model, seed) / "rows.csv"
+            path.parent.mkdir(parents=True)
+            lines = [",".join(quality.COLUMNS)]
+            for name, loss in by_set.items():
+                figures = [loss if measure == "log_loss" else 0.5 for measure in quality.MEASURES]
+                lines.append(",".join(map(str, [name, seed, size, 100, 50, 4, 2, *figures, 1.0, ""])))
+            path.write_text("\n".join(lines) + "\n")
 
 
 def test_stronger_peers_are_set_beside_the_tuned_ones(tmp_path):
@@ -58,10 +59,13 @@ def test_stronger_peers_are_set_beside_the_tuned_ones(tmp_path):
     sets = ("uci/iris", "uci/wine")
     losses = {name: dict.fromkeys(sets, 0.5) for name in ("frequencies", *contenders.PEERS)}
     losses |= {"ours": dict.fromkeys(sets, 0.3), "tabpfn1": {"uci/iris": 0.25, "uci/wine": 0.4}, "ebm": {sets[0]: 0.2}}
-    stored_results(tmp_path, losses)
-    text = rivalry.rivals_page(tmp_path, 1, ["tabpfn1", "ebm"])
-    together, alone = text.split("## All peers together, 100 training samples")[1].split("## TabPFN v1,")
-    assert "2 data sets, 1 split(s) of each: the tuned peers and TabPFN v1." in together  # EBM lacks one
+    losses["autogluon"] = dict.fromkeys(sets, 0.2)  # of one division
+    stored_results(tmp_path, losses, n_seeds=2)
+    text = rivalry.rivals_page(tmp_path, 2, ["tabpfn1", "ebm", "autogluon"])
+    together, both, *_ = text.split("## All peers together, 100 training samples: with TabPFN v1")[1:]
+    assert together.startswith("\n\n2 data sets, 2 split(s) of each.")  # EBM lacks one, and AutoGluon a division
     assert "0.025 nats ahead of the best peer" in together  # -0.05 and +0.1, halved
-    assert "uci/iris | 0.300 | 0.250 | -0.050" in alone
+    assert both.startswith(", AutoGluon, best quality, 60 s\n\n2 data sets, 1 split(s) of each.")
+    assert "0.100 nats behind the best peer" in both
+    assert "uci/iris | 0.300 | 0.250 | -0.050" in text.split("## TabPFN v1,")[1]
     assert "## EBM, 100 training samples" in text

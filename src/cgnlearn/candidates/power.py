@@ -10,7 +10,7 @@ from cgnlearn.data.arrays import Floats
 LEAST_POWER = 1e-4
 PSEUDO_COUNT = 0.25  # of a sample in the likeliest wrong class: without errors a model would be overconfident
 PRECISION = 0.8  # of the normal prior of ln power, with mean 0
-MOST_MIXTURE_POWER, MIXTURE_PSEUDO_COUNT, MIXTURE_PRECISION = 1.5, 4.0, 100.0  # the same for a mixture
+MOST_MIXTURE_POWER, MIXTURE_PSEUDO_COUNT, MIXTURE_PRECISION = 1.5, 4.0, 30.0  # the same for a mixture
 ACCURACY = 1e-4  # tolerance of ln power
 
 
