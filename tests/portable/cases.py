@@ -9,6 +9,7 @@ import pytest
 from cgnlearn import Band, BandAverage, Box, CGNClassifier, CGNClassifierCV, Jan, Prior
 from cgnlearn.portable.document import description
 
+MEMBERS = ["naive_bayes", "selective_naive_bayes", "complete", "tan", "aode", "logistic", "ordinal"]
 LEVELS = {"sex": ["f", "m"], "stage": ["I", "II", "III"], "site": ["a, b", '"c"', "<script>alert(1)</script>", "😀"]}
 RANGES = Prior.from_ranges({"benign": {"d": (-2, 2, 30)}, "other": {"age (years)": (30, 90), "d": (-3, 2)}})
 
@@ -80,8 +81,8 @@ CASES = {
     "selective naive Bayes": (lambda: CGNClassifier("selective_naive_bayes", sharing=1.0), True, True),
     "TAN average": (lambda: CGNClassifier("tan_average"), False, False),
     "band average": (lambda: CGNClassifier(BandAverage(3)), False, False),
-    "mixture": (lambda: CGNClassifierCV(), False, True),
-    "mixture, incomplete": (lambda: CGNClassifierCV(), True, True),
+    "mixture": (lambda: CGNClassifierCV(candidates=MEMBERS, max_members=None), False, True),
+    "mixture, incomplete": (lambda: CGNClassifierCV(candidates=MEMBERS, max_members=None), True, True),
     "mixture, some need complete samples": (
         lambda: CGNClassifierCV(candidates=["tan_average", "naive_bayes", "tan"], class_prior=[0.2, 0.3, 0.5]),
         False,
