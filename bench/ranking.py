@@ -307,7 +307,7 @@ def page(results, n_seeds, command) -> tuple[str, list[Figures]]:
         'scoring="neg_log_loss")`, also on Yeo-Johnson columns; LDA and QDA with Ledoit and Wolf\'s shrinkage (on all principal components',
         "from 1,000 columns); a random forest of 500 trees whose smallest leaf is chosen out of bag; HistGradientBoosting with iterations by early",
         "stopping in folds; CatBoost with 400 iterations; an SVC whose C and gamma are chosen in folds, with Platt scaling.",
-        "The few constants of the mixture (the penalty on the likelihood power, the spread of the weights, the pseudo-counts) are the same for all data sets; they were",
+        "The candidates of the mixture and its few constants (the penalty on the likelihood power, the spread of the weights, the pseudo-counts) are the same for all data sets; they were",
         "chosen on some of these splits, so that the results favour ours slightly.",
         f"Because of their time, {', '.join(NAMES[model] for model in MOST_COLUMNS)} are skipped beyond {max(MOST_COLUMNS.values()):,} columns.",
         "Stronger peers, which need environments of their own, are on [another page](bench-rivals.md); what each candidate of the mixture brings is on [a third](bench-ablation.md).",
