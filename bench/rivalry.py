@@ -76,12 +76,14 @@ def rivals_page(results, n_seeds, rivals) -> str:
 
 
 def all_together(results, size, n_seeds, rivals) -> Iterator[str]:
-    """Ours beside the tuned peers and the rivals with results of all data sets: those with most splits, then more."""
+    """Ours beside the tuned peers and the rivals with results of all tables: those with most splits, then more."""
     tuned = [US, *PEERS]
 
     def extent(models):
         found = figures(results, size, models, n_seeds)
-        return (0, 0) if found is None or not set(models) <= set(found.models) else (found.n_seeds, len(found.sets))
+        if found is None or not set(models) <= set(found.models):
+            return 0, 0
+        return found.n_seeds, len(set(found.sets) & set(NARROW))
 
     n_sets = extent(tuned)[1]
     splits = {rival: n for rival in rivals for n, of_sets in [extent([*tuned, rival])] if n and of_sets == n_sets}
