@@ -31,7 +31,7 @@ from cgnlearn.logistic.optimiser import (
     fitted,
     solved_by,
 )
-from cgnlearn.logistic.path import N_FOLDS, Ending, LeaveOneOut, Step, can_fold, inverse_of
+from cgnlearn.logistic.path import N_FOLDS, Ending, LeaveOneOut, Step, can_fold, inverse_by, inverse_of
 from cgnlearn.logistic.uncertainty import LEAST_SIZE, Curved, supported_penalty
 
 
@@ -149,17 +149,16 @@ class _Around(NamedTuple):
     definite: Floats  # the Hessian without second derivatives of the logits, which is positive definite
 
     @property
-    def positive(self) -> Floats:
-        """The Hessian where it is positive definite, as near a minimum."""
+    def factor(self) -> Floats:
+        """Cholesky factor of the Hessian where it is positive definite, as near a minimum."""
         try:
-            cholesky(self.hessian)
+            return cholesky(self.hessian)
         except np.linalg.LinAlgError:
-            return self.definite
-        return self.hessian
+            return cholesky(self.definite)
 
     def step(self) -> Floats:
         """Newton's step, always downwards."""
-        return -solved_by(cholesky(self.positive), self.gradient)
+        return -solved_by(self.factor, self.gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +226,7 @@ class _Loss:
         logits = np.concatenate([along, around.others], axis=2)  # derivatives in the score, the turns and b
         own = logits.transpose(0, 2, 1) @ curvature @ logits
 
-        inverse = inverse_of(around.positive)
+        inverse = inverse_by(around.factor)
         covariance = np.empty_like(own)  # of the score, the turns and b, under the inverse Hessian
         covariance[:, 0, 0] = np.einsum("sf,sf->s", features @ inverse[:size, :size], features)
         covariance[:, 0, 1:] = covariance[:, 1:, 0] = features @ inverse[:size, size:]

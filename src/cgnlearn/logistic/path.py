@@ -270,6 +270,11 @@ def leverages(design: Floats, offset: Floats, inverse: Floats, has_power: bool) 
 
 def inverse_of(matrix: Floats) -> Floats:
     """Inverse of a positive definite matrix."""
-    lower = np.tril(dpotri(cholesky(matrix), lower=True)[0])
+    return inverse_by(cholesky(matrix))
+
+
+def inverse_by(factor: Floats) -> Floats:
+    """Inverse of the matrix with this Cholesky factor."""
+    lower = np.tril(dpotri(factor, lower=True)[0])
     found: Floats = lower + np.tril(lower, -1).T
     return found
